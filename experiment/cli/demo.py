@@ -52,7 +52,7 @@ def demo(out: Path | None, readers: int, no_browser: bool) -> None:
 
     from experiment.building import build_study
     from experiment.demo.tour import LocalServer, make_study
-    from experiment.models.checkpoints import require_torch
+    from experiment.models.local.checkpoints import require_torch
     from experiment.store import open_store
     from experiment.study import load_study
 

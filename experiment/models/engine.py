@@ -7,9 +7,13 @@ methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ReplyStatus = Literal["answered", "truncated", "refused", "empty", "timeout", "error"]
 REPLY_STATUSES: tuple[ReplyStatus, ...] = get_args(ReplyStatus)
@@ -28,8 +32,25 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A stretch of one message, in characters: a region whose surprisal is asked.
+
+    Attributes
+    ----------
+    message : int
+        Which of the request's messages.
+    start, end : int
+        From its first character to before its last, blanks around it left out.
+    """
+
+    message: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class Request:
-    """One trial as a model gets it.
+    """One trial, or one step of it, as a model gets it.
 
     Attributes
     ----------
@@ -47,6 +68,18 @@ class Request:
         Seed of this request alone, so that an answer does not depend on what was asked beside it.
     stop : tuple of str
         Texts that end a generation; they are not part of the answer.
+    also_text : bool
+        Beside scored labels, generate what the model would answer by itself.
+    regions : tuple of Span
+        Regions whose surprisal is asked.
+    states : tuple of str
+        Where hidden states are kept: ``last`` (the prompt's last token), ``regions`` (the last token of each).
+    top_p : float
+        Draws come from the most probable tokens that together reach this probability.
+    top_k : int or None
+        Draws come from this many most probable tokens.
+    purpose : str
+        What this call does for its trial: ``answer``, ``reason``, ``unscramble``, ``judge``, ``read``.
     """
 
     work_key: str
@@ -56,6 +89,37 @@ class Request:
     temperature: float
     seed: int
     stop: tuple[str, ...] = ()
+    also_text: bool = False
+    regions: tuple[Span, ...] = ()
+    states: tuple[str, ...] = ()
+    top_p: float = 1.0
+    top_k: int | None = None
+    purpose: str = "answer"
+
+
+@dataclass(frozen=True)
+class RegionScore:
+    """What a model's reading of one region cost.
+
+    Attributes
+    ----------
+    surprisal : float or None
+        Minus natural-log probability of the region after all before it, corrected for where words begin; None for the
+        first token of all, which nothing precedes.
+    tokens : int
+        Tokens that begin in the region.
+    """
+
+    surprisal: float | None
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Hidden states at one place of a prompt: ``position`` is ``last`` or ``region N``, ``layers`` of shape (layers + 1, width)."""
+
+    position: str
+    layers: NDArray[np.float16]
 
 
 @dataclass(frozen=True)
@@ -78,6 +142,17 @@ class Reply:
         Which of an engine's ways of computing was taken.
     attempts : int
         How often the request was sent or computed.
+    generated : str or None
+        The model's own answer, where it was asked beside scored labels.
+    reasoning : str or None
+        What the model thought before its answer, kept apart from it.
+    regions : tuple of RegionScore
+        As many as were asked, or none where the engine cannot tell.
+    states : tuple of State
+    cost_usd : float or None
+        What the call cost, by the price list of the run.
+    from_cache : bool
+        Whether the reply is that of an earlier, identical call; such a reply has no times.
     """
 
     work_key: str
@@ -97,6 +172,12 @@ class Reply:
     path: str | None = None
     error: str | None = None
     attempts: int = field(default=1)
+    generated: str | None = None
+    reasoning: str | None = None
+    regions: tuple[RegionScore, ...] = ()
+    states: tuple[State, ...] = ()
+    cost_usd: float | None = None
+    from_cache: bool = False
 
     @property
     def margin(self) -> float | None:
@@ -107,6 +188,10 @@ class Reply:
         return best - second
 
 
+Follow = Callable[[Reply], Sequence[Request]]
+"""Gives the requests that a reply makes possible: the next trial of a conversation, the answer after a thought."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Whatever answers requests."""
@@ -114,8 +199,8 @@ class Engine(Protocol):
     def describe(self) -> dict[str, object]:
         """Return what was run and how, as JSON; its ``identity`` part names all that may change an answer."""
 
-    def answer(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """Yield one reply for each request, in any order."""
+    def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
+        """Yield one reply for each request and for each that follows from a reply, in any order."""
 
     def close(self) -> None:
         """Begin no further work; a running :meth:`answer` yields what is finished and ends."""

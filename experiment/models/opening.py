@@ -83,7 +83,7 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
     settings = ModelSettings(use, options or {}, folder)
     try:
         if settings.kind == "hf":
-            from experiment.models.checkpoints import find_source
+            from experiment.models.local.checkpoints import find_source
 
             find_source(settings)
         elif settings.kind == "openai":

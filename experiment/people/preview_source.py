@@ -74,9 +74,9 @@ def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
 
 
 def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
-    from experiment.models.checkpoints import find_source, load_tokenizer
+    from experiment.models.local.checkpoints import find_source, load_tokenizer
     from experiment.models.settings import ModelSettings
-    from experiment.models.tokens import Wording
+    from experiment.models.local.tokens import Wording
 
     if model in study.models:
         settings = study.models[model]

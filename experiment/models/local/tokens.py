@@ -12,11 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from experiment.models.engine import Message, Request
-from experiment.models.sharing import common_length
+import numpy as np
+
+from experiment.models.engine import Message, Request, Span
+from experiment.models.local.regions import RegionTokens, find_regions, word_beginnings
 from stimuli.errors import UserError
 
 Template = Literal["chat", "plain"]
+THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "[/THINK]")
+"""What ends a model's thought in the templates of open models; its opening mark is the same without the slash."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,12 @@ class LabelTokens:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A request in tokens; ``labels`` is empty where text is generated."""
+    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked."""
 
     text: str
     ids: tuple[int, ...]
     labels: tuple[LabelTokens, ...]
+    regions: tuple[RegionTokens, ...] = ()
 
 
 class Wording:
@@ -85,6 +90,8 @@ class Wording:
         self.thinking = thinking
         self.system_role = "as given"
         self._before = _special_before(tokenizer)
+        self._marks: bool | None = None
+        self.thought_end = _thought_end(tokenizer)
         self._hash = _tokenizer_hash(tokenizer)
 
     def text(self, messages: Sequence[Message]) -> str:
@@ -121,18 +128,49 @@ class Wording:
         ids = self.ids(text)
         if not ids:
             raise ValueError("the prompt is empty: there is no token to go on from")
+        regions = self._regions(text, request) if request.regions else ()
         if request.labels is None:
-            return Tokens(text, ids, ())
+            return Tokens(text, ids, (), regions)
         space = " " if self.leading_space and not text[-1:].isspace() else ""
         whole = [self.ids(text + space + label) for label in request.labels]
-        start = min(common_length(ids, one) for one in whole)
+        start = min(_common_length(ids, one) for one in whole)
         for label, one in zip(request.labels, whole, strict=True):
             if start < 1 or len(one) <= start:
                 raise ValueError(f"label {label!r} cannot be scored: it adds no token after the prompt")
         labels = tuple(
             LabelTokens(label, one, start) for label, one in zip(request.labels, whole, strict=True)
         )
-        return Tokens(text, ids, labels)
+        return Tokens(text, ids, labels, regions)
+
+    def _regions(self, text: str, request: Request) -> tuple[RegionTokens, ...]:
+        """Return the tokens of a request's regions.
+
+        Raises
+        ------
+        ValueError
+            Where the tokenizer does not say where its tokens stand, or the template has changed a message.
+        """
+        if not self.tokenizer.is_fast:
+            raise ValueError("this tokenizer does not say which characters its tokens stand for")
+        spans = _places_in(text, request.messages, request.regions)
+        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        shift = 0 if self.template == "chat" else len(self._before)
+        return tuple(
+            RegionTokens(one.first + shift, one.last + shift, one.begins_word)
+            for one in find_regions(text, found, spans)
+        )
+
+    @property
+    def marks_beginnings(self) -> bool:
+        """Whether this tokenizer's tokens hold the blank before a word, as far as one word tells."""
+        if self._marks is None:
+            offsets = self.tokenizer("a a", add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+            self._marks = any(start == 1 for start, _ in offsets)
+        return self._marks
+
+    def begins_word(self, vocabulary: int) -> list[bool]:
+        """Return for every token whether a new word can begin with it."""
+        return word_beginnings(self.tokenizer, vocabulary)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return generated tokens as text, without special tokens."""
@@ -159,6 +197,27 @@ class Wording:
         return text
 
 
+def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
+    """Return how many leading tokens two sequences have in common."""
+    shorter = min(len(left), len(right))
+    differ = np.asarray(left[:shorter]) != np.asarray(right[:shorter])
+    return int(differ.argmax()) if differ.any() else shorter
+
+
+def _places_in(text: str, messages: Sequence[Message], spans: Sequence[Span]) -> list[tuple[int, int]]:
+    """Return where in a rendered text the spans of messages stand; templates may strip a message's ends."""
+    starts: list[int] = []
+    cursor = 0
+    for message in messages:
+        stripped = message.content.strip()
+        at = text.find(stripped, cursor)
+        if at < 0:
+            raise ValueError("the chat template changes the text of a message, so its regions are not to be found")
+        starts.append(at - (len(message.content) - len(message.content.lstrip())))
+        cursor = at + len(stripped)
+    return [(starts[span.message] + span.start, starts[span.message] + span.end) for span in spans]
+
+
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Join system messages to the first user message, for templates that know no system role."""
     said = [turn["content"] for turn in turns if turn["role"] == "system"]
@@ -173,6 +232,13 @@ def _template_fault(error: Exception) -> UserError:
         f"the chat template of this model cannot render the messages: {error}",
         mend="Write template: plain for this model.",
     )
+
+
+def _thought_end(tokenizer: Any) -> str | None:
+    """Return the mark that ends a thought, where the tokenizer or its template knows one."""
+    known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
+    template = str(getattr(tokenizer, "chat_template", None) or "")
+    return next((mark for mark in THOUGHT_ENDS if mark in known or mark in template), None)
 
 
 def _special_before(tokenizer: Any) -> tuple[int, ...]:

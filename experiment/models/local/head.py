@@ -1,0 +1,127 @@
+"""A loaded causal model as the passes use it: tokens and positions in, logits and hidden states where asked out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+LOGITS_AT_ONCE = 2**27
+"""Most logits held at once (512 MiB in float32)."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the machine."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
+
+
+class CausalModel:
+    """A transformers causal language model in evaluation mode.
+
+    Parameters
+    ----------
+    model
+        As transformers loads it.
+    device : str
+    ends : set of int
+        Tokens that end a generation.
+    begins_word : callable
+        Gives the mask over the vocabulary of tokens that can begin a word, shape (vocabulary,); called when first needed.
+
+    Attributes
+    ----------
+    forwarded : int
+        Tokens sent through the model so far, padding left out.
+    calls : int
+        Passes made so far.
+    """
+
+    def __init__(
+        self, model: Any, device: str, ends: set[int], begins_word: Callable[[int], Any] | None = None
+    ) -> None:
+        self.model = model
+        self.device = device
+        self.ends = ends
+        self.forwarded = 0
+        self.calls = 0
+        self._begins_word = begins_word
+        self._mask: Any = None
+        self._taken = inspect.signature(model.forward).parameters
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of the vocabulary, as the model's output has it."""
+        return int(self.model.config.get_text_config().vocab_size)
+
+    @property
+    def most_positions(self) -> int:
+        """At how many positions logits may be held at once."""
+        return max(1, LOGITS_AT_ONCE // self.vocabulary)
+
+    def logits(self, tokens: Any, keep: Sequence[int], **given: Any) -> Any:
+        """Run one pass and return logits at the positions ``keep``, shape (rows, len(keep), vocabulary), float32."""
+        import torch
+
+        self.calls += 1
+        places = torch.tensor(list(keep), dtype=torch.long, device=self.device)
+        extra = {"logits_to_keep": places} if "logits_to_keep" in self._taken else {}
+        found = self.model(input_ids=tokens, **extra, **given).logits
+        return (found if extra else found[:, places]).float()
+
+    def layers(self) -> Sequence[Any]:
+        """Return the model's blocks in order."""
+        import torch
+
+        count = self.model.config.get_text_config().num_hidden_layers
+        for module in self.model.modules():
+            if isinstance(module, torch.nn.ModuleList) and len(module) == count:
+                return list(module)
+        raise ValueError(f"no list of {count} blocks is found in {type(self.model).__name__}")
+
+    @contextmanager
+    def watched(self, places: Sequence[tuple[int, int]]) -> Iterator[list[Any]]:
+        """Collect hidden states at (row, position) of the passes made meanwhile.
+
+        Yields a list that each pass fills with layer 0 (the embedding output) to L (the last block before the final
+        norm), each a float16 array of shape (len(places), width).
+        """
+        import torch
+
+        found: list[Any] = []
+        if not places:
+            yield found
+            return
+        blocks = self.layers()
+        lines = torch.tensor([row for row, _ in places], device=self.device)
+        columns = torch.tensor([position for _, position in places], device=self.device)
+
+        def note(hidden: Any) -> None:
+            whole = hidden[0] if isinstance(hidden, tuple) else hidden
+            found.append(whole[lines, columns].to(torch.float16).cpu().numpy().astype(np.float16))
+
+        def before(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            note(given[0] if given else named["hidden_states"])
+
+        hooks = [blocks[0].register_forward_pre_hook(before, with_kwargs=True)]
+        hooks += [block.register_forward_hook(lambda _module, _given, out: note(out)) for block in blocks]
+        try:
+            yield found
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def word_beginnings(self) -> Any:
+        """Return which tokens can begin a word, shape (vocabulary,), bool."""
+        import torch
+
+        if self._mask is None:
+            if self._begins_word is None:
+                raise ValueError("borders of words are asked and the tokenizer's word beginnings are not known")
+            self._mask = torch.tensor(self._begins_word(self.vocabulary), device=self.device)
+        return self._mask

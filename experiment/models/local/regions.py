@@ -1,0 +1,144 @@
+"""Finds the tokens of regions in a text and turns log-probabilities into surprisal.
+
+Many tokenizers put the blank before a word into the word's first token. The probability of such a token then holds that
+of a word ending before it, and misses that its own word ends. Following Pimentel and Meister (2024, "How to compute the
+probability of a word", EMNLP) and Oh and Schuler (2024), the probability that a new word begins is taken out before the
+region and put in behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.models.engine import RegionScore
+
+
+@dataclass(frozen=True)
+class RegionTokens:
+    """Tokens of one region in a row.
+
+    Attributes
+    ----------
+    first, last : int
+        Positions of its first token and behind its last.
+    begins_word : bool
+        Whether its first token holds the blank before it.
+    """
+
+    first: int
+    last: int
+    begins_word: bool
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it has tokens, and something stands before them."""
+        return 1 <= self.first < self.last
+
+
+def find_regions(
+    text: str, offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
+) -> list[RegionTokens]:
+    """Return the tokens of each stretch of a text.
+
+    A token belongs to the region of its first character that is no blank, so that the blank before a word goes with it
+    and a token of blanks alone with what follows.
+
+    Parameters
+    ----------
+    text : str
+    offsets : sequence of (int, int)
+        First character of each token and the one behind its last.
+    spans : sequence of (int, int)
+        In order of the text, not overlapping.
+    """
+    starts: list[int] = []
+    for start, end in offsets:
+        at = start
+        while at < end and text[at].isspace():
+            at += 1
+        starts.append(at)
+    found = []
+    place = 0
+    for start, end in spans:
+        while place < len(starts) and (starts[place] < start or _is_blank(text, offsets[place], start)):
+            place += 1
+        first = place
+        while place < len(starts) and starts[place] < end:
+            place += 1
+        while first > 0 and first < place and _is_leading(text, offsets[first - 1], start):
+            first -= 1
+        begins = first < place and text[offsets[first][0] : offsets[first][0] + 1].isspace()
+        found.append(RegionTokens(first, place, begins))
+    return found
+
+
+def asked(regions: Sequence[RegionTokens], ids: Sequence[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return targets and borders that a row is asked for these regions."""
+    targets, borders = [], []
+    for region in regions:
+        if region.is_scored:
+            targets += [(position, int(ids[position])) for position in range(region.first, region.last)]
+            borders.append(region.last)
+            if region.begins_word:
+                borders.append(region.first)
+    return targets, sorted(set(borders))
+
+
+def score(
+    regions: Sequence[RegionTokens],
+    ids: Sequence[int],
+    logprobs: Mapping[tuple[int, int], float],
+    borders: Mapping[int, float],
+    *,
+    marks_beginnings: bool,
+) -> tuple[RegionScore, ...]:
+    """Return what each region cost, in nats.
+
+    Parameters
+    ----------
+    marks_beginnings : bool
+        Whether the tokenizer's tokens hold the blank before a word; without such tokens nothing is corrected.
+    """
+    scores = []
+    for region in regions:
+        count = region.last - region.first
+        if not region.is_scored:
+            scores.append(RegionScore(None, count))
+            continue
+        total = math.fsum(logprobs[position, int(ids[position])] for position in range(region.first, region.last))
+        if marks_beginnings:
+            total += borders[region.last] - (borders[region.first] if region.begins_word else 0.0)
+        scores.append(RegionScore(-total, count))
+    return tuple(scores)
+
+
+def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
+    """Return for every token whether a new word can begin with it: it opens with a blank, or ends the text.
+
+    Parameters
+    ----------
+    vocabulary : int
+        Size of the model's output; ids beyond the tokenizer's own begin nothing.
+    """
+    special = set(tokenizer.all_special_ids)
+    begins = [False] * vocabulary
+    pieces = tokenizer.convert_ids_to_tokens(list(range(min(vocabulary, len(tokenizer)))))
+    for number, piece in enumerate(pieces):
+        if number in special:
+            begins[number] = True
+        elif piece is not None:
+            begins[number] = piece[:1] in ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t") or piece in ("<0x20>", "<0x0A>")
+    return begins
+
+
+def _is_blank(text: str, offset: tuple[int, int], before: int) -> bool:
+    """Whether a token is blanks alone and ends before a region begins."""
+    return text[offset[0] : offset[1]].isspace() and offset[1] <= before
+
+
+def _is_leading(text: str, offset: tuple[int, int], start: int) -> bool:
+    """Whether a token is the one blank right before a region."""
+    return offset[1] == start and offset[1] - offset[0] == 1 and text[offset[0] : offset[1]] == " "

@@ -1,0 +1,143 @@
+"""What is computed of a model: rows of tokens, what is asked of each, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How one row is to be continued.
+
+    Attributes
+    ----------
+    max_tokens : int
+    temperature : float
+        0 takes the most probable token each time.
+    seed : int
+        Of this row's own draws.
+    stopped : callable
+        Says of the tokens so far whether a stop text has been reached.
+    top_p : float
+        Draws come from the most probable tokens that together reach this probability.
+    top_k : int or None
+        Draws come from this many most probable tokens.
+    """
+
+    max_tokens: int
+    temperature: float
+    seed: int
+    stopped: Callable[[Sequence[int]], bool]
+    top_p: float = 1.0
+    top_k: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One sequence of tokens to compute and what is asked of it.
+
+    Attributes
+    ----------
+    ids : ndarray of int32, shape (length,)
+        At least one token.
+    targets : tuple of (int, int)
+        Position and token: the log-probability of the token at that position after all before it, 1 ≤ position ≤ length.
+    borders : tuple of int
+        Positions at which the log-probability that a new word begins is asked, 1 ≤ position ≤ length.
+    states : tuple of int
+        Positions whose hidden states are kept, 0 ≤ position < length.
+    decoding : Decoding, optional
+        How the row is to be continued.
+    """
+
+    ids: Ids
+    targets: tuple[tuple[int, int], ...] = ()
+    borders: tuple[int, ...] = ()
+    states: tuple[int, ...] = ()
+    decoding: Decoding | None = None
+
+    def asked_at(self) -> set[int]:
+        """Return the positions of tokens after which the next token's distribution is needed."""
+        found = {position - 1 for position, _ in self.targets} | {position - 1 for position in self.borders}
+        if self.decoding is not None:
+            found.add(len(self.ids) - 1)
+        return found
+
+
+@dataclass
+class Decoded:
+    """What a row was continued with; ``finish`` is ``eos``, ``stop`` or ``length``."""
+
+    ids: list[int] = field(default_factory=list)
+    finish: str = "length"
+
+
+@dataclass
+class Found:
+    """What was found of a row.
+
+    Attributes
+    ----------
+    logprobs : dict
+        Natural log-probability of each of the row's targets.
+    borders : dict
+        Natural log-probability at each position asked that the next token begins a word.
+    states : dict
+        Position to an array, shape (layers + 1, width), float16.
+    computed : int
+        Tokens of the row that were computed for it; the others came with earlier rows.
+    decoded : Decoded or None
+    milliseconds, first_ms : float or None
+        Time from beginning to end and to the first token chosen; only where a row ran alone.
+    """
+
+    logprobs: dict[tuple[int, int], float] = field(default_factory=dict)
+    borders: dict[int, float] = field(default_factory=dict)
+    states: dict[int, NDArray[np.float16]] = field(default_factory=dict)
+    computed: int = 0
+    decoded: Decoded | None = None
+    milliseconds: float | None = None
+    first_ms: float | None = None
+
+
+@dataclass
+class Budget:
+    """How much is computed at once; halved when memory runs out, for the rest of the run.
+
+    Attributes
+    ----------
+    tokens : int
+        Most tokens in one pass, padding counted.
+    held : int
+        Most tokens whose keys and values are held for rows under way.
+    positions : int
+        Most positions whose logits are held at once.
+    """
+
+    tokens: int
+    held: int
+    positions: int = 2**31
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether halving again would leave nothing."""
+        return self.tokens <= 1
+
+    def halve(self) -> None:
+        """Take half of everything from now on."""
+        self.tokens = max(1, self.tokens // 2)
+        self.held = max(1, self.held // 2)
+        self.positions = max(1, self.positions // 2)
+
+
+def common_length(left: Ids, right: Ids) -> int:
+    """Return how many leading tokens two rows have in common."""
+    shorter = min(len(left), len(right))
+    differ = left[:shorter] != right[:shorter]
+    return int(differ.argmax()) if differ.any() else shorter
