@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from experiment.building.htest import EXEMPLARS
 from experiment.building.reading import (
     Made,
     answering_step,
@@ -46,14 +47,27 @@ def practice_items(study: Study) -> Made:
 
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
-    """Make practice items of an H-TEST rule that the study does not test."""
+    """Make practice items of an H-TEST rule that the study does not test, with as many exemplars as those tested."""
+    htest = study.get("materials", "htest")
     try:
         made = htest_rule_items(
-            [settings["rule"]], exemplars=0, items=settings.get("number", PRACTICE_ITEMS), seed=study.seed
+            [settings["rule"]],
+            exemplars=htest.get("exemplars", EXEMPLARS),
+            items=settings.get("number", PRACTICE_ITEMS),
+            seed=study.seed,
+            order=htest.get("order", "alternating"),
         )
     except UserError as error:
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None
-    return [replace(item, role="practice", set_name=set_name, condition={}) for item in made]
+    return [
+        replace(
+            item,
+            role="exemplar" if item.role == "exemplar" else "practice",
+            set_name=set_name,
+            condition={},
+        )
+        for item in made
+    ]
 
 
 def _of_screen(

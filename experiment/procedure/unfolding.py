@@ -8,8 +8,14 @@ from typing import Any
 
 from experiment.lists import block_items, blocks_of, items_of_list, list_ids, ordered
 from experiment.procedure import checks
+from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import LINE_LENGTH
-from experiment.procedure.questions import device_rules, eligibility_questions, make_question
+from experiment.procedure.questions import (
+    comprehension_screen,
+    device_rules,
+    eligibility_questions,
+    make_question,
+)
 from experiment.procedure.steps import Labels, make_step, with_options
 from experiment.study import Study
 from experiment.study.durations import milliseconds
@@ -90,13 +96,15 @@ class Unfolding:
     def screens(self) -> list[Screen]:
         """Return every screen, top to bottom; those of eligibility come behind the consent, or first without one."""
         result: list[Screen] = []
-        counts = {"practice": 0, "block": 0, "questions": 0}
+        counts = {"practice": 0, "block": 0, "questions": 0, "comprehension": 0}
         for screen in self.study.get("procedure"):
             kind, value = next(iter(screen.items()))
             if kind in counts:
                 counts[kind] += 1
-            made = self._screen(kind, value, counts)
-            result.append(made)
+            result.append(self._screen(kind, value, counts))
+            if kind == "instructions" and isinstance(value, Mapping) and "questions" in value:
+                counts["comprehension"] += 1
+                result.append(comprehension_screen(self.study, counts["comprehension"], value))
         at = next((i + 1 for i, one in enumerate(result) if one["kind"] == "consent"), 0)
         return [*result[:at], *self._eligibility(), *result[at:]]
 
@@ -165,7 +173,7 @@ class Unfolding:
         return {
             "kind": "practice",
             "block": name,
-            "feedback": settings.get("feedback", True),
+            "feedback": practice_feedback(settings, self.study.language),
             "pass": int(share.rstrip("%")) / 100 if share else None,
             "attempts": settings.get("attempts", 1),
             "trials": [self._trial(item, name, block) for item in items],
@@ -191,7 +199,7 @@ class Unfolding:
             "name": settings.get("name"),
             "break_every": settings.get("break_every"),
             "break_minimum_ms": milliseconds(settings["break_minimum"]) if "break_minimum" in settings else 0,
-            "feedback": settings.get("feedback", "none"),
+            "feedback": block_feedback(settings, self.study.language),
             "trials": self._trials(sequence, settings, name),
         }
 

@@ -209,7 +209,7 @@ def test_a_vocabulary_test_of_one_s_own_is_shown_in_one_order_to_all(make_study:
     [
         ("a: {ask: x, type: choice}", "needs `options:`"),
         ("a: {ask: x, type: scale, from: 7, to: 1}", "the first is the lower one"),
-        ("a: {ask: x, type: number, accept: 3}", "screen participants out"),
+        ("a: {ask: x, type: number, accept: 3}", "have answers that are accepted"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_named(make_study: MakeStudy, question: str, says: str) -> None:
