@@ -44,6 +44,26 @@ def accepted(item: Item) -> list[str]:
     return list(dict.fromkeys([*([] if item.answer is None else [item.answer]), *others]))
 
 
+def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
+    """Return the answer of an item to a block's answering step, and all answers that count.
+
+    Parameters
+    ----------
+    step : mapping
+        Kind to settings.
+    is_mixed : bool
+        Blocks of the study answer in different ways: the item's answer is that of those which choose or answer freely,
+        and what is recovered is the intact form of what is shown.
+    """
+    by_hand = item.role == "practice" and not item.intact
+    if not is_mixed or "recover" not in step or by_hand:
+        return item.answer, accepted(item)
+    show = step["recover"]["show"]
+    fields = [show] if isinstance(show, str) else show
+    intact = "\n\n".join(item.intact.get(name, item.shown.get(name, "")) for name in fields)
+    return intact, [intact]
+
+
 def worked_answer(exemplar: Item, language: str, given: str | None = None) -> str:
     """Return a solved example's answer (as given, such as ``(B)``) as it is shown: behind its worked solution."""
     answer = given or exemplar.answer or ""
@@ -86,6 +106,7 @@ class Unfolding:
         self.order_row = order_row
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
+        self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
         self.labels = Labels(_label_map(self.blocks, swapped=swapped))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
@@ -294,6 +315,7 @@ class Unfolding:
     ) -> PlannedTrial:
         index = self.next_index
         self.next_index += 1
+        answer, accepts = right_answer(item, settings["trial"][-1], is_mixed=self.is_mixed)
         return {
             "trial_index": index,
             "block": block,
@@ -304,8 +326,8 @@ class Unfolding:
             "is_practice": item.role == "practice",
             "is_filler": item.role == "filler",
             "is_attention_check": item.role == "attention_check",
-            "answer": item.answer,
-            "accepted": accepted(item),
+            "answer": answer,
+            "accepted": accepts,
             "shown": dict(item.shown),
             "intact": dict(item.intact),
             "exemplars": exemplars,
@@ -337,7 +359,8 @@ class Unfolding:
         if kind == "answer" and not is_option:
             return {"text": text, "label": worked_answer(exemplar, self.study.language)}
         if not choices or not by_letter:
-            return {"text": text, "label": self.labels.shown.get(str(exemplar.answer), exemplar.answer)}
+            answer, _ = right_answer(exemplar, settings["trial"][-1], is_mixed=self.is_mixed)
+            return {"text": text, "label": self.labels.shown.get(str(answer), answer)}
         right = None if exemplar.answer is None else string.ascii_uppercase[choices.index(exemplar.answer)]
         label = worked_answer(exemplar, self.study.language, f"({right})") if is_option else right
         return {"text": with_options(text, choices), "label": label}

@@ -108,14 +108,19 @@ def _check_feedback(study: Study, block: int) -> None:
 
 
 def _check_alike(study: Study, blocks: list[int]) -> None:
-    """Check that blocks fit each other: one kind of answer, and no set in two blocks."""
-    kinds = {i: next(iter(study.get("procedure", i, "block", "trial")[-1])) for i in blocks}
-    first = kinds[blocks[0]]
-    for i, kind in kinds.items():
-        if kind != first:
+    """Check that blocks fit each other: the same labels mean the same everywhere, and no set is in two blocks."""
+    known: dict[str, tuple[list[str], str]] = {}
+    for i in blocks:
+        choosing = study.get("procedure", i, "block", "trial")[-1].get("choose", {})
+        keys = choosing.get("keys")
+        if not isinstance(keys, dict):
+            continue
+        meant = (list(keys), choosing.get("labels", "fixed"))
+        if any(known.setdefault(label, meant) != meant for label in keys):
             raise UserError(
-                f"{study.place('procedure', i, 'block')} ends its trials with {kind}, an earlier block with {first}",
-                mend="The items of a study are made for one kind of answer; run the other part as a study of its own.",
+                f"{study.place('procedure', i, 'block')} has labels of an earlier block with other labels beside them, or "
+                "swapped where that one does not swap them",
+                mend="Give both blocks the same labels in the same order, or labels of their own.",
             )
     seen: dict[str, int] = {}
     for i in blocks:
