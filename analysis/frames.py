@@ -55,6 +55,7 @@ def analysed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
         & trials["reader_group"].isin(plan.groups)
         & trials[plan.factor].notna()
         & trials["item_id"].notna()
+        & ((trials["trial_type"] == plan.trials) if plan.trials else True)
     ].copy()
     several = rows["set"].nunique(dropna=False) > 1
     rows["item"] = rows["set"].astype(str) + "/" + rows["item_id"] if several else rows["item_id"]

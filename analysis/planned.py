@@ -53,6 +53,8 @@ class Plan:
         Whether simulated readers take the place of people.
     remarks : tuple of str
         What of the plan could not be taken as written.
+    trials : str or None
+        Only trials that end with this step (choose, recover …), where blocks answer in different ways.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Plan:
     contrasts: tuple[Difference, ...]
     stand_in: bool = False
     remarks: tuple[str, ...] = ()
+    trials: str | None = None
 
 
 def plans(tables: Tables) -> list[Plan]:
@@ -107,6 +110,7 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             tuple(levels),
             tuple(own),
             contrasts or against_reference(levels),
+            trials=spec.get("trials"),
         )
         found.append(_with_stand_in(plan, tables.trials))
     return found

@@ -19,10 +19,30 @@ from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.seeds import generator
 
+PRACTICE = "practice-"
+"""How sets of practice items are called, with the number of their screen."""
+
 
 def blocks_of(study: Study) -> list[int]:
     """Return the places of the blocks among the procedure's screens."""
     return [place for place, screen in enumerate(study.get("procedure")) if "block" in screen]
+
+
+def blocks_showing(study: Study, set_name: str) -> list[int]:
+    """Return which blocks, from 0, can show items of a set: those that name it, or else those that name none.
+
+    A set of practice items belongs to the block that its screen prepares for: the next one, or the last.
+    """
+    screens = study.get("procedure")
+    blocks = [screen["block"] for screen in screens if "block" in screen]
+    if set_name.startswith(PRACTICE):
+        places = [place for place, screen in enumerate(screens) if "practice" in screen]
+        number = int(set_name.removeprefix(PRACTICE)) - 1
+        if number < len(places):
+            before = sum("block" in screen for screen in screens[: places[number]])
+            return [min(before, len(blocks) - 1)]
+    naming = [number for number, block in enumerate(blocks) if set_name in block.get("sets", ())]
+    return naming or [number for number, block in enumerate(blocks) if "sets" not in block]
 
 
 def balanced_labels(study: Study) -> bool:

@@ -11,7 +11,7 @@ from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.lexical import items_from_lexical_decision
 from experiment.building.practice import practice_items
-from experiment.building.reading import Made, answering_step
+from experiment.building.reading import Made, answering_steps
 from experiment.building.tables import items_from_sentences, items_from_words
 from experiment.building.tokenized import tokenizer_of, with_token_measures
 from experiment.freezing import refuse_if_changed
@@ -163,16 +163,18 @@ def _require_answerable(study: Study, items: Sequence[Item]) -> None:
     UserError
         Names the item, its answer and the labels.
     """
-    kind, settings = answering_step(study)
-    keys = settings.get("keys")
-    if kind != "choose" or not isinstance(keys, dict):
-        return
-    wrong = next((one for one in items if one.answer is not None and one.answer not in keys), None)
-    if wrong is not None:
-        raise UserError(
-            f"item {wrong.item_id!r} has the answer {wrong.answer!r}, and the keys are for {', '.join(map(str, keys))}",
-            mend="Let the labels under keys and the answers of the items be the same.",
-        )
+    by_set: dict[str, list[dict[str, str]]] = {}
+    for item in items:
+        if item.set_name not in by_set:
+            given = [settings.get("keys") for _, settings in answering_steps(study, item.set_name)]
+            by_set[item.set_name] = [keys for keys in given if isinstance(keys, dict)]
+        for keys in by_set[item.set_name]:
+            if item.answer is not None and item.answer not in keys:
+                raise UserError(
+                    f"item {item.item_id!r} has the answer {item.answer!r}, and the keys are for "
+                    f"{', '.join(map(str, keys))}",
+                    mend="Let the labels under keys and the answers of the items be the same.",
+                )
 
 
 def _of_kind(study: Study, kind: str) -> Made:

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiment.building.reading import (
     Made,
-    answering_step,
+    answering_steps,
     in_design,
     path_of,
     require_readable,
@@ -97,13 +97,13 @@ def items_from_corpus(study: Study) -> Made:
         on_bad=on_bad,
     )
     skipped += [f"{one.corpus} {one.record_id}: {one.reason}" for one in made.skipped]
-    answering, _ = answering_step(study)
-    if name not in RESTORING and answering == "recover":
+    answering = {kind for kind, _ in answering_steps(study)}
+    if name not in RESTORING and "recover" in answering:
         raise UserError(
             f"{study.place('materials', 'task')}: task {name} is not answered with the intact text, which `recover` asks for",
             mend="End the trial with `answer` (free words, numbers, programs) or, where items have options, `choose`.",
         )
-    if answering == "choose" and any(item.choices is None for item in made.items):
+    if "choose" in answering and any(item.choices is None for item in made.items):
         raise UserError(
             f"{study.place('materials', 'task')}: task {name} has items without options to choose from",
             mend="End the trial with `answer`.",
@@ -114,7 +114,7 @@ def items_from_corpus(study: Study) -> Made:
             mend=f"Write what they are to do under `- answer:`, such as ask: {UNSAID[name]!r}",
         )
     require_readable(study, made.items)
-    if answering == "answer" and any(not accepted(item) for item in made.items if item.role == "test"):
+    if "answer" in answering and any(not accepted(item) for item in made.items if item.role == "test"):
         remarks.append(
             f"  note: nothing says which answers to task {name} are right: responses are stored, and not scored"
         )

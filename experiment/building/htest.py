@@ -19,6 +19,7 @@ from stimuli.recipes.sampling import draw_some
 
 LANGUAGE = "en"
 """Language of all rules and released tasks."""
+EXEMPLARS = 4
 DEFAULT_ITEMS = 20
 DEFAULT_GEOMETRY = 40
 
@@ -37,7 +38,7 @@ def items_from_htest(study: Study) -> Made:
 
 def _items(study: Study) -> Made:
     htest = study.get("materials", "htest")
-    exemplars = htest.get("exemplars", 4)
+    exemplars = htest.get("exemplars", EXEMPLARS)
     order = htest.get("order", "alternating")
     if "from" not in htest:
         number = htest.get("items", DEFAULT_ITEMS)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiment.building.matched import matched_items
-from experiment.building.reading import Made, answering_step, in_design, path_of, scramble_settings
+from experiment.building.reading import Made, in_design, path_of, scramble_settings, step_of_kind
 from experiment.building.tables import word_rows
 from experiment.study import Study
 from stimuli.corpora import Record
@@ -70,8 +70,7 @@ def _labelled(study: Study, item: Item) -> Item:
     UserError
         The labels are others than word and nonword, and nothing says which is which.
     """
-    _, settings = answering_step(study)
-    keys = settings.get("keys")
+    keys = (step_of_kind(study, "choose") or {}).get("keys")
     if not isinstance(keys, dict):
         return item
     names: dict[str, str] = study.get("materials", "lexical_decision", "labels", default={})

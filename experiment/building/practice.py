@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from experiment.building.htest import EXEMPLARS
 from experiment.building.reading import (
     Made,
-    answering_step,
+    answering_steps,
     first_condition,
     in_design,
     scramble_settings,
+    shown_fields,
 )
 from experiment.building.tables import sentences
 from experiment.study import Study
@@ -19,6 +21,7 @@ from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item
 from stimuli.recipes import htest_rule_items, word_items
+from stimuli.recipes.sentences import CHOICE_SEPARATOR
 from stimuli.scramble.words import nfc
 
 PRACTICE_ITEMS = 6
@@ -46,14 +49,27 @@ def practice_items(study: Study) -> Made:
 
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
-    """Make practice items of an H-TEST rule that the study does not test."""
+    """Make practice items of an H-TEST rule that the study does not test, with as many exemplars as those tested."""
+    htest = study.get("materials", "htest")
     try:
         made = htest_rule_items(
-            [settings["rule"]], exemplars=0, items=settings.get("number", PRACTICE_ITEMS), seed=study.seed
+            [settings["rule"]],
+            exemplars=htest.get("exemplars", EXEMPLARS),
+            items=settings.get("number", PRACTICE_ITEMS),
+            seed=study.seed,
+            order=htest.get("order", "alternating"),
         )
     except UserError as error:
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None
-    return [replace(item, role="practice", set_name=set_name, condition={}) for item in made]
+    return [
+        replace(
+            item,
+            role="exemplar" if item.role == "exemplar" else "practice",
+            set_name=set_name,
+            condition={},
+        )
+        for item in made
+    ]
 
 
 def _of_screen(
@@ -67,21 +83,24 @@ def _of_screen(
     if "words" in materials:
         made = [item for row in rows for item in _word(study, row, set_name, file)]
         return _placed(study, made, rows, key="word")
-    field = "text" if "htest" in materials else "sentence"
-    missing = [name for name in (field, "answer") if name not in rows[0]]
+    ((_, settings),) = answering_steps(study, set_name)
+    keys = settings.get("keys")
+    fields = shown_fields(study, set_name)
+    with_choices = keys is not None and not isinstance(keys, dict)
+    missing = [
+        name for name in (*fields, "answer", *(["choices"] if with_choices else [])) if name not in rows[0]
+    ]
     if missing:
         raise UserError(f"{place}: {file} has no column {missing[0]!r} (it has {', '.join(rows[0])})")
-    _, settings = answering_step(study)
-    keys = settings.get("keys")
     return [
         Item(
             item_id=str(row.get("item") or f"{set_name}-{i}"),
             set_name=set_name,
             role="practice",
             condition={},
-            shown={field: row[field]},
+            shown={field: row[field] for field in fields},
             intact={},
-            choices=tuple(keys) if isinstance(keys, dict) else None,
+            choices=_choices_of(row) if with_choices else tuple(keys) if isinstance(keys, dict) else None,
             answer=row["answer"],
             provenance={
                 "source": file,
@@ -94,6 +113,10 @@ def _of_screen(
         )
         for i, row in enumerate(rows, 1)
     ]
+
+
+def _choices_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(part.strip() for part in str(row["choices"]).split(CHOICE_SEPARATOR))
 
 
 def _conditions_told(

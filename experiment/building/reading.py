@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.free_answers import decimal_mark, number_of
-from experiment.lists import blocks_of
+from experiment.lists import blocks_of, blocks_showing
 from experiment.procedure import accepted
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -60,17 +60,23 @@ def targets_of(study: Study) -> Mapping[str, Any] | None:
     return words if isinstance(words, Mapping) else None
 
 
-def answering_step(study: Study) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the settings of the step that ends a trial."""
-    step = study.get("procedure", blocks_of(study)[0], "block", "trial")[-1]
-    kind, settings = next(iter(step.items()))
-    return kind, settings
+def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the kind and the settings of the step that ends a trial, of every block or of those that show a set."""
+    blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
+    chosen = blocks if set_name is None else [blocks[number] for number in blocks_showing(study, set_name)]
+    return [next(iter(block["trial"][-1].items())) for block in chosen]
 
 
-def shown_fields(study: Study) -> list[str]:
-    """Return the fields that a trial shows, in order."""
+def step_of_kind(study: Study, kind: str) -> dict[str, Any] | None:
+    """Return the settings of the first block's step that answers in a way; None where no block does."""
+    return next((settings for one, settings in answering_steps(study) if one == kind), None)
+
+
+def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
+    """Return the fields that trials show, in order, of every block or of those that show a set."""
     names: list[str] = []
-    for place in blocks_of(study):
+    places = blocks_of(study)
+    for place in places if set_name is None else [places[n] for n in blocks_showing(study, set_name)]:
         for step in study.get("procedure", place, "block", "trial"):
             show = next(iter(step.values())).get("show", [])
             names += [show] if isinstance(show, str) else show
@@ -85,12 +91,13 @@ def require_readable(study: Study, items: Iterable[Item]) -> None:
     UserError
         Names the item and its answer.
     """
-    kind, settings = answering_step(study)
-    if kind != "answer" or settings.get("read_as") != "number":
-        return
     mark = decimal_mark(study.language)
     for item in items:
-        for answer in accepted(item):
+        as_numbers = any(
+            kind == "answer" and settings.get("read_as") == "number"
+            for kind, settings in answering_steps(study, item.set_name)
+        )
+        for answer in accepted(item) if as_numbers else ():
             if number_of(answer, mark) is None:
                 raise UserError(
                     f"item {item.item_id!r}: the answer {answer!r} is no number, and answers are read as numbers",

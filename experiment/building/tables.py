@@ -11,13 +11,13 @@ from typing import Any
 from experiment.building.matched import matched_items
 from experiment.building.reading import (
     Made,
-    answering_step,
     first_condition,
     in_design,
     path_of,
     require_readable,
     scramble_settings,
     shown_fields,
+    step_of_kind,
     targets_of,
 )
 from experiment.study import Study
@@ -177,9 +177,9 @@ def sentences(
 
     A row that gives no items stops the build, or is put into ``left_out`` where that is given.
     """
-    answering, settings = answering_step(study)
-    asked = answering == "choose" or (answering == "answer" and "answer" in rows[0])
-    keys = settings.get("keys")
+    choosing, answering = step_of_kind(study, "choose"), step_of_kind(study, "answer")
+    asked = choosing is not None or (answering is not None and "answer" in rows[0])
+    keys = None if choosing is None else choosing["keys"]
     shown = [name for name in shown_fields(study) if name != "sentence"]
     items = sentence_items(
         rows,
@@ -191,16 +191,16 @@ def sentences(
         set_name=practice or "sentences",
         also_show=shown,
         answer="answer" if asked else None,
-        choices=(tuple(keys) if isinstance(keys, dict) else "choices") if answering == "choose" else None,
+        choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
         level_column=level_column,
         role="filler" if are_fillers else "practice" if practice else "test",
         source=source,
         skipped=left_out,
     )
-    if answering == "answer":
+    if answering is not None:
         items = [_accepting(item) for item in items]
         require_readable(study, items)
-    if answering == "recover":
+    if choosing is None and answering is None and step_of_kind(study, "recover") is not None:
         items = [replace(item, answer=item.intact["sentence"]) for item in items]
     return items if level_column or practice is None else first_condition(items)
 
@@ -220,7 +220,6 @@ def _words(
     source: str,
     left_out: list[Skipped] | None = None,
 ) -> list[Item]:
-    answering, _ = answering_step(study)
     given = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
     made = word_items(
         [str(row["word"]) for row in rows],
@@ -232,7 +231,7 @@ def _words(
         source=source,
         skipped=left_out,
     )
-    return made if answering == "choose" else [replace(item, choices=None) for item in made]
+    return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
 
 
 def _refuse_twins(table: Table, file: str) -> None:

@@ -197,7 +197,7 @@ def _scramble_lines(
             entry = {
                 "line": line.number,
                 "changes": [_recorded(change, told.asked) for change in result.changes],
-                "left_intact": [vars(left) for left in result.left_intact],
+                "left_intact": [left._asdict() for left in result.left_intact],
             }
             record.write(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
 

@@ -46,13 +46,13 @@ def only_our_pages() -> None:
     """Refuse writes that another site's page could send: they lack our header or carry another origin."""
     if request.method != "POST":
         return
-    if "X-Wrods" not in request.headers:
+    if "HTTP_X_WRODS" not in request.environ:
         raise Problem(
             403, "the request did not come from a study page", rule="POSTs carry the header X-Wrods"
         )
     origin = request.headers.get("Origin")
     public = this_site().settings.public_url
-    ours = {request.host_url.rstrip("/")} | ({_origin(public)} if public else set())
+    ours = {f"{request.scheme}://{request.host}"} | ({_origin(public)} if public else set())
     if origin is not None and origin not in ours:
         raise Problem(403, "the request came from another site", rule="the origin is the study's own")
 
@@ -135,7 +135,7 @@ def begin(study: str) -> tuple[Response, int]:
             403,
             "the pilot link is no longer valid",
             rule="pilot links are good for half a day",
-            mend="Open the pilot from the sessions page again.",
+            mend="Open the pilot from the dashboard again.",
         )
     is_pilot = service.is_pilot or bool(pilot_pass)
     lease = _lease()
@@ -305,6 +305,12 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
     told: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
     if not taken.eligible:
         told["ended"] = taking.SCREENED_OUT
+    if taken.feedback is not None:
+        told["feedback"] = taken.feedback
+    if taken.comprehension is not None:
+        told |= {"then": taken.comprehension.then}
+        if taken.comprehension.then == "end":
+            told["ended"] = taking.FAILED_COMPREHENSION
     return jsonify(told), 201 if taken.told == "stored" else 200
 
 

@@ -2,31 +2,77 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from experiment.people.access import is_token
 from experiment.store import Store, queries
 
-MOST = 500
+MOST_TRIALS = 100_000
+"""How many planned trials are kept at hand, of all sessions together: about 100 MB where each shows a sentence."""
+
+
+class PlannedTrials(Mapping[int, Mapping[str, Any]]):
+    """The planned trials of a session by their index, each kept as JSON until it is wanted.
+
+    As objects, those of a few hundred sessions would be millions, which Python's collection of garbage goes through time and
+    again while everybody waits.
+
+    Parameters
+    ----------
+    trials : iterable of Mapping
+        Trials of a plan.
+    """
+
+    def __init__(self, trials: Iterable[Mapping[str, Any]]) -> None:
+        self._texts = {
+            trial["trial_index"]: json.dumps(trial, separators=(",", ":")).encode() for trial in trials
+        }
+
+    def __getitem__(self, index: int) -> Mapping[str, Any]:
+        found = json.loads(self._texts[index])
+        assert isinstance(found, dict)
+        return found
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._texts
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 @dataclass(frozen=True)
 class LiveSession:
-    """What answering a trial needs of a session: its planned trials by index, its questions by screen, who may speak for it."""
+    """What answering needs of a session: its planned trials, its questions and criteria by screen, who may speak for it.
+
+    Attributes
+    ----------
+    trials : Mapping
+        By ``trial_index``.
+    questions, comprehension : Mapping
+        Questions by the name of their screen, and of those about instructions the criterion.
+    feedback : Mapping
+        What is told after trials, by the name of the block; practice is judged by the page.
+    """
 
     session_id: str
     study: str
     token_hash: str | None
     trials: Mapping[int, Mapping[str, Any]]
     questions: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)
+    comprehension: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    feedback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def _planned(plan: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
-    return {trial["trial_index"]: trial for screen in plan["screens"] for trial in screen.get("trials", ())}
+def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
+    return PlannedTrials(trial for screen in plan["screens"] for trial in screen.get("trials", ()))
 
 
 def _questions(plan: Mapping[str, Any]) -> dict[str, Sequence[dict[str, Any]]]:
@@ -35,10 +81,26 @@ def _questions(plan: Mapping[str, Any]) -> dict[str, Sequence[dict[str, Any]]]:
     }
 
 
+def _with(plan: Mapping[str, Any], kind: str, name: str, entry: str) -> dict[str, Mapping[str, Any]]:
+    """Return an entry of the screens of a kind that have one, by their name."""
+    return {
+        screen[name]: screen[entry]
+        for screen in plan["screens"]
+        if screen["kind"] == kind and screen.get(entry)
+    }
+
+
 def live_session(row: Mapping[str, Any]) -> LiveSession:
     """Return what answering needs of a stored session with a plan."""
+    plan = row["plan"]
     return LiveSession(
-        row["session_id"], row["study"], row["token_hash"], _planned(row["plan"]), _questions(row["plan"])
+        row["session_id"],
+        row["study"],
+        row["token_hash"],
+        _planned(plan),
+        _questions(plan),
+        _with(plan, "questions", "name", "comprehension"),
+        _with(plan, "block", "block", "feedback"),
     )
 
 
@@ -47,6 +109,7 @@ class LiveSessions:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, LiveSession] = OrderedDict()
+        self._trials = 0
         self._lock = threading.Lock()
 
     def find(self, store: Store, study: str, session_id: str, token: str) -> LiveSession | None:
@@ -64,7 +127,7 @@ class LiveSessions:
     def forget(self, session_id: str) -> None:
         """Drop a session that is gone."""
         with self._lock:
-            self._known.pop(session_id, None)
+            self._drop(session_id)
 
     def _load(self, store: Store, session_id: str) -> LiveSession | None:
         with store.read() as connection:
@@ -73,7 +136,13 @@ class LiveSessions:
             return None
         loaded = live_session(row)
         with self._lock:
+            self._drop(session_id)
             self._known[session_id] = loaded
-            while len(self._known) > MOST:
-                self._known.popitem(last=False)
+            self._trials += len(loaded.trials)
+            while self._trials > MOST_TRIALS and len(self._known) > 1:
+                self._drop(next(iter(self._known)))
         return loaded
+
+    def _drop(self, session_id: str) -> None:
+        dropped = self._known.pop(session_id, None)
+        self._trials -= 0 if dropped is None else len(dropped.trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def preview_study(path: Path) -> PreviewStudy:
         list_ids=tuple(list_ids(study, items)),
         variants=int(study.get("models", "prompt_variants", default=1)),
         plan=plan,
-        participant_view=participant_view,
+        participant_view=partial(participant_view, is_preview=True),
     )
 
 

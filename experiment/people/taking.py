@@ -6,7 +6,7 @@ or event is stored whichever tab sends it and however late: only what is shown n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,12 +16,14 @@ from experiment.people.live import LiveSession
 from experiment.people.problems import Problem
 from experiment.people.service import ScoreTrial
 from experiment.people.times import SUSPECT, response_time
-from experiment.procedure.questions import is_eligible
-from experiment.store import attendance, chain, records
+from experiment.procedure.feedback import Verdict, verdict_of
+from experiment.procedure.questions import is_eligible, right_answers
+from experiment.store import attendance, chain, queries, records
 from experiment.trials import recorded_fields
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
 SCREENED_OUT = "screened_out"
+FAILED_COMPREHENSION = "failed_comprehension"
 
 
 class SessionEnded(Exception):
@@ -40,11 +42,33 @@ class Taken:
         Another tab holds the session now.
     eligible : bool
         Whether the reader may go on, where answers decide it.
+    feedback : str or None
+        What the reader is told of the trial, where the block tells anything.
+    comprehension : Comprehension or None
+        What came of questions about instructions.
     """
 
     told: Literal["stored", "same"]
     is_elsewhere: bool = False
     eligible: bool = True
+    feedback: Verdict | None = None
+    comprehension: Comprehension | None = None
+
+
+@dataclass(frozen=True)
+class Comprehension:
+    """What came of questions about instructions.
+
+    Attributes
+    ----------
+    right, needed : int
+    then : str
+        ``go_on``, ``again`` (behind the instructions), or ``end``.
+    """
+
+    right: int
+    needed: int
+    then: Literal["go_on", "again", "end"]
 
 
 Take = Callable[[Connection], Taken]
@@ -75,6 +99,9 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
         raise Problem(400, f"there is no trial {announced[0]}", rule="next is one of the plan's trials")
     parts = _regions(planned, body.get("regions") or [])
     verdict = score(planned, body["response_raw"], timed_out=body["timed_out"])
+    feedback = verdict_of(
+        live.feedback.get(planned["block"]), planned, correct=verdict.correct, timed_out=body["timed_out"]
+    )
     row = records.planned_columns(planned)
     row |= {name: body.get(name) for name in MEASURED}
     row["rt"], doubt = response_time(body)
@@ -88,7 +115,7 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
         heard = attendance.hear(connection, live.session_id, lease)
         told = records.store_trial(connection, row, parts)
         if told == "same":
-            return Taken(told, heard.is_elsewhere)
+            return Taken(told, heard.is_elsewhere, feedback=feedback)
         if heard.state == "finished":
             raise SessionEnded
         place = (live.session_id, row["trial_index"], row["attempt"])
@@ -102,7 +129,7 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}
             records.add_event(connection, live.session_id, attendance.SHOWN, detail)
-        return Taken(told, heard.is_elsewhere)
+        return Taken(told, heard.is_elsewhere, feedback=feedback)
 
     return store
 
@@ -179,6 +206,9 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
     questions = live.questions.get(body["screen"])
     if questions is None:
         raise Problem(400, f"there is no screen {body['screen']!r}", rule="screen names one of the plan's")
+    criterion = live.comprehension.get(body["screen"])
+    if criterion is not None:
+        return _about_instructions(live, questions, criterion, body, lease)
     lets_in, missed = is_eligible(list(questions), body["answers"])
     detail = {"screen": body["screen"], "answers": dict(body["answers"])}
 
@@ -193,5 +223,45 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
             )
         # who was turned away is not let in by other answers to the same questions
         return Taken(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
+
+    return store
+
+
+def _about_instructions(
+    live: LiveSession,
+    questions: Sequence[dict[str, Any]],
+    criterion: Mapping[str, Any],
+    body: Mapping[str, Any],
+    lease: str | None,
+) -> Take:
+    """Return the operation that stores answers about instructions and says how it goes on; the last round may end it all."""
+    screen = body["screen"]
+    right, needed, rounds = (
+        right_answers(questions, body["answers"]),
+        criterion["needed"],
+        criterion["rounds"],
+    )
+    detail = {"screen": screen, "answers": dict(body["answers"])}
+
+    def store(connection: Connection) -> Taken:
+        heard = attendance.hear(connection, live.session_id, lease)
+        told = records.add_event(
+            connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
+        )
+        given = queries.answers_to(connection, live.session_id, screen)
+        this_round = given.index(body["client_uuid"]) + 1
+        then: Literal["go_on", "again", "end"] = "go_on"
+        if right < needed and this_round < rounds:
+            then = "again"
+        elif right < needed and criterion["if_failed"] == "end":
+            then = "end"
+        reason = f"comprehension of the instructions: {right} right of {needed} needed, after {rounds} rounds"
+        if heard.state == FAILED_COMPREHENSION:
+            then = "end"
+        elif then == "end":
+            attendance.end_session(connection, live.session_id, FAILED_COMPREHENSION, reason)
+        elif right < needed and then == "go_on" and told == "stored":
+            records.add_flag(connection, live.session_id, SUSPECT, reason, "server")
+        return Taken(told, heard.is_elsewhere, comprehension=Comprehension(right, needed, then))
 
     return store

@@ -95,6 +95,7 @@ def check_step(
         "text": text,
         "lines": break_lines(text, line_length),
         "ask": None,
+        "minimum_ms": 0,
         "time_limit_ms": None,
     }
     if kind in TYPED:

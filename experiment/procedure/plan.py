@@ -93,29 +93,35 @@ def trials_of(plan: Mapping[str, Any]) -> list[PlannedTrial]:
     return [trial for screen in plan["screens"] for trial in screen.get("trials", [])]
 
 
-def participant_view(plan: Mapping[str, Any]) -> Plan:
+def participant_view(plan: Mapping[str, Any], *, is_preview: bool = False) -> Plan:
     """Return what a browser may know of a plan: what its page shows, and the answers of practice trials alone.
 
     A trial's item is left out with its answer key, for the item may be named after its answer (a word); so are the order
     of its choices and what its labels stand for. Practice keeps answer and meanings, for the page tells them at once.
     Of questions the page is not told which answers let a participant in.
+
+    Parameters
+    ----------
+    is_preview : bool
+        The study's makers look at it: no server judges, and blocks that tell whether answers are right keep them.
     """
     return {name: plan[name] for name in SEEN_OF_PLAN if name in plan} | {
-        "screens": [_seen_screen(screen) for screen in plan["screens"]]
+        "screens": [_seen_screen(screen, is_preview) for screen in plan["screens"]]
     }
 
 
-def _seen_screen(screen: Mapping[str, Any]) -> dict[str, Any]:
+def _seen_screen(screen: Mapping[str, Any], is_preview: bool) -> dict[str, Any]:
     seen = dict(screen)
     if "trials" in screen:
-        seen["trials"] = [_seen_trial(trial) for trial in screen["trials"]]
+        is_told = is_preview and bool(screen["feedback"])
+        seen["trials"] = [_seen_trial(trial, is_told or trial["is_practice"]) for trial in screen["trials"]]
     if "questions" in screen:
         seen["questions"] = [seen_question(question) for question in screen["questions"]]
     return seen
 
 
-def _seen_trial(trial: PlannedTrial) -> PlannedTrial:
-    if trial["is_practice"]:
+def _seen_trial(trial: PlannedTrial, is_told: bool) -> PlannedTrial:
+    if is_told:
         return {name: trial[name] for name in (*SEEN_OF_TRIAL, "answer", "accepted")}
     steps = [
         {name: part for name, part in step.items() if name not in HIDDEN_OF_STEP} for step in trial["steps"]

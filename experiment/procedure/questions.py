@@ -1,4 +1,4 @@
-"""Screens of questions about the participant: eligibility, background, a vocabulary test; and which answers let one in.
+"""Screens of questions: eligibility, background, a vocabulary test, comprehension of instructions; and what is accepted.
 
 The built-in questions of ``participants.eligible`` ask for first language and age without saying what is wanted; what
 is wanted stays on the server.
@@ -7,7 +7,9 @@ is wanted stays on the server.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -30,6 +32,9 @@ SEEN = (
     "optional",
 )
 """What a page is told of a question."""
+ROUNDS = 2
+"""How often questions about instructions are asked where a study does not say."""
+_BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 
 
 @cache
@@ -183,14 +188,58 @@ def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[
     return not missed, missed
 
 
+def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the screen of questions about instructions: asked again behind the instructions until enough are right.
+
+    Parameters
+    ----------
+    number : int
+        Of the screen among those of its kind, from 1.
+    given : mapping
+        The settings of the instructions: ``questions``, ``pass``, ``rounds``, ``if_failed``.
+    """
+    questions = [make_question(study, name, one) for name, one in given["questions"].items()]
+    share = int(str(given.get("pass", "100%")).rstrip("%")) / 100
+    return {
+        "kind": "questions",
+        "name": f"comprehension-{number}",
+        "screening": False,
+        "comprehension": {
+            "needed": math.ceil(share * len(questions) - 1e-9),
+            "rounds": given.get("rounds", ROUNDS),
+            "if_failed": given.get("if_failed", "end"),
+        },
+        "questions": questions,
+    }
+
+
+def right_answers(questions: Sequence[Question], answers: Mapping[str, Any]) -> int:
+    """Count the questions about instructions that are answered right; of several options, exactly the right ones."""
+    return sum(_is_right(question, answers.get(question["name"])) for question in questions)
+
+
+def _is_right(question: Question, given: Any) -> bool:
+    accept = question["accept"]
+    if question["type"] == "several":
+        wanted = accept if isinstance(accept, list) else [accept]
+        return isinstance(given, list) and {str(one) for one in given} == {str(one) for one in wanted}
+    return _accepts(accept, given)
+
+
 def _accepts(accept: Any, given: Any) -> bool:
     if given is None:
         return False
-    if isinstance(accept, str) and " to " in accept:
+    if isinstance(accept, str) and _BETWEEN.fullmatch(accept):
         low, _, high = accept.partition(" to ")
         try:
             return float(low) <= float(given) <= float(high)
         except (TypeError, ValueError):
             return False
-    wanted = {str(one) for one in ([accept] if isinstance(accept, str | int | float) else accept)}
-    return bool({str(one) for one in (given if isinstance(given, list) else [given])} & wanted)
+    wanted = {_plain(one) for one in ([accept] if isinstance(accept, str | int | float) else accept)}
+    return bool({_plain(one) for one in (given if isinstance(given, list) else [given])} & wanted)
+
+
+def _plain(value: object) -> str:
+    """Return an answer without what makes no difference: case, spaces around, and 3.0 for 3."""
+    number = isinstance(value, float) and value.is_integer()
+    return str(int(value) if number else value).strip().casefold()  # type: ignore[call-overload]

@@ -78,7 +78,11 @@ def make_step(
         return {**step, "as": settings.get("as", "whole"), "minimum_ms": _ms(settings.get("minimum")) or 0}
     if kind == "prime":
         return step | _prime(settings, str(text))
-    step |= {"ask": settings.get("ask"), "time_limit_ms": _ms(settings.get("time_limit"))}
+    step |= {
+        "ask": settings.get("ask"),
+        "minimum_ms": _ms(settings.get("minimum")) or 0,
+        "time_limit_ms": _ms(settings.get("time_limit")),
+    }
     if kind in TYPED:
         step["multiline"] = settings.get("multiline", False)
         if kind == "answer":

@@ -8,8 +8,14 @@ from typing import Any
 
 from experiment.lists import block_items, blocks_of, items_of_list, list_ids, ordered
 from experiment.procedure import checks
+from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import LINE_LENGTH
-from experiment.procedure.questions import device_rules, eligibility_questions, make_question
+from experiment.procedure.questions import (
+    comprehension_screen,
+    device_rules,
+    eligibility_questions,
+    make_question,
+)
 from experiment.procedure.steps import Labels, make_step, with_options
 from experiment.study import Study
 from experiment.study.durations import milliseconds
@@ -36,6 +42,26 @@ def accepted(item: Item) -> list[str]:
         return []
     others = [str(answer) for answer in item.key.get("answers", ())]
     return list(dict.fromkeys([*([] if item.answer is None else [item.answer]), *others]))
+
+
+def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
+    """Return the answer of an item to a block's answering step, and all answers that count.
+
+    Parameters
+    ----------
+    step : mapping
+        Kind to settings.
+    is_mixed : bool
+        Blocks of the study answer in different ways: the item's answer is that of those which choose or answer freely,
+        and what is recovered is the intact form of what is shown.
+    """
+    by_hand = item.role == "practice" and not item.intact
+    if not is_mixed or "recover" not in step or by_hand:
+        return item.answer, accepted(item)
+    show = step["recover"]["show"]
+    fields = [show] if isinstance(show, str) else show
+    intact = "\n\n".join(item.intact.get(name, item.shown.get(name, "")) for name in fields)
+    return intact, [intact]
 
 
 def worked_answer(exemplar: Item, language: str, given: str | None = None) -> str:
@@ -80,6 +106,7 @@ class Unfolding:
         self.order_row = order_row
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
+        self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
         self.labels = Labels(_label_map(self.blocks, swapped=swapped))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
@@ -90,13 +117,15 @@ class Unfolding:
     def screens(self) -> list[Screen]:
         """Return every screen, top to bottom; those of eligibility come behind the consent, or first without one."""
         result: list[Screen] = []
-        counts = {"practice": 0, "block": 0, "questions": 0}
+        counts = {"practice": 0, "block": 0, "questions": 0, "comprehension": 0}
         for screen in self.study.get("procedure"):
             kind, value = next(iter(screen.items()))
             if kind in counts:
                 counts[kind] += 1
-            made = self._screen(kind, value, counts)
-            result.append(made)
+            result.append(self._screen(kind, value, counts))
+            if kind == "instructions" and isinstance(value, Mapping) and "questions" in value:
+                counts["comprehension"] += 1
+                result.append(comprehension_screen(self.study, counts["comprehension"], value))
         at = next((i + 1 for i, one in enumerate(result) if one["kind"] == "consent"), 0)
         return [*result[:at], *self._eligibility(), *result[at:]]
 
@@ -165,7 +194,7 @@ class Unfolding:
         return {
             "kind": "practice",
             "block": name,
-            "feedback": settings.get("feedback", True),
+            "feedback": practice_feedback(settings, self.study.language),
             "pass": int(share.rstrip("%")) / 100 if share else None,
             "attempts": settings.get("attempts", 1),
             "trials": [self._trial(item, name, block) for item in items],
@@ -191,7 +220,7 @@ class Unfolding:
             "name": settings.get("name"),
             "break_every": settings.get("break_every"),
             "break_minimum_ms": milliseconds(settings["break_minimum"]) if "break_minimum" in settings else 0,
-            "feedback": settings.get("feedback", "none"),
+            "feedback": block_feedback(settings, self.study.language),
             "trials": self._trials(sequence, settings, name),
         }
 
@@ -286,6 +315,7 @@ class Unfolding:
     ) -> PlannedTrial:
         index = self.next_index
         self.next_index += 1
+        answer, accepts = right_answer(item, settings["trial"][-1], is_mixed=self.is_mixed)
         return {
             "trial_index": index,
             "block": block,
@@ -296,8 +326,8 @@ class Unfolding:
             "is_practice": item.role == "practice",
             "is_filler": item.role == "filler",
             "is_attention_check": item.role == "attention_check",
-            "answer": item.answer,
-            "accepted": accepted(item),
+            "answer": answer,
+            "accepted": accepts,
             "shown": dict(item.shown),
             "intact": dict(item.intact),
             "exemplars": exemplars,
@@ -329,7 +359,8 @@ class Unfolding:
         if kind == "answer" and not is_option:
             return {"text": text, "label": worked_answer(exemplar, self.study.language)}
         if not choices or not by_letter:
-            return {"text": text, "label": self.labels.shown.get(str(exemplar.answer), exemplar.answer)}
+            answer, _ = right_answer(exemplar, settings["trial"][-1], is_mixed=self.is_mixed)
+            return {"text": text, "label": self.labels.shown.get(str(answer), answer)}
         right = None if exemplar.answer is None else string.ascii_uppercase[choices.index(exemplar.answer)]
         label = worked_answer(exemplar, self.study.language, f"({right})") if is_option else right
         return {"text": with_options(text, choices), "label": label}

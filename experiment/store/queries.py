@@ -205,6 +205,18 @@ def all_events(
     return _rows(connection, _of_study(query, events.c.session_id, study))
 
 
+def answers_to(connection: Connection, session_id: str, screen: str) -> list[str]:
+    """Return the tokens of a screen's answers in a session, in the order in which they came."""
+    wanted = (
+        select(events.c.client_uuid, events.c.detail)
+        .where(events.c.session_id == session_id, events.c.kind == "answers")
+        .order_by(events.c.event_id)
+    )
+    return [
+        str(row["client_uuid"]) for row in _rows(connection, wanted) if row["detail"].get("screen") == screen
+    ]
+
+
 def all_versions(connection: Connection, study: str) -> list[Row]:
     """Return the versions of a study, first to last."""
     query = select(versions).where(versions.c.study == study).order_by(versions.c.version)

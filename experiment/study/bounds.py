@@ -1,9 +1,10 @@
-"""Bounds of signs as a study writes them: ``2 or more``, ``above 20%``, ``below 70%``, ``above 5 s``."""
+"""Bounds as a study writes them, of signs (``2 or more``, ``above 20%``, ``below 70%``) and times (``outside 200 ms to 10 s``)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiment.study.durations import milliseconds
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 RIGHT_SHARE = "question_accuracy"
 """The one sign of which little is bad; it is kept as the share of wrong answers."""
+OUTSIDE = "outside "
 _OR_MORE = re.compile(r"([0-9]+) or more")
 _SIDED = re.compile(r"(above|below) ([0-9.]+) ?(%|ms|s|min)?")
 _JUST_BELOW = 1e-9
@@ -29,6 +31,44 @@ def session_rules(study: Study) -> dict[str, float]:
     """
     given: Mapping[str, str] = study.get("analysis", "exclude", "sessions", default={})
     return {sign: _above(sign, text, study) for sign, text in given.items()}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Between which times a measure counts.
+
+    Attributes
+    ----------
+    low, high : float
+        Milliseconds, both still counting.
+    said : str
+        As the study writes it: ``outside 50 ms to 10 s``.
+    """
+
+    low: float
+    high: float
+    said: str
+
+
+def region_bounds(study: Study) -> Bounds | None:
+    """Return between which times the time on a region counts (``analysis.exclude.regions``); None where all do."""
+    said = study.get("analysis", "exclude", "regions", "rt")
+    return None if said is None else read_bounds(study, "regions", "rt", said)
+
+
+def read_bounds(study: Study, unit: str, measure: str, said: str) -> Bounds:
+    """Read the bounds of a measure of trials or regions.
+
+    Raises
+    ------
+    UserError
+        The first bound is not the lower one.
+    """
+    low, high = (float(milliseconds(part)) for part in said.removeprefix(OUTSIDE).split(" to "))
+    if low >= high:
+        place = study.place("analysis", "exclude", unit, measure)
+        raise UserError(f"{place} is {said!r}; the first bound is the lower one")
+    return Bounds(low, high, said)
 
 
 def _above(sign: str, text: str, study: Study) -> float:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from experiment.columns import trial_columns
-from experiment.study.bounds import session_rules
-from experiment.study.durations import milliseconds
+from experiment.study.bounds import read_bounds, session_rules
 from experiment.study.factors import CELL, kind_of, operation_families
 from experiment.study.screens import check_procedure
 from experiment.study.texts import read_text
@@ -144,11 +143,9 @@ def _check_models(study: Study) -> None:
 
 
 def _check_bounds(study: Study) -> None:
-    for measure, bounds in study.get("analysis", "exclude", "trials", default={}).items():
-        low, high = (milliseconds(part) for part in bounds.removeprefix("outside ").split(" to "))
-        if low >= high:
-            place = study.place("analysis", "exclude", "trials", measure)
-            raise UserError(f"{place} is {bounds!r}; the first bound is the lower one")
+    for unit in ("trials", "regions"):
+        for measure, said in study.get("analysis", "exclude", unit, default={}).items():
+            read_bounds(study, unit, measure, said)
 
 
 def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
@@ -165,12 +162,27 @@ def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
 
 def _check_planned(study: Study) -> None:
     known = {"human", "simulated", *study.models}
+    kinds = {
+        str(next(iter(screen["block"]["trial"][-1])))
+        for screen in study.get("procedure")
+        if "block" in screen
+    }
     for name, plan in study.get("analysis", "planned", default={}).items():
         path = ("analysis", "planned", name)
         if plan["compare"] not in study.factors:
             known_factors = ", ".join(study.factors) or "none"
             raise UserError(
                 f"{study.place(*path, 'compare')} is {plan['compare']!r}, which is no factor of the design (factors: {known_factors})"
+            )
+        said = {plan["measure"]} if isinstance(plan["measure"], str) else set(plan["measure"].values())
+        if "trials" in plan and plan["trials"] not in kinds:
+            raise UserError(
+                f"{study.place(*path, 'trials')} is {plan['trials']!r}; trials of this study end with {', '.join(sorted(kinds))}"
+            )
+        if len(kinds) > 1 and "trials" not in plan and said != {"reading_time"}:
+            raise UserError(
+                f"{study.place(*path)} would mix trials that end with {' and with '.join(sorted(kinds))}",
+                mend=f"Say which: trials: {min(kinds)}.",
             )
         for i, group in enumerate(plan["between"]):
             if group not in known:

@@ -37,6 +37,7 @@ def check_procedure(study: Study) -> None:
     for block in blocks:
         _check_steps(study, block)
         _check_limits(study, block)
+        _check_feedback(study, block)
     _check_alike(study, blocks)
     _check_between(study)
     _check_practice(study)
@@ -71,23 +72,55 @@ def _check_limits(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     for i, step in enumerate(study.get(*path)):
         kind, settings = next(iter(step.items()))
-        limit = settings.get("time_limit")
+        limit, minimum = settings.get("time_limit"), settings.get("minimum")
         if limit and milliseconds(limit) <= 0:
             raise UserError(
                 f"{study.place(*path, i, kind, 'time_limit')} is {limit!r}; nobody can answer in no time",
                 mend="Leave it out for no limit.",
             )
+        if limit and minimum and milliseconds(minimum) >= milliseconds(limit):
+            raise UserError(
+                f"{study.place(*path, i, kind, 'minimum')} is {minimum!r}, and time runs out after {limit!r}",
+                mend="Let the minimum be well below the time limit.",
+            )
+
+
+def _check_feedback(study: Study, block: int) -> None:
+    settings = study.get("procedure", block, "block")
+    told = settings.get("feedback", "none")
+    place = study.place("procedure", block, "block", "feedback")
+    if "feedback_for" in settings and told == "none":
+        raise UserError(
+            f"{study.place('procedure', block, 'block', 'feedback_for')}: the block gives no feedback",
+            mend="Say which: feedback: late, accuracy or accuracy_and_late.",
+        )
+    (kind, step), *_ = settings["trial"][-1].items()
+    if told.startswith("accuracy") and kind == "read":
+        raise UserError(
+            f"{place} is {told!r}, and the block's trials ask nothing",
+            mend="Let the trial end with choose, recover or answer.",
+        )
+    if told.endswith("late") and "time_limit" not in step:
+        raise UserError(
+            f"{place} is {told!r}, and no time runs out: {kind} has no time limit",
+            mend="Give it `time_limit:`, or choose feedback: accuracy or none.",
+        )
 
 
 def _check_alike(study: Study, blocks: list[int]) -> None:
-    """Check that blocks fit each other: one kind of answer, and no set in two blocks."""
-    kinds = {i: next(iter(study.get("procedure", i, "block", "trial")[-1])) for i in blocks}
-    first = kinds[blocks[0]]
-    for i, kind in kinds.items():
-        if kind != first:
+    """Check that blocks fit each other: the same labels mean the same everywhere, and no set is in two blocks."""
+    known: dict[str, tuple[list[str], str]] = {}
+    for i in blocks:
+        choosing = study.get("procedure", i, "block", "trial")[-1].get("choose", {})
+        keys = choosing.get("keys")
+        if not isinstance(keys, dict):
+            continue
+        meant = (list(keys), choosing.get("labels", "fixed"))
+        if any(known.setdefault(label, meant) != meant for label in keys):
             raise UserError(
-                f"{study.place('procedure', i, 'block')} ends its trials with {kind}, an earlier block with {first}",
-                mend="The items of a study are made for one kind of answer; run the other part as a study of its own.",
+                f"{study.place('procedure', i, 'block')} has labels of an earlier block with other labels beside them, or "
+                "swapped where that one does not swap them",
+                mend="Give both blocks the same labels in the same order, or labels of their own.",
             )
     seen: dict[str, int] = {}
     for i in blocks:
@@ -140,6 +173,7 @@ def _check_questions(study: Study) -> None:
         for i, screen in enumerate(study.get("procedure"))
         if "questions" in screen
     ]
+    groups += _comprehension(study)
     asked = study.get("participants", "eligible", "questions")
     groups += [(("participants", "eligible", "questions"), asked)] if asked else []
     for path, questions in groups:
@@ -148,10 +182,32 @@ def _check_questions(study: Study) -> None:
             if name in named:
                 raise UserError(f"{place}: a question is called {name!r} twice", mend="Give it another name.")
             named[name] = place
-            _check_question(place, given, screening=path[0] == "participants")
+            _check_question(place, given)
+            _check_accept(place, given, path)
 
 
-def _check_question(place: str, given: Mapping[str, Any], *, screening: bool) -> None:
+def _comprehension(study: Study) -> list[tuple[tuple[str | int, ...], Any]]:
+    """Return the questions about instructions, each group with its place, after checking their criterion."""
+    groups: list[tuple[tuple[str | int, ...], Any]] = []
+    for i, screen in enumerate(study.get("procedure")):
+        given = screen.get("instructions")
+        if not isinstance(given, Mapping):
+            continue
+        path = ("procedure", i, "instructions")
+        for name in ("pass", "rounds", "if_failed"):
+            if name in given and "questions" not in given:
+                raise UserError(
+                    f"{study.place(*path, name)}: nothing is asked about these instructions",
+                    mend="Give them `questions:`, each with its right answers under `accept:`.",
+                )
+        if not 0 < int(given.get("pass", "100%").rstrip("%")) <= 100:
+            raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")
+        if "questions" in given:
+            groups.append(((*path, "questions"), given["questions"]))
+    return groups
+
+
+def _check_question(place: str, given: Mapping[str, Any]) -> None:
     kind = given["type"]
     if kind in ("choice", "several") and "options" not in given:
         raise UserError(f"{place}: a question of type {kind} needs `options:`")
@@ -159,12 +215,28 @@ def _check_question(place: str, given: Mapping[str, Any], *, screening: bool) ->
         raise UserError(f"{place}: a scale needs `from:` and `to:`")
     if "from" in given and "to" in given and given["from"] >= given["to"]:
         raise UserError(f"{place}: goes from {given['from']} to {given['to']}; the first is the lower one")
+
+
+def _check_accept(place: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    """Check that questions of eligibility and about instructions say what is accepted, and others do not."""
+    screening, about_instructions = path[0] == "participants", "instructions" in path
     if screening and "accept" not in given:
         raise UserError(
             f"{place}: a question of eligibility says which answers let a participant in (`accept:`)"
         )
-    if not screening and "accept" in given:
+    if about_instructions and "accept" not in given:
+        raise UserError(f"{place}: a question about instructions says which answers are right (`accept:`)")
+    if not (screening or about_instructions) and "accept" in given:
         raise UserError(
-            f"{place}: only questions under participants: eligible: questions: screen participants out",
-            mend="Move it there, or take `accept` out.",
+            f"{place}: only questions of eligibility and about instructions have answers that are accepted",
+            mend="Move it under participants: eligible: questions: or instructions: questions:, or take `accept` out.",
+        )
+    options = {str(option) for option in given.get("options", ())}
+    accepts = given.get("accept", [])
+    unknown = [
+        one for one in (accepts if isinstance(accepts, list) else [accepts]) if str(one) not in options
+    ]
+    if options and unknown:
+        raise UserError(
+            f"{place}: accept names {str(unknown[0])!r}, which is none of the options ({', '.join(map(str, given['options']))})"
         )

@@ -24,7 +24,8 @@ async function preview(config: PageConfig, frame: Frame, messages: Messages): Pr
   const nowhere = {
     trial: async () => {},
     event: async () => {},
-    answers: async () => ({ eligible: true }),
+    verdict: async () => null,
+    answers: async () => ({ eligible: true, then: null }),
     shown: () => {},
   };
   for (;;) {
@@ -43,6 +44,7 @@ async function visit(config: PageConfig, frame: Frame, messages: Messages): Prom
     send: async (item) => {
       const reply = await api.send(item, visiting.address);
       if (reply.body.elsewhere) visiting.lost();
+      if (item.kind === "trials") visiting.heard(item.uuid, reply);
       return reply.status;
     },
     onWaiting: (isWaiting) => frame.waiting(isWaiting),

@@ -14,6 +14,8 @@ export interface PageContent {
   /** Elements of the page's own making, between the text and the buttons. */
   extra?: HTMLElement | null;
   tone?: "good" | "bad" | "plain";
+  /** A class of the page's own. */
+  kind?: string;
   position?: { page: number; pages: number } | null;
   /** Time in ms before which the page cannot be left by its main buttons. */
   minimum_ms?: number;
@@ -28,6 +30,29 @@ export interface Action {
   quiet?: boolean;
 }
 
+/** The elements of a page. */
+export function pageScreen(
+  content: PageContent,
+  messages: Messages,
+  language: string,
+  buttons: readonly HTMLElement[] = [],
+): { screen: HTMLElement; title: HTMLElement } {
+  const { heading, text = [], html, extra, tone = "plain", kind, position, minimum_ms = 0 } = content;
+  const title = element("h2", { tabindex: "-1" }, heading);
+  const screen = element(
+    "section",
+    { class: ["page", tone, kind].filter(Boolean).join(" ") },
+    title,
+    position && element("p", { class: "position" }, fill(messages.page_of, position)),
+    ...text.map((words) => words && element("p", {}, words)),
+    html ? prose(html, language) : null,
+    extra,
+    buttons.length > 0 && element("div", { class: "actions" }, ...buttons),
+    minimum_ms > 0 && element("p", { class: "wait" }),
+  );
+  return { screen, title };
+}
+
 /**
  * Show a page of prose and wait for one of its buttons.
  *
@@ -39,25 +64,14 @@ export async function showPage(
   actions: readonly Action[],
   messages: Messages,
   language: string,
-): Promise<{ action: string; duration: number }> {
-  const { heading, text = [], html, extra, tone = "plain", position, minimum_ms = 0, mayLeave } = content;
-  const title = element("h2", { tabindex: "-1" }, heading);
+): Promise<{ action: string; duration: number; onset: number }> {
+  const { minimum_ms = 0, mayLeave } = content;
   const buttons = actions.map((action) => {
     const button = keyButton(action.key ? [action.key] : [], messages, action.words);
     button.className = action.quiet ? "quiet" : "main";
     return button;
   });
-  const screen = element(
-    "section",
-    { class: `page ${tone}` },
-    title,
-    position && element("p", { class: "position" }, fill(messages.page_of, position)),
-    ...text.map((words) => words && element("p", {}, words)),
-    html ? prose(html, language) : null,
-    extra,
-    buttons.length > 0 && element("div", { class: "actions" }, ...buttons),
-    minimum_ms > 0 && element("p", { class: "wait" }),
-  );
+  const { screen, title } = pageScreen(content, messages, language, buttons);
   const onset = await frames.draw(() => display.replaceChildren(screen));
   window.scrollTo(0, 0);
   title.focus({ preventScroll: true });
@@ -70,7 +84,7 @@ export async function showPage(
       if (!action.quiet && (event.timeStamp < onset + minimum_ms || mayLeave?.() === false)) return;
       listening.abort();
       stopWaiting?.();
-      resolve({ action: action.name, duration: event.timeStamp - onset });
+      resolve({ action: action.name, duration: event.timeStamp - onset, onset });
     };
     for (const [index, action] of actions.entries()) {
       buttons[index]!.addEventListener("click", (event) => take(event, action), { signal: listening.signal });

@@ -12,14 +12,15 @@ import { type Action, type Frame, showPage } from "./page";
 import type { TrialPayload } from "./procedure/payload";
 import type { Plan } from "./procedure/plan";
 import { Progress } from "./procedure/progress";
-import type { Recorder } from "./procedure/timeline";
-import type { Api, Finished, Reply, TrialKey } from "./sending/api";
+import type { Answered, Recorder } from "./procedure/timeline";
+import type { Api, Finished, Reply, Taken, TrialKey } from "./sending/api";
 import { Alarm, backoff } from "./sending/backoff";
 import type { Outbox, OutboxItem } from "./sending/outbox";
 import { Presence } from "./sending/presence";
 import { LastingShelf } from "./sending/shelves";
 import { upcoming } from "./sending/upcoming";
 import { type Uploader, verdict } from "./sending/uploader";
+import { Verdicts } from "./sending/verdicts";
 import { isAnonymous, StartScreens } from "./start";
 
 /** What a page that is opened again finds: a reload in sessionStorage; where nobody is named, a new tab in localStorage. */
@@ -59,6 +60,7 @@ export class Visit {
   private readonly start: StartScreens;
   private readonly finishing: Finishing;
   private readonly shelf = new LastingShelf("wrods:");
+  private readonly verdicts = new Verdicts();
   private recording: Session | null = null;
   private progress: Progress | null = null;
   private presence: Presence | null = null;
@@ -130,6 +132,7 @@ export class Visit {
     return {
       trial: (payload: TrialPayload) => this.queue("trials", payload.client_uuid, { ...payload, next: this.announce(payload) }),
       event: (kind, detail) => this.note(kind, detail),
+      verdict: (client_uuid) => this.verdicts.of(client_uuid),
       answers: (screen, answers) => this.answers(screen, answers),
       shown: (trial_index, attempt) => {
         if (!this.announced.has(`${trial_index}.${attempt}`)) void this.note("shown", { trial_index, attempt });
@@ -148,14 +151,19 @@ export class Visit {
   }
 
   /** Keep a screen's answers as safe as a trial's; where they decide who takes part, wait for the server's word. */
-  private async answers(screen: string, answers: Readonly<Record<string, unknown>>): Promise<{ eligible: boolean }> {
+  private async answers(screen: string, answers: Readonly<Record<string, unknown>>): Promise<Answered> {
     const { recording } = this;
-    if (!recording) return { eligible: true };
+    if (!recording) return { eligible: true, then: null };
     const body = { client_uuid: uuid(), screen, answers };
     await this.queue("answers", body.client_uuid, body);
-    if (!isScreening(recording.plan, screen)) return { eligible: true };
+    if (!isJudged(recording.plan, screen)) return { eligible: true, then: null };
     const reply = await this.insist(() => this.api.answers(recording.address, recording.token, body));
-    return { eligible: reply.body.eligible !== false };
+    return { eligible: reply.body.eligible !== false, then: reply.body.then ?? null };
+  }
+
+  /** The server replied to a trial that was sent. */
+  heard(client_uuid: string, { status, body }: Reply<Taken>): void {
+    if (verdict(status) !== "later") this.verdicts.hear(client_uuid, body.feedback ?? null);
   }
 
   private async queue(kind: OutboxItem["kind"], id: string, body: Record<string, unknown>): Promise<void> {
@@ -296,7 +304,12 @@ export class Visit {
   private async endEarly(session: Session, outcome: Outcome): Promise<void> {
     const { messages } = this;
     const { declined_title, practice_failed_title, screened_out_title, close_page } = messages;
-    const titles = { declined: declined_title, practice_failed: practice_failed_title, screened_out: screened_out_title };
+    const titles = {
+      declined: declined_title,
+      practice_failed: practice_failed_title,
+      comprehension_failed: screened_out_title,
+      screened_out: screened_out_title,
+    };
     this.finishing.showSaving();
     await this.uploader.drained(); // nobody is told to close the page while answers wait in it
     const { address, token } = session;
@@ -366,8 +379,7 @@ function trialKey(item: OutboxItem): TrialKey {
   return [item.body["trial_index"] as number, item.body["attempt"] as number];
 }
 
-/** Whether a screen's answers decide who takes part. */
-function isScreening(plan: Plan, name: string): boolean {
-  const screens = plan.screens as readonly { name?: string; screening?: boolean }[];
-  return screens.some((screen) => screen.name === name && screen.screening === true);
+/** Whether the server's word on a screen's answers says how it goes on. */
+function isJudged(plan: Plan, name: string): boolean {
+  return plan.screens.some((one) => one.kind === "questions" && one.name === name && (one.screening || Boolean(one.comprehension)));
 }

@@ -139,6 +139,70 @@ describe("watching a text field", () => {
     expect(watch.stop(null).keyless_chars).toBe(3);
   });
 
+  test("takes back what was not typed, and keeps what was", () => {
+    const { field, watch, type, insert } = watched();
+    for (const key of "gar") type(key);
+    insert("denia");
+    expect(field.value).toBe("gar");
+    for (const key of "den") type(key);
+    expect(field.value).toBe("garden");
+    expect(watch.stop(null)).toMatchObject({ keyless_chars: 5, insertions: [[expect.any(Number), "script"]] });
+  });
+
+  test("keeps the letter of a key at which an extension finishes the word", () => {
+    const { field, watch, type } = watched();
+    for (const key of "ga") type(key);
+    type("r", "rden");
+    expect(field.value).toBe("gar");
+    expect(watch.stop(null).keyless_chars).toBe(3);
+  });
+
+  test("lets the letter of a key through that comes after what an extension put in at that key", () => {
+    const { field, watch } = watched();
+    field.dispatchEvent(new KeyboardEvent("keydown", { key: "g" }));
+    field.value = "expanded";
+    field.dispatchEvent(new InputEvent("input", { inputType: "insertText" }));
+    expect(field.value).toBe("");
+    field.value = "g";
+    field.dispatchEvent(new InputEvent("input", { inputType: "insertText" }));
+    expect(field.value).toBe("g");
+    expect(watch.stop(null).keyless_chars).toBe(8);
+  });
+
+  test("takes back what a script deletes or sets without any event", () => {
+    const { field, watch, type } = watched();
+    for (const key of "gar") type(key);
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+    expect(field.value).toBe("gar");
+    field.value = "garden";
+    expect(watch.stop(null)).toMatchObject({ keyless_chars: 3, insertions: [expect.anything(), expect.anything()] });
+    expect(field.value).toBe("gar");
+  });
+
+  test("lets an input method rewrite what it composes, and counts what no key can have brought", () => {
+    const { field, watch } = watched();
+    const compose = (text: string): void => {
+      field.dispatchEvent(new KeyboardEvent("keydown", { key: "Process" }));
+      field.value = text;
+      field.dispatchEvent(new InputEvent("input", { inputType: "insertCompositionText" }));
+    };
+    field.dispatchEvent(new Event("compositionstart"));
+    for (const text of ["n", "に", "にh", "にほ", "にほn", "日本", "日本語です"]) compose(text);
+    field.dispatchEvent(new Event("compositionend"));
+    expect(field.value).toBe("日本語です");
+    expect(watch.stop(null)).toMatchObject({ keyless_chars: 2, insertions: [] });
+  });
+
+  test("takes a letter with its accent from a dead key as typed", () => {
+    const { field, watch } = watched();
+    for (const key of ["Dead", "e"]) field.dispatchEvent(new KeyboardEvent("keydown", { key }));
+    field.value = "é";
+    field.dispatchEvent(new InputEvent("input", { inputType: "insertText", data: "é" }));
+    expect(field.value).toBe("é");
+    expect(watch.stop(null)).toMatchObject({ keyless_chars: 0, insertions: [] });
+  });
+
   test.each(["insertFromYank", "insertReplacementText", "insertFromPasteAsQuotation"])("refuses %s", (inputType) => {
     const { field, watch } = watched();
     const event = new InputEvent("beforeinput", { inputType, data: "garden", cancelable: true });

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { Step } from "../src/generated/trials";
 import { messagesFor } from "../src/messages";
 import { type StepData, trialPayload } from "../src/procedure/payload";
-import type { Plan, PlannedTrial, PracticeScreen } from "../src/procedure/plan";
+import type { Feedback, Plan, PlannedTrial, PracticeScreen } from "../src/procedure/plan";
 import { stimulusTexts } from "../src/procedure/plan";
 import { isCorrect, practiceOutcome, rightAnswer } from "../src/procedure/practice";
 import { BriefShelf, Progress } from "../src/procedure/progress";
@@ -21,9 +21,9 @@ const CHOOSE: Step = {
   responses: ["bark", "purr"],
   options: ["it barks", "it purrs"],
   keys: ["a", "b"],
-  time_limit_ms: null,
+  minimum_ms: 0, time_limit_ms: null,
 };
-const RECOVER: Step = { step: "recover", caption: null, text: "gadren", lines: ["gadren"], ask: null, time_limit_ms: null, multiline: false };
+const RECOVER: Step = { step: "recover", caption: null, text: "gadren", lines: ["gadren"], ask: null, minimum_ms: 0, time_limit_ms: null, multiline: false };
 
 const PRIME: Step = {
   step: "prime",
@@ -44,7 +44,7 @@ const ANSWER = {
   lines: null,
   ask: "Why?",
   read_as: "text",
-  time_limit_ms: null,
+  minimum_ms: 0, time_limit_ms: null,
   multiline: true,
   hint: "Look twice.",
   options: null,
@@ -56,8 +56,20 @@ function trial(trial_index: number, steps: Step[], more: Partial<PlannedTrial> =
   return { trial_index, block: "block-1", steps, ...rest, ...more };
 }
 
+const FEEDBACK: Feedback = {
+  accuracy: true,
+  late: true,
+  for_ms: null,
+  words: {
+    correct: { title: "Correct", text: null },
+    incorrect: { title: "Not correct", text: null },
+    late: { title: "Too slow", text: "Please answer a little faster." },
+    answer: "The answer is: {answer}",
+  },
+};
+
 function practising(trials: PlannedTrial[], more: Partial<PracticeScreen> = {}): PracticeScreen {
-  return { kind: "practice", block: "practice-1", feedback: true, pass: 0.8, attempts: 2, trials, ...more };
+  return { kind: "practice", block: "practice-1", feedback: FEEDBACK, pass: 0.8, attempts: 2, trials, ...more };
 }
 
 const PLAN: Plan = {
@@ -236,8 +248,9 @@ describe("the timeline", () => {
         event: async (kind, detail) => void events.push([kind, detail]),
         answers: async (name, given) => {
           answers[name] = given;
-          return { eligible };
+          return { eligible, then: null };
         },
+        verdict: async () => null,
         shown: () => {},
       },
       onShare: (share) => shares.push(share),
@@ -255,11 +268,11 @@ describe("the timeline", () => {
     expect(kinds(data)).toEqual([
       "pages", // consent
       "pages", // instructions
-      ...["fixation", "recover", "pages", "pages"], // practice, feedback, verdict
+      ...["fixation", "recover", "feedback", "pages"], // practice, feedback, verdict
       ...[...one, ...one, "pages", ...one, ...one],
       "pages", // debriefing
     ]);
-    expect(events.map(([kind]) => kind)).toEqual(["consent", "instructions", "practice", "break", "debrief"]);
+    expect(events.map(([kind]) => kind)).toEqual(["consent", "instructions", "feedback", "practice", "break", "debrief"]);
     expect(shares.at(-1)).toBe(1);
   });
 
@@ -300,7 +313,7 @@ describe("the timeline", () => {
       { kind: "questions", name: "eligibility", screening: true, questions: [{ ...question, name: "age", ask: "Age?", type: "number" }] },
       { kind: "full_screen" },
       { kind: "screen_size", character_mm: 3 },
-      { kind: "block", block: "block-1", break_every: null, feedback: "late", trials: [trial(0, [PRIME, CHOOSE]), trial(1, [ANSWER])] },
+      { kind: "block", block: "block-1", break_every: null, feedback: { ...FEEDBACK, accuracy: false }, trials: [trial(0, [PRIME, CHOOSE]), trial(1, [ANSWER])] },
       { kind: "break", html: null, minimum_ms: 1000 },
     ],
   };

@@ -61,8 +61,9 @@ test("the visual simulation walks through every screen by its own buttons and ke
       event: async () => {},
       answers: async (name: string, given: Readonly<Record<string, unknown>>) => {
         answers[name] = given;
-        return { eligible: true };
+        return { eligible: true, then: null };
       },
+      verdict: async () => null,
       shown: () => {},
     },
     onShare: () => {},

@@ -23,6 +23,7 @@ def _known() -> frozenset[str]:
     return frozenset(wordfreq.available_languages("best"))
 
 
+@functools.lru_cache(maxsize=256)
 def base_language(language: str) -> str:
     """Return the language of a tag: ``de-AT`` → ``de``."""
     return language.replace("_", "-").split("-")[0].lower()

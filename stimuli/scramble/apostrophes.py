@@ -14,6 +14,7 @@ from stimuli.lexicon import base_language
 from stimuli.scramble.alphabets import scramble_data
 
 _ALIKE = "'’‘"
+_QUOTES = frozenset("'’‘‚")
 # Opens with one class of characters, which lets the search skip over everything else.
 _AT_AN_EDGE = re.compile(r"['’‘](?:(?<!\w.)(?=\w)|(?<=\w.)(?!\w))", re.DOTALL)
 _TRAILING = re.compile(r"['’](?!['’])")  # two of them are a double quotation mark
@@ -46,9 +47,11 @@ def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> lis
     if _AT_AN_EDGE.search(sentence) is None:
         return pieces
     pieces = pieces.copy()
-    places = range(1, len(pieces), 2)
+    quoted = [not _QUOTES.isdisjoint(marks) for marks in pieces[::2]]
+    # Nothing is to be told of a word that has no apostrophe or quotation mark beside it.
+    places = [place for place in range(1, len(pieces), 2) if quoted[place // 2] or quoted[place // 2 + 1]]
     own_front = {place for place in places if _fronts(pieces, place, language)}
-    closing = _closing(pieces, own_front)
+    closing = _closing(pieces, places, own_front)
     for place in places:
         if place in own_front:
             pieces[place] = pieces[place - 1][-1] + pieces[place]
@@ -63,7 +66,7 @@ def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> lis
 def _fronts(pieces: Sequence[str], place: int, language: str) -> bool:
     """Tell whether what stands before a word ends with an apostrophe that is part of it."""
     marks, word = pieces[place - 1], pieces[place]
-    if marks[-1:] not in tuple(_ALIKE):
+    if not marks or marks[-1] not in _ALIKE:
         return False
     closes = pieces[place + 1][:1] in ("'", "’")
     small = word.lower()
@@ -74,12 +77,12 @@ def _fronts(pieces: Sequence[str], place: int, language: str) -> bool:
     return re.split(r"\W", small)[0] in _listed("fronts", language)
 
 
-def _closing(pieces: Sequence[str], own_front: set[int]) -> set[int]:
+def _closing(pieces: Sequence[str], places: Sequence[int], own_front: set[int]) -> set[int]:
     """Return the places of words after which an apostrophe closes a quotation: the last one before the next opens."""
     closing: set[int] = set()
     opened = False
     last: int | None = None
-    for place in range(1, len(pieces), 2):
+    for place in places:
         opens = pieces[place - 1].endswith(_OPENS) or (
             pieces[place - 1].endswith("’") and not pieces[place - 1][:-1].strip()
         )

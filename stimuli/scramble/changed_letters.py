@@ -18,6 +18,7 @@ from stimuli.scramble.words import cut
 NO_COMMON_PAIR = "no pair of letters that every condition can use"
 
 Outcomes = list[Outcome]
+_MAKE = tuple.__new__  # half the time of a call
 
 
 @functools.lru_cache(maxsize=32)
@@ -132,7 +133,8 @@ class LetterConditions:
         text, changes, failed = maker.changed(pieces, numbers, sites)
         if not failed:
             return Scrambled(text, changes)
-        left = [LeftIntact(place, pieces[2 * place + 1], f"{name}: {reason}") for place, reason in failed]
+        told = {reason: f"{name}: {reason}" for _, reason in failed}
+        left = [_MAKE(LeftIntact, (place, pieces[2 * place + 1], told[reason])) for place, reason in failed]
         return Scrambled(text, changes, tuple(left))
 
     def _outcomes(self, words: Sequence[str], places: Sequence[int], draws: Draws) -> dict[str, Outcomes]:

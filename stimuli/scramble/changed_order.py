@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
+from itertools import compress
 
 from stimuli.scramble.changes import Change, Form
 from stimuli.scramble.orders import Rule
@@ -61,20 +62,16 @@ class OrderConditions:
         ranks = draws.numbers(len(spans), "which sentences") if some else ()
         results = {}
         for level, (name, rate) in self._operations.items():
-            compared = list(outcomes) if self._common else [name]
+            compared = outcomes if self._common else {name: outcomes[name]}
             left = []
-            eligible = []
-            for place, span in enumerate(spans):
+            fails = [str in map(type, of_place) for of_place in zip(*compared.values(), strict=True)]
+            for place in compress(range(len(spans)), fails):
                 reasons = [
-                    f"{one}: {outcome}"
-                    for one in compared
-                    if (outcome := outcomes[one][place]).__class__ is str
+                    f"{one}: {row[place]}" for one, row in compared.items() if isinstance(row[place], str)
                 ]
-                if reasons:
-                    intact = text[span.begin : span.end]
-                    left.append(LeftIntact(bisect_left(starts, span.begin), intact, "; ".join(reasons)))
-                else:
-                    eligible.append(place)
+                begin, end = spans[place]
+                left.append(LeftIntact(bisect_left(starts, begin), text[begin:end], "; ".join(reasons)))
+            eligible = [place for place, fail in enumerate(fails) if not fail]
             chosen = eligible
             if rate < 1:
                 ranked = sorted(eligible, key=ranks.__getitem__)

@@ -99,6 +99,9 @@ def described(
         What moved.
     """
     displaced, total, new = _moves(permutation)
+    if not new and pieces == len(permutation):
+        mean = round(total / (counted or pieces or 1), 3)
+        return Form(intact, shown, tuple(permutation), displaced, mean, 0, 0, 0, unit)
     missing = pieces - len(permutation) + new
     replaced = min(new, missing)
     mean = round(total / (counted or pieces or 1), 3)

@@ -24,6 +24,7 @@ from stimuli.seeds import Draw
 _Cuts = tuple[tuple[int, int], ...]
 
 _TRIES = 64
+_TWO_PLACES = 4  # letters of a word that may change at two places
 _BLOCK = 3  # digits drawn at a time: 25 letters make 15,625 blocks, and four blocks fit 64 bits
 
 
@@ -170,12 +171,13 @@ class Inserted:
         self, letters: str, ready: Sequence[tuple[Sequence[int], Tail]], number: int, site_number: int
     ) -> Spelt | None:
         """Spell one drawing of gaps and letters."""
+        new = self._letters
+        if self.count == 1 or len(letters) < _TWO_PLACES:
+            drawn, way = divmod(number % (len(ready) * len(new)), len(ready))
+            (gap,), tail = ready[way]
+            return letters[:gap] + new[drawn] + letters[gap:], tail
         number, way = divmod(number, len(ready))
         gaps, tail = ready[way]
-        new = self._letters
-        if len(gaps) == 1:
-            gap = gaps[0]
-            return letters[:gap] + new[number % len(new)] + letters[gap:], tail
         for gap in gaps:
             number, drawn = divmod(number, len(new))
             letters = letters[:gap] + new[drawn] + letters[gap:]

@@ -24,6 +24,9 @@ from stimuli.scramble.orders import (
 from stimuli.seeds import Draw
 
 SEARCHES = 256
+_TWO_PAIRS = 4  # places
+_SHORT = 5  # letters; three inner ones have no more than five orders
+_FEW = 8  # orders whose forms are worth keeping
 
 
 class _Order(NamedTuple):
@@ -59,36 +62,39 @@ class Exchanges(Tabled):
         return _orders_by_exchanges(pattern_of(inner), self.count, self._full)
 
     def ready(self, letters: str) -> tuple[Sequence[_Order] | None, bool] | None:
-        """Return the orders of more than five inner letters, None for many, and whether all of these letters differ."""
+        """Return a word's orders, None for many, and whether they need no look at which letters are equal.
+
+        A word with few orders is listed with its forms instead.
+        """
         size = len(letters)
-        if size - 2 <= TABLE_UP_TO:
-            return None
         inner = letters[1:-1]
+        if size - 2 <= TABLE_UP_TO:
+            orders = _orders_taken(pattern_of(inner), self.count, self._full) if size > _SHORT else ()
+            return (orders, True) if len(orders) > _FEW else None
         return _orders_by_cycles(size, self.count), len(set(inner)) == len(inner)
 
     def spelled(
         self, letters: str, ready: tuple[Sequence[_Order] | None, bool], number: int, site_number: int
     ) -> Spelt | None:
-        """Spell one whose moved letters all differ, so that nothing has to be counted."""
+        """Spell the first candidate, without counting exchanges where the moved letters all differ."""
         orders, differ = ready
-        if orders is None:
-            size = len(letters)
-            sources = _two_exchanged(size, number) if self.count == 2 else None
-            if sources is None:
-                sources = _exchanged(size, self.count, Draw(number))
-            if not differ and len(set(map(letters.__getitem__, sources))) < len(sources):
-                return None
-            shown = list(letters)
-            apart = 0
-            for place, source in sources.items():
-                shown[place] = letters[source]
-                apart += abs(place - source)
-            mean = round(apart / size, 3)
-            return "".join(shown), (_with_exchanged(size, sources), len(sources), mean, 0, 0, 0, "letter")
-        taken, moved, tail = orders[number % len(orders)]
-        if not differ and len({letters[place] for place in moved}) < len(moved):
+        if orders is not None:
+            taken, moved, tail = orders[number % len(orders)]
+            if differ or len({letters[place] for place in moved}) == len(moved):
+                return "".join(taken(letters)), tail
+        size = len(letters)
+        sources = _two_exchanged(size, number) if self.count == 2 else None
+        if sources is None:
+            sources = _exchanged(size, min(self.count, size - 3), Draw(number))
+        if not differ and _needed_for(letters, sources) != min(self.count, size - 3):
             return None
-        return "".join(taken(letters)), tail
+        shown = list(letters)
+        apart = 0
+        for place, source in sources.items():
+            shown[place] = letters[source]
+            apart += abs(place - source)
+        mean = round(apart / size, 3)
+        return "".join(shown), (_with_exchanged(size, sources), len(sources), mean, 0, 0, 0, "letter")
 
     def drawn(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
         """Yield arrangements that need exactly ``count`` exchanges, then, where they may, ones that need fewer."""
@@ -121,6 +127,14 @@ def _orders_by_exchanges(pattern: tuple[int, ...], count: int, full: bool) -> tu
     }
     most = count if full else min(count, max(needed.values(), default=0))
     return tuple(around(order, 1, 1) for order, exchanges in needed.items() if exchanges == most)
+
+
+@functools.lru_cache(maxsize=256)
+def _orders_taken(pattern: tuple[int, ...], count: int, full: bool) -> list[_Order]:
+    """Return the orders of a word of such inner letters that need so many exchanges."""
+    size = len(pattern) + 2
+    orders = _orders_by_exchanges(pattern, count, full)
+    return [_Order(operator.itemgetter(*order), (), tail_of(order, size)) for order in orders]
 
 
 @functools.lru_cache(maxsize=64)
@@ -203,6 +217,9 @@ def _needed_for(pieces: Sequence[str], sources: Mapping[int, int]) -> int:
     before = [pieces[place] for place in places]
     if len(set(before)) == len(before):
         return len(before) - _cycles(sources, places)
+    if len(places) == _TWO_PAIRS and all(sources[sources[place]] == place for place in places):
+        # Two pairs that change places: letters of different pairs may be equal, for no way back is shorter.
+        return sum(pieces[place] != pieces[sources[place]] for place in places) // 2
     return exchanges_needed(before, [pieces[one] for one in sources.values()])
 
 

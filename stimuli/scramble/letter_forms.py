@@ -121,6 +121,7 @@ class LetterForms:
         self._barred: frozenset[str] | None = None
         self._looked_up = False
         self._language = language
+        self._turkic = is_turkic(language)
         self._known: dict[str, _Remembered] = {}
         self._older: dict[str, _Remembered] = {}
         self._room = _REMEMBERED
@@ -258,7 +259,7 @@ class LetterForms:
         """Find out what a word not met lately can become, and remember it."""
         found: _Remembered | None = None
         cost = 2
-        if self._ready is not None and word.isalpha() and word.isascii() and not is_turkic(self._language):
+        if self._ready is not None and word.isalpha() and word.isascii() and not self._turkic:
             # What `_found` finds for the most common words, without a plan.
             small, case = word, "lower"
             if not word.islower():

@@ -391,12 +391,11 @@ class Neighbours:
 
     def _passed(self, pieces: Sequence[str], coins: int) -> tuple[int, ...]:
         order = list(range(len(pieces)))
-        place, last = 0, len(pieces) - 1
-        while place < last:
-            if coins >> place & 1:
-                # Equal neighbours stay; no others can come to a place where an equal piece stood.
-                if pieces[place] != pieces[place + 1]:
-                    order[place], order[place + 1] = place + 1, place
-                place += 1
-            place += 1
+        left = coins & (1 << len(pieces) - 1) - 1
+        while left:
+            place = (left & -left).bit_length()
+            # Equal neighbours stay; no others can come to a place where an equal piece stood.
+            if pieces[place - 1] != pieces[place]:
+                order[place - 1], order[place] = place, place - 1
+            left &= -2 << place  # the next piece is passed
         return tuple(order)

@@ -66,11 +66,11 @@ def loses_capital(word: str, following: str, text: str, language: str) -> bool:
     told = by_itself(word, language)
     if told is not None:
         return told
-    seen = _seen(text)
-    if word in seen.inside:
+    # Few texts have the word again at all, so only those are looked through.
+    if f" {word}" in text and word in _seen(text).inside:
         return False
     small = word[0].lower() + word[1:]
-    if seen.has(small, text):
+    if small in text and _seen(text).has(small, text):
         return True
     if base_language(language) in scramble_data("front_words")["noun_capitals"]:
         return False

@@ -10,6 +10,7 @@ is written small inside sentences (``She``); see :mod:`stimuli.scramble.stops`.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from itertools import accumulate
 from typing import NamedTuple
@@ -33,8 +34,10 @@ _ALSO_OPEN = "“‘«‹"
 _CLOSING = _ALWAYS_CLOSE + _ALSO_OPEN
 _MARKS = ".,;:!?…。！？｡।॥۔։።፧။។‼⁇⁈⁉‽؟،؛、，；：·—―"
 _EDGE = re.escape(_CLOSING + _MARKS)
-_CORE = rf"[^\s{re.escape(OPENING)}{_EDGE}](?:\S*[^\s{_EDGE}])?"
+# Most words are letters up to a space; only of the others the end has to be looked for from behind.
+_CORE = rf"[^\s{re.escape(OPENING)}{_EDGE}]\w*+(?:(?=\s)|(?=[.,;:!?]\s)|(?:\S*[^\s{_EDGE}])?)"
 _WORD = re.compile(rf"({_CORE})")
+_FIRST = operator.itemgetter(0)
 _STOP_AND_GAP = re.compile(r"\.\s")
 _SPACE = re.compile(r"\s*")
 # A dash after speech, before who says it: «Иди!» — сказал он.
@@ -76,7 +79,7 @@ def find_sentences(text: str, language: str) -> list[Span]:
     language : str
         Language tag, for abbreviations, ordinal numbers and the Greek question mark.
     """
-    has_capitals = text != text.lower()
+    has_capitals = text[:1] != text[:1].lower() or text != text.lower()
     found = []
     begin = _skip_space(text, 0)
     item: int | None = None
@@ -182,8 +185,9 @@ def word_pieces(sentence: str, language: str) -> list[str]:
     pieces = words.split(sentence)
     if "'" in sentence or "’" in sentence or "‘" in sentence:
         pieces = with_own_apostrophes(sentence, pieces, language)
-    # Most sentences have no full stop before their last character and no sign at the front of a word.
-    if sentence.find(".", 0, -1) < 0 and "".join([core[0] for core in pieces[1::2]]).isalnum():
+    # Most sentences have no full stop after a word but the last, and no sign at the front of a word.
+    stopped = sentence.find(".", 0, -1) >= 0 and "." in [marks[:1] for marks in pieces[2:-1:2]]
+    if not stopped and "".join(map(_FIRST, pieces[1::2])).isalnum():
         return pieces
     kept = [pieces[0]]
     for place in range(1, len(pieces), 2):

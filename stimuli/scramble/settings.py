@@ -91,17 +91,15 @@ class ScrambleSettings:
 DEFAULT = ScrambleSettings()
 
 
-@dataclass(frozen=True)
-class LeftIntact:
-    """A word that was meant to change and stays as it is."""
+class LeftIntact(NamedTuple):
+    """A word that was meant to change and stays as it is; a named tuple, as :class:`Change` is, for there are many."""
 
     word: int
     intact: str
     reason: str
 
 
-@dataclass(frozen=True)
-class Scrambled:
+class Scrambled(NamedTuple):
     """A scrambled text in NFC, its changed words, and the words that were meant to change and could not."""
 
     text: str

@@ -23,6 +23,9 @@ SiteKey = tuple[str, int, str, int]
 Recorded = tuple[int, int, Tail, Tail]
 """A site with what a record says of a change of it, or of its first and of its second letter."""
 
+_Pools = tuple[Sequence[str], Sequence[str], int]
+"""What may stand for each letter of a pair, and after how many numbers all that is drawn from them comes again."""
+
 AnySite = TypeVar("AnySite", Site, Recorded)
 
 _REMEMBERED = 20_000
@@ -193,7 +196,7 @@ class Substituted(SiteRule):
         super().__init__(position, distance, of_class, letter, letters)
         self._replacements = replacements
         self._count = count
-        self._pools: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
+        self._pools: dict[str, _Pools] = {}
 
     def ready(self, letters: str) -> Sequence[Recorded] | None:
         """Return the sites of a word."""
@@ -210,31 +213,31 @@ class Substituted(SiteRule):
         """Spell one drawing of new letters at the first site."""
         i, j, tail, other_tail = ready[site_number % len(ready)]
         pair = letters[i] + letters[j]
-        first, second = self._pools.get(pair) or self._pools_of(pair)
+        first, second, period = self._pools.get(pair) or self._pools_of(pair)
+        drawn = number % period
         if self._count == 1:
-            if number & 1:
-                return (
-                    (letters[:i] + first[(number >> 1) % len(first)] + letters[i + 1 :], tail)
-                    if first
-                    else None
-                )
+            if drawn & 1:
+                if not first:
+                    return None
+                return letters[:i] + first[(drawn >> 1) % len(first)] + letters[i + 1 :], tail
             if not second:
                 return None
-            return letters[:j] + second[(number >> 1) % len(second)] + letters[j + 1 :], other_tail
+            return letters[:j] + second[(drawn >> 1) % len(second)] + letters[j + 1 :], other_tail
         if not first or not second:
             return None
-        number, drawn = divmod(number, len(first))
-        new, other = first[drawn], second[number % len(second)]
+        place, drawn = divmod(drawn, len(first))
+        new, other = first[drawn], second[place % len(second)]
         if new == other:  # the pools hold a letter once, so the next one differs
-            other = second[(number + 1) % len(second)]
+            other = second[(place + 1) % len(second)]
             if new == other:
                 return None
         return letters[:i] + new + letters[i + 1 : j] + other + letters[j + 1 :], tail
 
-    def _pools_of(self, pair: str) -> tuple[Sequence[str], Sequence[str]]:
+    def _pools_of(self, pair: str) -> _Pools:
         if len(self._pools) >= _REMEMBERED:
             self._pools.clear()
-        pools = self._replacements.of(pair[0], pair), self._replacements.of(pair[1], pair)
+        first, second = self._replacements.of(pair[0], pair), self._replacements.of(pair[1], pair)
+        pools = first, second, 2 * (len(first) or 1) * (len(second) or 1)
         self._pools[pair] = pools
         return pools
 
@@ -243,7 +246,7 @@ class Substituted(SiteRule):
         draw = Draw(number)
         pair = letters[site[0]] + letters[site[1]]
         if len(pair) == 2:
-            pools = self._pools.get(pair) or self._pools_of(pair)
+            pools = (self._pools.get(pair) or self._pools_of(pair))[:2]
         else:
             both = letters[site[0]], letters[site[1]]
             pools = self._replacements.of(both[0], both), self._replacements.of(both[1], both)

@@ -65,15 +65,23 @@ def _ordinals(language: str) -> str:
     return str(_known(language).get("ordinals", ""))
 
 
-def _is(token: str, kind: str, language: str) -> bool:
-    listed = _listed(language, kind)
-    token = _ELIDED.sub("", token)
+@functools.cache
+def _kept(language: str) -> frozenset[str]:
+    return frozenset().union(*[_listed(language, kind) for kind in _KINDS_KEPT])
+
+
+def _is_among(listed: frozenset[str], token: str) -> bool:
+    if "'" in token or "’" in token:
+        token = _ELIDED.sub("", token)
     return token in listed or token.lower() in listed or (token[:1].lower() + token[1:]) in listed
 
 
-@functools.lru_cache(maxsize=4096)
+def _is(token: str, kind: str, language: str) -> bool:
+    return _is_among(_listed(language, kind), token)
+
+
 def _is_kept(token: str, language: str) -> bool:
-    return any(_is(token, kind, language) for kind in _KINDS_KEPT) or _has_listed_end(token, language)
+    return _is_among(_kept(language), token) or _has_listed_end(token, language)
 
 
 @functools.cache
@@ -189,9 +197,14 @@ def _before(token: Token, text: str) -> str:
     return _SPACES.split(text[max(0, token.begin - 41) : max(0, token.begin - 1)])[-1].lstrip(OPENING)
 
 
+@functools.cache
+def _endings(language: str) -> tuple[str, ...]:
+    return tuple(_listed(language, "endings"))
+
+
 def _has_listed_end(word: str, language: str) -> bool:
-    ends = _listed(language, "endings")
-    return bool(ends) and word.lower().endswith(tuple(ends))
+    ends = _endings(language)
+    return bool(ends) and word.lower().endswith(ends)
 
 
 def _is_ordinal(word: str, language: str) -> bool:
@@ -232,7 +245,6 @@ def keeps_its_stop(token: str, language: str, following: str) -> bool:
 
 def is_abbreviation(word: str, language: str) -> bool:
     """Tell whether a word is an abbreviation of several letters, written with a full stop: ``approx``, ``p.m``, ``z. B``."""
-    word = _GAPS.sub("", word)
-    if _DOTTED.fullmatch(word):
+    if "." in word and _DOTTED.fullmatch(word := _GAPS.sub("", word)):
         return not word[-1].isdigit() and all(len(part) < _LONG_PART for part in word.split("."))
     return _is_kept(word, language)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from stimuli.scramble.capitals import lower, upper
 from stimuli.scramble.changes import Form, described
@@ -96,18 +96,16 @@ def reordered_words(
     intact = text[sentence.span.begin : sentence.span.end]
     before = sentence.pieces[0]
     front = words[0][_front(words[0]) :]
-    heads = capital_stays and front[:1].isupper() and not any(map(str.isalnum, before))
+    heads = capital_stays and front[:1].isupper() and not (before and any(map(str.isalnum, before)))
     loose = _with_own_stop(words, sentence.pieces[-1], language)
     lent = loose[-1] != words[-1]
     if heads and loses_capital(front, words[1], text, language):
         loose[0] = _with_front(loose[0], lower, language)
-    stops = [
-        place
-        for place, marks in zip(range(2, len(sentence.pieces), 2), sentence.pieces[2::2], strict=True)
-        if marks[:1] == "."
-    ]
+    stops = _stops(sentence.pieces, intact)
     for arrangement in rule.candidates(tuple(loose), number):
-        sources = tuple([one for one in arrangement if isinstance(one, int)])
+        sources = cast(tuple[int, ...], arrangement)
+        if str in map(type, arrangement):
+            sources = tuple([one for one in sources if isinstance(one, int)])
         placed = list(map(loose.__getitem__, sources))
         if heads and gains_capital(placed[0]):
             placed[0] = _with_front(placed[0], upper, language)
@@ -120,6 +118,13 @@ def reordered_words(
         if shown != intact and (shown.isascii() or nfc(shown) == shown):
             return described(intact, shown, sources, pieces=len(words), unit="word")
     return NO_OTHER_ORDER
+
+
+def _stops(pieces: Sequence[str], intact: str) -> list[int]:
+    """Return the places of the marks between words that open with a full stop."""
+    if intact.find(".", 0, -1) < 0:
+        return [len(pieces) - 1] if pieces[-1][:1] == "." else []
+    return [place for place in range(2, len(pieces), 2) if pieces[place][:1] == "."]
 
 
 def _front(word: str) -> int:

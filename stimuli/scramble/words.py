@@ -12,7 +12,7 @@ import functools
 import re
 import unicodedata
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import regex
@@ -147,17 +147,22 @@ def cut(text: str) -> Cut:
 
 
 def _words_of(text: str) -> list[str]:
-    if text.isascii() and text.isprintable():
+    if _is_plain(text):
         return _ASCII_WORD.split(text)
     if _SIMPLE.fullmatch(text):
         return _SIMPLE_WORD.split(text)
-    stretches = _SURE_SPACE.split(text)
-    pieces = _words_by_cluster(stretches[0])
-    for stretch in stretches[1:]:
-        before, *rest = _words_of(stretch) if stretch.isascii() else _words_by_cluster(stretch)
-        pieces[-1] += f" {before}"
-        pieces += rest
+    pieces: list[str] = []
+    for plain, stretches in groupby(_SURE_SPACE.split(text), _is_plain):
+        stretch = " ".join(stretches)
+        parts = _ASCII_WORD.split(stretch) if plain else _words_by_cluster(stretch)
+        if pieces:
+            parts[0] = f"{pieces.pop()} {parts[0]}"
+        pieces += parts
     return pieces
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _words_by_cluster(text: str) -> list[str]:

@@ -1,12 +1,15 @@
-"""The peers' side of bench_scramble.py, run in an environment of their own: ``python scramble_peers.py PEER TEXTS``.
+"""The peers' side of bench_scramble.py, run in an environment of their own: ``python scramble_peers.py PEER TEXTS [N]``.
 
-Prints one JSON object: processor seconds by scramble, for the texts of a JSON file, each text on its own as in an item.
+Prints one JSON object: processor seconds by scramble, for the (first N) texts of a JSON file, each text on its own as in
+an item.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +44,15 @@ def nlpaug_augmenters() -> dict[str, Augment]:
 
 
 def textattack_augmenters() -> dict[str, Augment]:
-    """TextAttack's matching transformations, on every word that they can change."""
+    """TextAttack's matching transformations, on every word that they can change.
+
+    It reads a list of stop words as it is imported, which NLTK would have to download; an empty one stands in for it, for
+    none are passed over here.
+    """
+    data = tempfile.mkdtemp()
+    os.environ["NLTK_DATA"] = data
+    Path(data, "corpora", "stopwords").mkdir(parents=True)
+    Path(data, "corpora", "stopwords", "english").touch()
     from textattack.augmentation import Augmenter
     from textattack.transformations import (
         WordInnerSwapRandom,
@@ -66,8 +77,8 @@ def textattack_augmenters() -> dict[str, Augment]:
 
 def main() -> None:
     """Time every augmenter of a peer over the texts."""
-    peer, file = sys.argv[1:3]
-    texts = json.loads(Path(file).read_text("utf-8"))["timed"]
+    peer, file, *most = sys.argv[1:4]
+    texts = json.loads(Path(file).read_text("utf-8"))["timed"][: int(most[0]) if most and most[0] else None]
     augmenters = {"nlpaug": nlpaug_augmenters, "textattack": textattack_augmenters}[peer]()
     seconds = {}
     for name, augment in augmenters.items():

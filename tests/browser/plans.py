@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import break_lines
 
 CONSENT = {
@@ -84,6 +85,7 @@ def choose(text: str | None = "Does the dog bark?", **more: Any) -> dict[str, An
         "responses": ["yes", "no"],
         "options": None,
         "keys": ["j", "f"],
+        "minimum_ms": 0,
         "time_limit_ms": None,
         **more,
     }
@@ -93,6 +95,7 @@ def answer(text: str | None = None, **more: Any) -> dict[str, Any]:
     return {
         **shown("answer", text),
         "ask": "Which rule tells A from B?",
+        "minimum_ms": 0,
         "time_limit_ms": None,
         "multiline": True,
         "hint": None,
@@ -104,6 +107,7 @@ def recover(text: str = "gadren", **more: Any) -> dict[str, Any]:
     return {
         **shown("recover", text, "Scrambled word"),
         "ask": "Type the word as it should be.",
+        "minimum_ms": 0,
         "time_limit_ms": None,
         "multiline": False,
         **more,
@@ -145,14 +149,25 @@ def block(trials: list[dict[str, Any]], break_every: int | None = None, **more: 
         "name": None,
         "break_every": break_every,
         "break_minimum_ms": 0,
-        "feedback": "none",
+        "feedback": None,
         "trials": trials,
         **more,
     }
 
 
+def feedback(mode: str, shown_for: str | None = None) -> dict[str, Any] | None:
+    """What a block tells after each trial."""
+    return block_feedback({"feedback": mode} | ({"feedback_for": shown_for} if shown_for else {}), "en")
+
+
 def questions(*asked: dict[str, Any], name: str = "questions-1", screening: bool = False) -> dict[str, Any]:
     return {"kind": "questions", "name": name, "screening": screening, "questions": list(asked)}
+
+
+def comprehension(*asked: dict[str, Any], rounds: int = 2, if_failed: str = "end") -> dict[str, Any]:
+    """Questions about the instructions before them, all of which are to be answered right."""
+    criterion = {"needed": len(asked), "rounds": rounds, "if_failed": if_failed}
+    return {**questions(*asked, name="comprehension-1"), "comprehension": criterion}
 
 
 def question(name: str, kind: str, ask: str, options: list[str] | None = None, **more: Any) -> dict[str, Any]:
@@ -204,7 +219,7 @@ def practice(trials: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {
         "kind": "practice",
         "block": "practice-1",
-        "feedback": True,
+        "feedback": practice_feedback({}, "en"),
         "pass": 0.5,
         "attempts": 2,
         "trials": trials,

@@ -54,6 +54,10 @@ class ScriptedServer:
     # Answers to questions by screen, and what the server says to them.
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     eligible: bool = True
+    # What the server tells of trials, by trial_index, and how it goes on behind questions about instructions.
+    verdicts: dict[int, str] = field(default_factory=dict)
+    then: list[str] = field(default_factory=list)
+    judged: dict[str, dict[str, Any]] = field(default_factory=dict)
     # How many of the next requests for an ending of the path get no reply at all, or this status.
     drop: dict[str, int] = field(default_factory=dict)
     reply_with: dict[str, list[int]] = field(default_factory=dict)
@@ -100,13 +104,17 @@ class ScriptedServer:
             case []:
                 return 200, {"session_id": session, "plan": self.plan, "done": done, "state": "running"}
             case ["trials"]:
-                return self.take_trial(trials, sent.body)
+                status, _ = self.take_trial(trials, sent.body)
+                return status, {"feedback": self.verdicts.get(sent.body["trial_index"])}
             case ["events"]:
                 self.events.append(sent.body)
                 return 201, {}
             case ["answers"]:
                 self.answers[sent.body["screen"]] = sent.body["answers"]
-                return 200, {"eligible": self.eligible}
+                if sent.body["client_uuid"] not in self.judged:  # the same again is answered alike
+                    then = {"then": self.then.pop(0)} if self.then else {}
+                    self.judged[sent.body["client_uuid"]] = {"eligible": self.eligible, **then}
+                return 200, self.judged[sent.body["client_uuid"]]
             case ["resume"]:
                 state = {"state": "started", "shown": []}
                 return 200, {"session_id": session, "plan": self.plan, "done": done, **state}

@@ -14,6 +14,7 @@ from tests.browser.plans import (
     answer,
     block,
     choose,
+    feedback,
     multiple_choice,
     plan,
     practice,
@@ -111,7 +112,12 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, axe
     slow = {"kind": "break", "html": None, "minimum_ms": 6000}
     size = {"kind": "screen_size", "character_mm": 3.0}
     screens = plan(
-        DEVICE, {"kind": "full_screen"}, size, questions(*BACKGROUND), block(shown, feedback="late"), slow
+        DEVICE,
+        {"kind": "full_screen"},
+        size,
+        questions(*BACKGROUND),
+        block(shown, feedback=feedback("late")),
+        slow,
     )
     server = serve(screens)
     page = new_page()

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.browser
 FIELDS = {
     "client_uuid", "trial_index", "attempt", "response_raw", "timed_out", "rt", "reading_time", "onset_ts", "paint_ts",
     "response_ts", "handler_ts", "frame_period", "dropped_frames", "hidden_ms", "blurred_ms", "first_key_ms", "typing_ms",
-    "paste_count", "keyless_chars", "key_log", "hint_ms", "prime_frames", "prime_ms", "regions", "plugin_version", "created_at",
+    "paste_count", "keyless_chars", "insertions",
+    "early_responses", "early_keys", "key_log", "hint_ms", "prime_frames", "prime_ms", "regions", "plugin_version", "created_at",
     "next",
 }  # fmt: skip
 
@@ -280,17 +281,102 @@ def test_pasting_is_refused_and_counted(serve, new_page):
 
 
 @pytest.mark.parametrize("way", ["inserted", "set behind the page's back"])
-def test_characters_that_no_key_typed_are_counted(serve, new_page, way):
+def test_characters_that_no_key_typed_are_counted_and_taken_back(serve, new_page, way):
     def act(page):
         page.keyboard.type("ga")
         if way == "inserted":
             page.keyboard.insert_text("rden")  # as dictation and autofill do
         else:
             page.evaluate("() => { document.querySelector('#wrods-answer').value += 'rden' }")
+        page.wait_for_function("() => document.querySelector('#wrods-answer').value === 'ga'")
+        page.get_by_text("Please type your answer; pasting is switched off.").wait_for()
+        page.keyboard.type("p")
         page.keyboard.press("Enter")
 
     row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
-    assert (row["response_raw"], row["keyless_chars"]) == ("garden", 4)
+    assert (row["response_raw"], row["keyless_chars"]) == ("gap", 4)
+    assert [how for _, how in row["insertions"]] == ["insertText" if way == "inserted" else "script"]
+    assert [key for _, key in row["key_log"]] == [*"gap"]
+
+
+def compose(page, text):
+    """Let an input method show what it composes, as Chromium hands it to a page."""
+    session = page.context.new_cdp_session(page)
+    session.send(
+        "Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
+    )
+
+
+def test_an_input_method_composes_undisturbed(serve, new_page):
+    def act(page):
+        for text in ("n", "に", "にh", "にほ", "日本"):
+            compose(page, text)
+        page.keyboard.insert_text("日本")  # what is composed is committed
+        assert page.locator("#wrods-answer").input_value() == "日本"
+        page.keyboard.press("Enter")
+
+    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    assert row["response_raw"] == "日本"
+    assert (row["insertions"], row["paste_count"]) == ([], 0)
+
+
+def test_a_dead_key_and_its_letter_are_one_letter(serve, new_page):
+    def act(page):
+        session = page.context.new_cdp_session(page)
+        page.keyboard.type("caf")
+        session.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", "key": "Dead", "code": "BracketLeft"})
+        session.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": "Dead", "code": "BracketLeft"})
+        session.send("Input.dispatchKeyEvent", {"type": "keyDown", "key": "é", "code": "KeyE", "text": "é"})
+        session.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": "é", "code": "KeyE"})
+        assert page.locator("#wrods-answer").input_value() == "café"
+        page.keyboard.press("Enter")
+
+    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    assert (row["response_raw"], row["keyless_chars"], row["insertions"]) == ("café", 0, [])
+
+
+def test_undoing_and_cutting_are_typing(serve, new_page):
+    def act(page):
+        page.keyboard.type("garden")
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Control+x")
+        assert page.locator("#wrods-answer").input_value() == ""
+        page.keyboard.press("Control+z")
+        assert page.locator("#wrods-answer").input_value() == "garden"
+        page.keyboard.press("Enter")
+
+    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
+    assert (row["response_raw"], row["keyless_chars"], row["insertions"]) == ("garden", 0, [])
+
+
+@pytest.mark.parametrize("step", [choose, recover, answer])
+def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(serve, new_page, step):
+    kind = step()["step"]
+    first, last = {"choose": ("jf", "j"), "recover": ("ga", "Enter"), "answer": ("ga", "Control+Enter")}[kind]
+
+    def act(page):
+        page.keyboard.type(first)
+        button = page.locator(".choices button, .actions button").first
+        assert button.get_attribute("aria-disabled") == "true"
+        button.click(force=True)
+        if kind != "choose":
+            assert page.locator("#wrods-answer").input_value() == ""
+        page.wait_for_function(
+            "() => !document.querySelector('.choices button, .actions button').hasAttribute('aria-disabled')"
+        )
+        if kind != "choose":
+            page.keyboard.type("odd")
+        page.keyboard.press(last)
+
+    row = run_one(serve, new_page, trial(0, [step(minimum_ms=1200)]), act, kind=kind)
+    names = [key for _, key in row["early_keys"]]
+    assert names == (["yes", "no", "no"] if kind == "choose" else ["g", "a"])
+    assert row["early_responses"] == len(names)
+    assert all(0 < at < 1200 for at, _ in row["early_keys"])
+    assert row["rt"] >= 1200 - 1e-6
+    assert row["response_raw"] == ("yes" if kind == "choose" else "odd")
+    if kind != "choose":
+        assert [key for _, key in row["key_log"]] == [*"odd"]
 
 
 def test_what_was_typed_when_time_ran_out_is_kept(serve, new_page):

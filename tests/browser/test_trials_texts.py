@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import answer, block, choose, plan, prime, read, recover, trial
+from tests.browser.plans import answer, block, choose, feedback, plan, prime, read, recover, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -291,7 +291,7 @@ def test_dropped_and_yanked_text_stays_out_and_is_counted(serve, new_page):
 
 def test_time_that_ran_out_is_told_where_the_block_says_so(serve, new_page):
     trials = [trial(0, [choose(time_limit_ms=600)]), trial(1, [choose(time_limit_ms=8000)])]
-    server = serve(plan(block(trials, feedback="late")))
+    server = serve(plan(block(trials, feedback=feedback("late"))))
     page = new_page(server.address)
     start(page)
     page.get_by_role("heading", name="Too slow").wait_for()

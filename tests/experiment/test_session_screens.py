@@ -100,9 +100,14 @@ def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_st
     assert len(set(orders)) == 2
 
 
-def test_two_blocks_answer_in_the_same_way(make_study: MakeStudy) -> None:
-    with pytest.raises(UserError, match="ends its trials with recover, an earlier block with choose"):
-        make_study((DEBRIEF, "  - block: {trial: [{recover: {show: word}}]}\n" + DEBRIEF))
+def test_blocks_may_answer_in_different_ways(make_study: MakeStudy) -> None:
+    typed = "  - block: {trial: [{recover: {show: word}}]}\n"
+    trials = trials_of(plan_of(make_study((DEBRIEF, typed + DEBRIEF))))
+    assert {(t["block"], t["trial_type"]) for t in trials if not t["is_practice"]} == {
+        ("block-1", "choose"),
+        ("block-2", "recover"),
+    }
+    assert all(t["answer"] == t["intact"]["word"] for t in trials)
 
 
 # checks
@@ -209,7 +214,7 @@ def test_a_vocabulary_test_of_one_s_own_is_shown_in_one_order_to_all(make_study:
     [
         ("a: {ask: x, type: choice}", "needs `options:`"),
         ("a: {ask: x, type: scale, from: 7, to: 1}", "the first is the lower one"),
-        ("a: {ask: x, type: number, accept: 3}", "screen participants out"),
+        ("a: {ask: x, type: number, accept: 3}", "have answers that are accepted"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_named(make_study: MakeStudy, question: str, says: str) -> None:

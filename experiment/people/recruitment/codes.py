@@ -25,6 +25,7 @@ OUTCOME_OF_STATE: Mapping[str, Outcome] = {
     "declined": "no_consent",
     "screened_out": "screened_out",
     "failed_practice": "screened_out",
+    "failed_comprehension": "screened_out",
     "failed_checks": "failed_checks",
 }
 SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes")

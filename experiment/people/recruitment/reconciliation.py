@@ -345,6 +345,7 @@ def _unfinished(row: Mapping[str, Any]) -> str:
         "declined": "did not consent: ask for a return",
         "screened_out": "was not eligible: pay as agreed for that, or ask for a return",
         "failed_practice": "did not pass the practice: pay as agreed for that, or ask for a return",
+        "failed_comprehension": "did not understand the instructions: pay as agreed for that, or ask for a return",
         "returned": "returned before, submitted now",
     }
     if state in told:

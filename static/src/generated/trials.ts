@@ -59,6 +59,8 @@ export type ChooseStep = {
   options: string[] | null;
   /** The key of each label. */
   keys: string[];
+  /** Time from onset before which keys and buttons do nothing, ms. */
+  minimum_ms: number;
   /** Time from onset after which the trial ends without an answer, ms. */
   time_limit_ms: number | null;
 };
@@ -74,6 +76,8 @@ export type RecoverStep = {
   lines: string[] | null;
   /** The request above the field. */
   ask: string | null;
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: number;
   /** Time from onset after which the trial ends with what has been typed, ms. */
   time_limit_ms: number | null;
   /** Whether the answer may have several lines; Enter submits where it may not. */
@@ -97,6 +101,8 @@ export type AnswerStep = {
   options: string[] | null;
   /** The decimal mark of the study's language. */
   decimal: string;
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: number;
   /** Time from onset after which the trial ends with what has been typed, ms. */
   time_limit_ms: number | null;
   /** Whether the answer may have several lines; Enter submits where it may not. */
@@ -135,6 +141,10 @@ export type ExposureRecord = {
 export type ReadRecord = ExposureRecord & {
   /** Onset of the text to the key that ended reading, ms. */
   reading_time: number | null;
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every press before the minimum time as [ms from the onset, key]. */
+  early_keys: [ms: number, key: string][];
 };
 
 /** What a step of prime records. */
@@ -149,6 +159,10 @@ export type PrimeRecord = ExposureRecord & {
 export type ChooseRecord = ExposureRecord & {
   /** The label that was chosen; null when time ran out. */
   response_raw: string | null;
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
+  early_keys: [ms: number, key: string][];
 };
 
 /** What a step of recover records. */
@@ -163,6 +177,12 @@ export type RecoverRecord = ExposureRecord & {
   paste_count: number;
   /** Typed characters that no key press accounts for. */
   keyless_chars: number;
+  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: [ms: number, key: string][];
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: [ms: number, key: string][];
   /** Every key stroke as [ms from the onset, key]. */
   key_log: [ms: number, key: string][];
 };
@@ -179,6 +199,12 @@ export type AnswerRecord = ExposureRecord & {
   paste_count: number;
   /** Typed characters that no key press accounts for. */
   keyless_chars: number;
+  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: [ms: number, key: string][];
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: [ms: number, key: string][];
   /** Onset to the moment a hint was asked for; null where none was, ms. */
   hint_ms: number | null;
   /** Every key stroke as [ms from the onset, key]. */
@@ -188,6 +214,8 @@ export type AnswerRecord = ExposureRecord & {
 /** The recorded fields of a trial's row; null where its steps record no such thing. */
 export type TrialRecord = ExposureRecord & {
   reading_time: number | null;
+  early_responses: number | null;
+  early_keys: [ms: number, key: string][] | null;
   prime_frames: number | null;
   prime_ms: number | null;
   response_raw: string | null;
@@ -195,6 +223,7 @@ export type TrialRecord = ExposureRecord & {
   typing_ms: number | null;
   paste_count: number | null;
   keyless_chars: number | null;
+  insertions: [ms: number, key: string][] | null;
   key_log: [ms: number, key: string][] | null;
   hint_ms: number | null;
 };
@@ -242,6 +271,10 @@ export const readFields = <const>{
   ...exposureFields,
   /** Onset of the text to the key that ended reading, ms. */
   reading_time: { type: ParameterType.FLOAT },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every press before the minimum time as [ms from the onset, key]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
 };
 
 /** What wrods-prime is given. */
@@ -287,6 +320,8 @@ export const chooseParameters = <const>{
   options: { type: ParameterType.STRING, array: true, default: [] },
   /** The key of each label. */
   keys: { type: ParameterType.KEY, array: true, default: undefined },
+  /** Time from onset before which keys and buttons do nothing, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
   /** Time from onset after which the trial ends without an answer, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
 };
@@ -296,6 +331,10 @@ export const chooseFields = <const>{
   ...exposureFields,
   /** The label that was chosen; null when time ran out. */
   response_raw: { type: ParameterType.STRING },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
 };
 
 /** What wrods-recover is given. */
@@ -308,6 +347,8 @@ export const recoverParameters = <const>{
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** The request above the field. */
   ask: { type: ParameterType.STRING, default: null },
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
   /** Time from onset after which the trial ends with what has been typed, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
   /** Whether the answer may have several lines; Enter submits where it may not. */
@@ -327,6 +368,12 @@ export const recoverFields = <const>{
   paste_count: { type: ParameterType.INT },
   /** Typed characters that no key press accounts for. */
   keyless_chars: { type: ParameterType.INT },
+  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: { type: ParameterType.COMPLEX, array: true },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
   /** Every key stroke as [ms from the onset, key]. */
   key_log: { type: ParameterType.COMPLEX, array: true },
 };
@@ -341,6 +388,8 @@ export const answerParameters = <const>{
   lines: { type: ParameterType.STRING, array: true, default: [] },
   /** The question above the field. */
   ask: { type: ParameterType.STRING, default: null },
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
   /** Time from onset after which the trial ends with what has been typed, ms. */
   time_limit_ms: { type: ParameterType.FLOAT, default: null },
   /** Whether the answer may have several lines; Enter submits where it may not. */
@@ -362,6 +411,12 @@ export const answerFields = <const>{
   paste_count: { type: ParameterType.INT },
   /** Typed characters that no key press accounts for. */
   keyless_chars: { type: ParameterType.INT },
+  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: { type: ParameterType.COMPLEX, array: true },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
   /** Onset to the moment a hint was asked for; null where none was, ms. */
   hint_ms: { type: ParameterType.FLOAT },
   /** Every key stroke as [ms from the onset, key]. */

@@ -9,6 +9,7 @@ import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
 import { studyLines } from "./lines";
+import { MinimumTime, NOT_EARLY } from "./minimum";
 import { exemplarParameters, pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, exemplarList, keyButton, studyText, trialScreen } from "./stimulus";
@@ -32,13 +33,14 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ChooseData> {
     const { screen, timed, buttons } = this.layOut(trial);
     const exposure = await Exposure.begin(display, screen, timed);
+    const minimum = new MinimumTime(exposure, trial.minimum_ms ?? 0, buttons);
     screen.focus({ preventScroll: true });
     onLoad?.();
 
     const chosen = await new Promise<{ event: Event; index: number } | null>((resolve) => {
       const listening = new AbortController();
       const answer = (event: Event, index: number): void => {
-        if (!exposure.accepts(event)) return;
+        if (!exposure.accepts(event) || minimum.refuses(event, trial.labels[index] ?? "")) return;
         listening.abort();
         resolve({ event, index });
       };
@@ -58,8 +60,9 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
         resolve(null);
       });
     });
+    const early = minimum.stop();
     const times = await exposure.end(chosen?.event ?? null);
-    return { ...times, response_raw: chosen ? (trial.labels[chosen.index] ?? null) : null };
+    return { ...times, ...early, response_raw: chosen ? (trial.labels[chosen.index] ?? null) : null };
   }
 
   private layOut(trial: TrialType<Info>): { screen: HTMLElement; timed: HTMLElement; buttons: HTMLButtonElement[] } {
@@ -94,12 +97,12 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ChooseData> {
     const index = Math.floor(Math.random() * trial.labels.length);
-    const times = plausibleTimes(Math.min(900, (trial.time_limit_ms ?? Infinity) / 2));
+    const times = plausibleTimes(900, trial);
     if (mode === "visual") {
       this.jsPsych.pluginAPI.pressKey(trial.keys[index] ?? "", times.rt ?? 0);
       return this.trial(this.jsPsych.getDisplayElement(), trial, onLoad).then((data) => ({ ...data, simulated: true }));
     }
     onLoad?.();
-    return Promise.resolve({ ...times, response_raw: trial.labels[index] ?? null, simulated: true });
+    return Promise.resolve({ ...times, ...NOT_EARLY, response_raw: trial.labels[index] ?? null, simulated: true });
   }
 }

@@ -7,9 +7,9 @@ import { readFields, readParameters, type ReadRecord } from "../generated/trials
 import { isPlainStroke, keyName } from "../keys";
 import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
-import { frames } from "../timing/frames";
 import { fitLines, studyLines } from "./lines";
 import { MovingWindow, type Region, wordsOf } from "./moving_window";
+import { MinimumTime, NOT_EARLY } from "./minimum";
 import { pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, keyButton, trialScreen } from "./stimulus";
@@ -51,17 +51,15 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     }
     screen.focus({ preventScroll: true });
     onLoad?.();
-    const leaveFrames = frames.onEachFrame((now) => {
-      const isEarly = moving ? moving.isLast && now - (moving.onset ?? now) < minimum : now - exposure.onset < minimum;
-      if (isEarly) button.setAttribute("aria-disabled", "true");
-      else button.removeAttribute("aria-disabled");
-    });
+    const isTooEarly = (now: number): boolean =>
+      moving ? moving.isLast && now - (moving.onset ?? now) < minimum : now - exposure.onset < minimum;
+    const early = new MinimumTime(exposure, minimum, [button], isTooEarly);
     const response = await new Promise<Event>((resolve) => {
       const listening = new AbortController();
       const answer = (event: Event): void => {
         if (!exposure.accepts(event)) return;
-        const isOver = moving ? moving.press(event.timeStamp, minimum) : event.timeStamp - exposure.onset >= minimum;
-        if (!isOver) return;
+        if (isTooEarly(event.timeStamp)) return early.note(event, "space");
+        if (moving && !moving.press(event.timeStamp, minimum)) return;
         listening.abort();
         resolve(event);
       };
@@ -77,8 +75,8 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
       );
       button.addEventListener("click", answer, { signal: listening.signal });
     });
-    leaveFrames();
-    const times = await exposure.end(response);
+    const presses = early.stop();
+    const times = { ...(await exposure.end(response)), ...presses };
     if (!moving) return { ...times, reading_time: times.rt };
     // Reading begins with the first word: dashes are nothing to read.
     return { ...times, reading_time: response.timeStamp - (moving.onset ?? exposure.onset), regions: moving.regions };
@@ -87,7 +85,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ReadData> {
     const words = wordsOf(linesOf(trial));
     const isMoving = trial.as === "moving_window";
-    const times = plausibleTimes(Math.max(trial.minimum_ms ?? 0, 250 * words.length));
+    const times = { ...plausibleTimes(250 * words.length, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY };
     if (mode === "visual") {
       const press = (): void => this.jsPsych.pluginAPI.pressKey(" ");
       const pressing = setInterval(press, isMoving ? 300 : (times.rt ?? 0));

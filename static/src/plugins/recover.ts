@@ -3,11 +3,9 @@
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { recoverFields, recoverParameters, type RecoverRecord } from "../generated/trials";
-import type { Messages } from "../messages";
-import type { Exemplar } from "../procedure/plan";
 import { exemplarParameters, pageParameters } from "./parameters";
-import { plausibleTimes, type Simulated } from "./simulation";
-import { typedAnswer, typeInto } from "./typed";
+import type { Simulated } from "./simulation";
+import { shownOf, simulateTyped, typedAnswer, type TypedRecord } from "./typed";
 
 const info = <const>{
   name: "wrods-recover",
@@ -26,32 +24,17 @@ export class RecoverPlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<RecoverData> {
-    const shown = {
-      caption: trial.caption ?? null,
-      text: trial.text,
-      lines: trial.lines ?? [],
-      hint: null,
-      ask: trial.ask ?? null,
-      multiline: trial.multiline ?? false,
-      time_limit_ms: trial.time_limit_ms ?? null,
-      exemplars: (trial.exemplars ?? []) as Exemplar[],
-      language: trial.language ?? "en",
-      messages: trial.messages as Messages,
-    };
-    const { hint_ms: _, ...data } = await typedAnswer(display, shown, "recover", onLoad);
-    return data;
+    return withoutHint(await typedAnswer(display, shownOf(trial), "recover", onLoad));
   }
 
-  simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<RecoverData> {
-    const text = trial.text;
-    const times = plausibleTimes(Math.min(1200 + 120 * text.length, (trial.time_limit_ms ?? Infinity) / 2));
-    if (mode === "visual") {
-      const display = this.jsPsych.getDisplayElement();
-      this.jsPsych.pluginAPI.setTimeout(() => typeInto(display, text), times.rt ?? 0);
-      return this.trial(display, trial, onLoad).then((data) => ({ ...data, simulated: true }));
-    }
-    onLoad?.();
-    const typed = { first_key_ms: 0.3 * (times.rt ?? 0), typing_ms: 0.7 * (times.rt ?? 0), paste_count: 0, keyless_chars: 0, key_log: [] };
-    return Promise.resolve({ ...times, ...typed, response_raw: text, simulated: true });
+  async simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<RecoverData> {
+    const show = (display: HTMLElement): Promise<TypedRecord> => typedAnswer(display, shownOf(trial), "recover", onLoad);
+    const typed = simulateTyped(this.jsPsych, trial, trial.text, mode, show);
+    if (mode === "data-only") onLoad?.();
+    return { ...withoutHint(await typed), simulated: true };
   }
+}
+
+function withoutHint({ hint_ms: _, ...data }: TypedRecord): RecoverRecord {
+  return data;
 }

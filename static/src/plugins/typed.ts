@@ -1,14 +1,17 @@
 /** A typed answer, whatever it answers: the field, its guard against help, the deadline, and what is recorded. */
 
+import type { JsPsych } from "jspsych";
 import { element } from "../dom";
 import type { ExposureRecord } from "../generated/trials";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
 import { studyLines } from "./lines";
+import { type EarlyRecord, MinimumTime, NOT_EARLY } from "./minimum";
 import { fitScreen } from "./room";
+import { plausibleTimes } from "./simulation";
 import { captioned, exemplarList, keyButton, studyText, trialScreen } from "./stimulus";
-import { type TypingRecord, TypingWatch } from "./typing";
+import { isStroke, type TypingRecord, TypingWatch } from "./typing";
 
 const NO_HELP = {
   autocomplete: "off",
@@ -30,6 +33,7 @@ export interface TypedTrial {
   lines: string[];
   ask: string | null;
   multiline: boolean;
+  minimum_ms: number;
   time_limit_ms: number | null;
   /** What stands behind a button until it is asked for. */
   hint: string | null;
@@ -38,7 +42,39 @@ export interface TypedTrial {
   messages: Messages;
 }
 
-export type TypedRecord = ExposureRecord & TypingRecord & { response_raw: string | null; hint_ms: number | null };
+export type TypedRecord = ExposureRecord & TypingRecord & EarlyRecord & { response_raw: string | null; hint_ms: number | null };
+
+/** What jsPsych hands to a plugin of typed answers. */
+interface Given {
+  caption?: string | null;
+  text?: string | null;
+  lines?: string[] | null;
+  ask?: string | null;
+  multiline?: boolean;
+  minimum_ms?: number | null;
+  time_limit_ms?: number | null;
+  hint?: string | null;
+  exemplars?: unknown[] | null;
+  language?: string;
+  messages?: unknown;
+}
+
+/** What a plugin was given, with nothing left open. */
+export function shownOf(trial: Given): TypedTrial {
+  return {
+    caption: trial.caption ?? null,
+    text: trial.text ?? null,
+    lines: trial.lines ?? [],
+    ask: trial.ask ?? null,
+    multiline: trial.multiline ?? false,
+    minimum_ms: trial.minimum_ms ?? 0,
+    time_limit_ms: trial.time_limit_ms ?? null,
+    hint: trial.hint ?? null,
+    exemplars: (trial.exemplars ?? []) as Exemplar[],
+    language: trial.language ?? "en",
+    messages: trial.messages as Messages,
+  };
+}
 
 export async function typedAnswer(
   display: HTMLElement,
@@ -70,17 +106,37 @@ export async function typedAnswer(
   const exposure = await Exposure.begin(display, screen, text ?? label);
   field.focus({ preventScroll: true });
   clue?.offer(exposure, field);
+  const minimum = holdClosed(field, button, exposure, trial.minimum_ms);
   onLoad?.();
   const typing = new TypingWatch(field, exposure.onset, () => (hint.textContent = messages.no_pasting));
   const sent = await submission(field, button, exposure, trial.time_limit_ms, {
     multiline,
     emptyAgain: () => (hint.textContent = messages.empty_again),
   });
+  const early = minimum.stop();
   const typed = typing.stop(sent);
   // What was typed until time ran out is an answer; nothing typed is none.
   const response_raw = sent === null && field.value.trim() === "" ? null : field.value;
   const times = await exposure.end(sent);
-  return { ...times, ...typed, response_raw, hint_ms: clue?.askedAt ?? null };
+  return { ...times, ...typed, ...early, response_raw, hint_ms: clue?.askedAt ?? null };
+}
+
+/** Keep the field closed until the minimum time: keys struck before do nothing and are kept raw. */
+function holdClosed(
+  field: HTMLInputElement | HTMLTextAreaElement,
+  button: HTMLButtonElement,
+  exposure: Exposure,
+  minimum_ms: number,
+): MinimumTime {
+  const isEarly = (now: number): boolean => now - exposure.onset < minimum_ms;
+  field.readOnly = true;
+  const minimum = new MinimumTime(exposure, minimum_ms, [field, button], isEarly, () => (field.readOnly = false));
+  field.addEventListener("keydown", (event) => {
+    const stroke = event as KeyboardEvent;
+    if (!field.readOnly || stroke.repeat || !isStroke(stroke) || stroke.timeStamp < exposure.onset) return;
+    minimum.note(stroke, stroke.key);
+  });
+  return minimum;
 }
 
 /** A hint behind a button; the first time it is asked for is kept, in ms from the onset. */
@@ -124,6 +180,7 @@ function submission(
     let askedAboutEmpty = false;
     const submit = (event: Event): void => {
       if (!exposure.accepts(event)) return;
+      if (field.readOnly) return field.focus({ preventScroll: true });
       if (field.value.trim() === "" && !askedAboutEmpty) {
         askedAboutEmpty = true;
         how.emptyAgain();
@@ -148,8 +205,31 @@ function submission(
 }
 
 /** What jsPsych's simulation types: a given text, after a while. */
-export function typeInto(display: HTMLElement, text: string): void {
+export async function simulateTyped(
+  jsPsych: JsPsych,
+  trial: Given,
+  text: string,
+  mode: "data-only" | "visual",
+  show: (display: HTMLElement) => Promise<TypedRecord>,
+): Promise<TypedRecord> {
+  const times = plausibleTimes(1200 + 120 * text.length, trial);
+  const rt = times.rt ?? 0;
+  if (mode === "visual") {
+    const display = jsPsych.getDisplayElement();
+    jsPsych.pluginAPI.setTimeout(() => typeInto(display, text), rt);
+    return show(display);
+  }
+  const typed = { first_key_ms: 0.3 * rt, typing_ms: 0.7 * rt, paste_count: 0, keyless_chars: 0, key_log: [], insertions: [] };
+  return { ...times, ...typed, ...NOT_EARLY, hint_ms: null, response_raw: text };
+}
+
+/** Types as a person does, a key stroke a letter: what comes otherwise is taken back. */
+function typeInto(display: HTMLElement, text: string): void {
   const field = display.querySelector<HTMLInputElement>("#wrods-answer");
-  if (field) field.value = text;
+  for (const key of field ? text : "") {
+    field!.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    field!.value += key;
+    field!.dispatchEvent(new InputEvent("input", { inputType: "insertText", data: key, bubbles: true }));
+  }
   display.querySelector<HTMLButtonElement>(".actions button")?.click();
 }

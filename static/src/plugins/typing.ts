@@ -2,10 +2,13 @@
  * Watches a text field: when keys were struck, what entered without a key stroke, what was pasted or dropped.
  *
  * A key stroke puts at most one character into the text. What comes in beyond that, or takes the place of other text, came
- * from a paste that slipped through, autofill, dictation, a translator or a script, and is counted as keyless.
+ * from a paste that slipped through, autofill, dictation, a translator, an extension or a script: it is counted as keyless,
+ * and the field goes back to what was typed. What an input method composes is counted alone, since it is typing.
  */
 
 import type { ExposureRecord, RecoverRecord } from "../generated/trials";
+import { frames } from "../timing/frames";
+import type { EarlyRecord } from "./minimum";
 
 const LONGEST_LOG = 4000;
 const ENTERING = new Set(["Enter", "Process", "Unidentified", "Dead", "Compose", "Backspace", "Delete"]);
@@ -14,33 +17,45 @@ const REFUSED = new Set(["insertFromPaste", "insertFromPasteAsQuotation", "inser
 /** An input method rewrites what it composes; only growth tells there. */
 const COMPOSING = new Set(["insertCompositionText", "insertFromComposition", "deleteCompositionText"]);
 const NOT_TYPING = new Set(["Shift", "Control", "Alt", "Meta", "AltGraph", "CapsLock", "Tab", "Escape", "NumLock"]);
+/** How a change is called that no input event told, or one that names no way of typing. */
+const SCRIPT = "script";
 
 /** What of a typed answer's record the watch tells. */
-export type TypingRecord = Omit<RecoverRecord, keyof ExposureRecord | "response_raw">;
+export type TypingRecord = Omit<RecoverRecord, keyof ExposureRecord | keyof EarlyRecord | "response_raw">;
+
+interface Caret {
+  start: number;
+  end: number;
+}
 
 export class TypingWatch {
   private readonly log: TypingRecord["key_log"] = [];
+  private readonly insertions: TypingRecord["insertions"] = [];
+  /** Strokes that may each still bring a letter, and the letters on their keys. */
   private strokes = 0;
+  private letters = "";
   private pastes = 0;
   private keyless = 0;
   private known: string;
+  private caret: Caret = { start: 0, end: 0 };
+  private isComposing = false;
   private readonly listening = new AbortController();
+  private readonly leaveFrames: () => void;
 
   constructor(
     private readonly field: HTMLInputElement | HTMLTextAreaElement,
     private readonly onset: number,
-    onRefused: () => void,
+    private readonly onRefused: () => void,
   ) {
     this.known = field.value;
     const options = { signal: this.listening.signal };
     field.addEventListener("keydown", (event) => this.strike(event as KeyboardEvent), options);
-    field.addEventListener("input", (event) => this.account((event as InputEvent).inputType), options);
-    const refuse = (event: Event): void => {
-      event.preventDefault();
-      this.pastes += 1;
-      onRefused();
-    };
-    for (const kind of ["paste", "drop"]) field.addEventListener(kind, refuse, options);
+    field.addEventListener("input", (event) => this.account((event as InputEvent).inputType ?? "", event.timeStamp), options);
+    field.addEventListener("compositionstart", () => (this.isComposing = true), options);
+    field.addEventListener("compositionend", () => (this.isComposing = false), options);
+    for (const kind of ["paste", "drop"]) {
+      field.addEventListener(kind, (event) => this.refuse(event, kind), options);
+    }
     field.addEventListener("dragover", (event) => event.preventDefault(), options); // so that the drop comes here
     field.addEventListener(
       "beforeinput",
@@ -48,39 +63,106 @@ export class TypingWatch {
         const { inputType, data } = event as InputEvent;
         // One letter put in the place of another is an accent from the keyboard's own menu.
         const isAccent = inputType === "insertReplacementText" && data !== null && length(data) === 1;
-        if (REFUSED.has(inputType) && !isAccent) refuse(event);
+        if (REFUSED.has(inputType) && !isAccent) this.refuse(event, inputType);
       },
       options,
     );
+    // A script may set the field's text without any event.
+    this.leaveFrames = frames.onEachFrame((now) => {
+      if (this.field.value !== this.known) this.account(SCRIPT, now);
+      else this.caret = { start: this.field.selectionStart ?? 0, end: this.field.selectionEnd ?? 0 };
+    });
+  }
+
+  private refuse(event: Event, how: string): void {
+    event.preventDefault();
+    this.pastes += 1;
+    this.note(event.timeStamp, how);
+    this.onRefused();
+  }
+
+  private note(at: number, how: string): void {
+    if (this.insertions.length < LONGEST_LOG) this.insertions.push([at - this.onset, how]);
   }
 
   private strike(event: KeyboardEvent): void {
-    if (NOT_TYPING.has(event.key) || event.timeStamp < this.onset) return;
-    if (mayType(event)) this.strokes += 1;
+    if (this.field.readOnly || !isStroke(event) || event.timeStamp < this.onset) return;
+    if (mayType(event)) {
+      this.strokes += 1;
+      if (length(event.key) === 1) this.letters += event.key;
+    }
     if (!event.repeat && this.log.length < LONGEST_LOG) this.log.push([event.timeStamp - this.onset, event.key]);
   }
 
-  private account(inputType = ""): void {
+  private account(inputType: string, at: number): void {
+    const { value } = this.field;
     if (inputType.startsWith("history")) {
-      this.known = this.field.value; // undone or redone: the letters were typed before
+      this.keep(); // undone or redone: the letters were typed before
       return;
     }
-    const grown = length(this.field.value) - length(this.known);
-    const entered = COMPOSING.has(inputType) ? grown : inserted(this.known, this.field.value);
-    this.keyless += Math.max(0, entered - this.strokes);
+    if (this.isComposing || COMPOSING.has(inputType)) {
+      this.keyless += Math.max(0, length(value) - length(this.known) - this.strokes);
+      this.keep();
+      return;
+    }
+    const entered = inserted(this.known, value);
+    const isTyping = inputType.startsWith("insert") || inputType.startsWith("delete");
+    const isTold = isTyping || (inputType === "" && entered > 0); // old browsers do not say how
+    if (isTold && entered <= this.strokes) {
+      this.keep();
+      return;
+    }
+    if (value === this.known) return;
+    this.note(at, isTyping ? inputType : SCRIPT);
+    this.keyless += Math.max(0, entered - this.takeBack());
+    this.onRefused();
+  }
+
+  private keep(): void {
     this.strokes = 0;
+    this.letters = "";
     this.known = this.field.value;
+    this.caret = { start: this.field.selectionStart ?? 0, end: this.field.selectionEnd ?? 0 };
+  }
+
+  /**
+   * Let the field hold again what was typed: also the letters of keys that what came in begins or ends with.
+   *
+   * Returns how many characters of what came in were typed.
+   */
+  private takeBack(): number {
+    const { letters, strokes } = this;
+    const before = [...this.known];
+    const { start, end } = sharedEnds(this.known, this.field.value);
+    const now = [...this.field.value];
+    const came = now.slice(start, now.length - end).join("");
+    const isFirst = came.startsWith(letters);
+    if (letters && (isFirst || came.endsWith(letters))) {
+      const from = isFirst ? before.slice(0, start).join("").length : this.caret.start;
+      const to = isFirst ? before.slice(0, before.length - end).join("").length : this.caret.end;
+      this.field.value = this.known.slice(0, from) + letters + this.known.slice(to);
+      this.field.setSelectionRange(from + letters.length, from + letters.length);
+      this.keep();
+      return strokes;
+    }
+    // The strokes stay: the letter of a key may come after what an extension put in at that key.
+    this.field.value = this.known;
+    const last = this.known.length;
+    this.field.setSelectionRange(Math.min(this.caret.start, last), Math.min(this.caret.end, last));
+    return 0;
   }
 
   /** Stop watching at the submission, or at null where time ran out; the key that submits is no typing. */
   stop(submit: Event | null): TypingRecord {
-    this.listening.abort();
     const last = this.log.at(-1);
-    if (last && submit instanceof KeyboardEvent && last[0] === submit.timeStamp - this.onset) this.log.pop();
-    if (this.field.value !== this.known) {
-      this.strokes = 0; // changed behind the page's back, without an input event
-      this.account();
+    if (last && submit instanceof KeyboardEvent && last[0] === submit.timeStamp - this.onset) {
+      this.log.pop();
+      this.strokes = 0;
+      this.letters = "";
     }
+    if (this.field.value !== this.known) this.account(SCRIPT, submit?.timeStamp ?? performance.now());
+    this.listening.abort();
+    this.leaveFrames();
     const first = this.log[0]?.[0] ?? null;
     const end = (submit?.timeStamp ?? performance.now()) - this.onset;
     return {
@@ -88,9 +170,15 @@ export class TypingWatch {
       typing_ms: first === null ? null : end - first,
       paste_count: this.pastes,
       keyless_chars: this.keyless,
+      insertions: this.insertions,
       key_log: this.log,
     };
   }
+}
+
+/** Whether a key event is a stroke of typing or editing, not one that only changes what others do. */
+export function isStroke(event: KeyboardEvent): boolean {
+  return !NOT_TYPING.has(event.key);
 }
 
 /** Whether a key stroke may enter a character: a letter, or the parts of one in input methods and on touch keyboards. */
@@ -101,13 +189,19 @@ function mayType(event: KeyboardEvent): boolean {
 
 /** How many characters of a new text do not stand in the old one: what lies between their common start and end. */
 export function inserted(before: string, after: string): number {
+  const { start, end } = sharedEnds(before, after);
+  return length(after) - start - end;
+}
+
+/** How many characters two texts share at their start, and at their end. */
+function sharedEnds(before: string, after: string): { start: number; end: number } {
   const [old, now] = [[...before], [...after]];
   const shorter = Math.min(old.length, now.length);
   let start = 0;
   while (start < shorter && old[start] === now[start]) start += 1;
   let end = 0;
   while (end < shorter - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end += 1;
-  return now.length - start - end;
+  return { start, end };
 }
 
 function length(text: string): number {

@@ -14,6 +14,7 @@ import type { PlannedTrial } from "./plan";
 export type StepData = (ReadData | PrimeData | ChooseData | RecoverData | AnswerData) & { trial_type: string; plugin_version: string };
 
 const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord> = {
+  insertions: null,
   first_key_ms: null,
   typing_ms: null,
   paste_count: 0,
@@ -66,6 +67,9 @@ export function trialPayload(
     paste_count: typed.paste_count,
     keyless_chars: typed.keyless_chars,
     key_log: typed.key_log,
+    insertions: typed.insertions,
+    early_responses: "early_keys" in answering ? answering.early_responses : 0,
+    early_keys: "early_keys" in answering ? answering.early_keys : null,
     hint_ms: "hint_ms" in answering ? answering.hint_ms : null,
     prime_frames: prime?.prime_frames ?? null,
     prime_ms: prime?.prime_ms ?? null,

@@ -13,11 +13,12 @@ export type ShownStep =
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
   | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>);
 
-/** A trial; `answer` is there for practice trials only, and nothing tells which item it shows. */
+/** A trial; `answer` is there for practice trials (and in previews) only, and nothing tells which item it shows. */
 export interface PlannedTrial {
   trial_index: number;
   block: string;
   is_practice: boolean;
+  is_attention_check?: boolean;
   answer?: string;
   /** Every answer that counts as right; in practice only. */
   accepted?: string[];
@@ -54,12 +55,33 @@ export interface Question {
   optional: boolean;
 }
 
+export type Verdict = "correct" | "incorrect" | "late";
+
+/** What readers are told after a trial, and in which words. */
+export interface Feedback {
+  accuracy: boolean;
+  late: boolean;
+  /** How long it stands, ms; null until the reader goes on. */
+  for_ms: number | null;
+  words: Record<Verdict, { title: string; text: string | null }> & {
+    /** What tells the right answer, in practice. */
+    answer: string;
+  };
+}
+
+/** When questions about instructions are answered well enough; which answers are right only the server knows. */
+export interface Criterion {
+  needed: number;
+  rounds: number;
+  if_failed: "end" | "go_on";
+}
+
 export type ConsentScreen = { kind: "consent"; html: string; version: string };
 export type InstructionsScreen = { kind: "instructions"; pages: Page[] };
 export type PracticeScreen = {
   kind: "practice";
   block: string;
-  feedback: boolean;
+  feedback: Feedback | null;
   pass: number | null;
   attempts: number | null;
   trials: PlannedTrial[];
@@ -69,12 +91,12 @@ export type BlockScreen = {
   block: string;
   break_every: number | null;
   break_minimum_ms?: number;
-  feedback?: "none" | "late";
+  feedback?: Feedback | null;
   trials: PlannedTrial[];
 };
 export type BreakScreen = { kind: "break"; html: string | null; minimum_ms?: number };
 export type DeviceScreen = { kind: "device" } & DeviceRules;
-export type QuestionsScreen = { kind: "questions"; name: string; screening: boolean; questions: Question[] };
+export type QuestionsScreen = { kind: "questions"; name: string; screening: boolean; comprehension?: Criterion | null; questions: Question[] };
 export type FullScreenScreen = { kind: "full_screen" };
 export type ScreenSizeScreen = { kind: "screen_size"; character_mm: number };
 export type DebriefScreen = { kind: "debrief"; html: string };
@@ -104,13 +126,9 @@ export function trialsOf(screen: Screen): PlannedTrial[] {
   return screen.kind === "practice" || screen.kind === "block" ? screen.trials : [];
 }
 
-export function allTrials(plan: Plan): PlannedTrial[] {
-  return plan.screens.flatMap(trialsOf);
-}
-
 /** Every stimulus text of the plan, so that the letters it needs are loaded before the first trial. */
 export function stimulusTexts(plan: Plan): string {
-  const texts = allTrials(plan).flatMap((trial) => [
+  const texts = plan.screens.flatMap(trialsOf).flatMap((trial) => [
     ...(trial.exemplars ?? []).map((exemplar) => exemplar.text),
     ...trial.steps.flatMap((step) => [
       step.text,

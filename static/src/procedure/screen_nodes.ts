@@ -10,7 +10,7 @@ import { type ScreenSizeData, ScreenSizePlugin } from "../plugins/screen_size";
 import type { BreakScreen, DeviceScreen, Plan, QuestionsScreen, Screen, ScreenSizeScreen } from "./plan";
 import { trialsOf } from "./plan";
 import type { Progress } from "./progress";
-import type { Conduct, Node } from "./timeline";
+import type { Answered, Conduct, Node } from "./timeline";
 
 /** Whether a screen is to be shown: it was not gone through, or what it set up is lost and still needed. */
 export function isDue(screen: Screen, place: number, plan: Plan, progress: Progress): boolean {
@@ -46,21 +46,36 @@ export function deviceNode(screen: DeviceScreen, place: number, language: string
   };
 }
 
-export function questionsNode(screen: QuestionsScreen, place: number, language: string, conduct: Conduct): Node {
+export function questionsNode(
+  screen: QuestionsScreen,
+  place: number,
+  language: string,
+  conduct: Conduct,
+  onJudged: (then: Answered["then"]) => void = () => {},
+): Node {
   const { messages, progress, recorder } = conduct;
   return {
     type: QuestionsPlugin,
     questions: screen.questions,
-    heading: screen.screening ? messages.eligibility_title : messages.questions_title,
+    heading: questionsHeading(screen, messages),
     language,
     messages,
     on_finish: async ({ answers, duration }: QuestionsData) => {
-      const { eligible } = await recorder.answers(screen.name, answers);
+      const { eligible, then } = await recorder.answers(screen.name, answers);
       await recorder.event("questions", { screen: screen.name, duration });
-      if (eligible) progress.leave(place);
-      else screenOut(messages.not_eligible, conduct);
+      onJudged(then);
+      if (then === "end") {
+        conduct.onEnd("comprehension_failed", messages.comprehension_failed);
+        conduct.jsPsych.abortExperiment();
+      } else if (!eligible) screenOut(messages.not_eligible, conduct);
+      else if (then !== "again") progress.leave(place);
     },
   };
+}
+
+function questionsHeading(screen: QuestionsScreen, messages: Messages): string {
+  if (screen.screening) return messages.eligibility_title;
+  return screen.comprehension ? messages.comprehension_title : messages.questions_title;
 }
 
 export function fullScreenNode(place: number, language: string, conduct: Conduct): Node {

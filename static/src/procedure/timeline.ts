@@ -5,8 +5,9 @@ import { fill, type Messages } from "../messages";
 import type { Action, PageContent } from "../page";
 import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
+import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
 import type { TrialPayload } from "./payload";
-import type { BlockScreen, Plan, PlannedTrial, PracticeScreen, Screen } from "./plan";
+import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen, Verdict } from "./plan";
 import { isCorrect, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
@@ -16,16 +17,24 @@ import { trialNodes } from "./trial_nodes";
 export interface Recorder {
   trial(payload: TrialPayload): Promise<void>;
   event(kind: string, detail: Record<string, unknown>): Promise<void>;
+  /** What the server told of a trial that was recorded: null for nothing, `unheard` where no word came in time. */
+  verdict(client_uuid: string): Promise<Verdict | null | "unheard">;
   /** Send a screen's answers and wait for the server's word on whether the session goes on. */
-  answers(screen: string, answers: Readonly<Record<string, unknown>>): Promise<{ eligible: boolean }>;
+  answers(screen: string, answers: Readonly<Record<string, unknown>>): Promise<Answered>;
   /** Told before a trial is drawn, so that the server knows of it even where nothing of it arrives. */
   shown(trial_index: number, attempt: number): void;
 }
 
-export type Ending = "completed" | "declined" | "practice_failed" | "screened_out";
+/** What the server says to answers: `then` is there where they are about instructions. */
+export interface Answered {
+  eligible: boolean;
+  then: "go_on" | "again" | "end" | null;
+}
+
+export type Ending = "completed" | "declined" | "practice_failed" | "comprehension_failed" | "screened_out";
 
 export interface Conduct {
-  jsPsych: Pick<JsPsych, "abortExperiment">;
+  jsPsych: Pick<JsPsych, "abortExperiment" | "getDisplayElement">;
   messages: Messages;
   progress: Progress;
   recorder: Recorder;
@@ -54,7 +63,7 @@ function screenNode(screen: Screen, place: number, plan: Plan, conduct: Conduct)
     case "instructions":
       return {
         timeline: [
-          pages(screen.pages.map(({ html, minimum_ms = 0 }) => ({ heading: messages.instructions_title, html, minimum_ms })), language, conduct, {
+          pages(instructionPages(screen, messages), language, conduct, {
             on_finish: async (data: PagesData) => {
               await recorder.event("instructions", { view_history: data.view_history, duration: data.duration });
               progress.leave(place);
@@ -65,7 +74,9 @@ function screenNode(screen: Screen, place: number, plan: Plan, conduct: Conduct)
     case "device":
       return { timeline: [deviceNode(screen, place, language, conduct)] };
     case "questions":
-      return { timeline: [questionsNode(screen, place, language, conduct)] };
+      return screen.comprehension
+        ? comprehension(screen, place, plan, conduct)
+        : { timeline: [questionsNode(screen, place, language, conduct)] };
     case "full_screen":
       return { timeline: [fullScreenNode(place, language, conduct)] };
     case "screen_size":
@@ -96,6 +107,32 @@ function pages(contents: PageContent[] | (() => PageContent[]), language: string
   return { type: PagesPlugin, pages: contents, language, messages: conduct.messages, ...rest };
 }
 
+function instructionPages(screen: InstructionsScreen, messages: Messages): PageContent[] {
+  return screen.pages.map(({ html, minimum_ms = 0 }) => ({ heading: messages.instructions_title, html, minimum_ms }));
+}
+
+/** Questions about instructions: asked again, behind the instructions, until the server finds enough of them right. */
+function comprehension(screen: QuestionsScreen, place: number, plan: Plan, conduct: Conduct): Timeline {
+  const { messages, recorder } = conduct;
+  const before = plan.screens.slice(0, place).reverse().find((one) => one.kind === "instructions");
+  let round = 1;
+  let isAskedAgain = false;
+  const questions = questionsNode(screen, place, plan.language, conduct, (then) => (isAskedAgain = then === "again"));
+  const notice: PageContent = { heading: messages.comprehension_again_title, text: [messages.comprehension_again] };
+  const reread: Node = {
+    timeline: [
+      pages([notice, ...(before?.kind === "instructions" ? instructionPages(before, messages) : [])], plan.language, conduct, {
+        on_finish: async (data: PagesData) => {
+          round += 1;
+          await recorder.event("instructions", { view_history: data.view_history, duration: data.duration, round });
+        },
+      }),
+    ],
+    conditional_function: () => isAskedAgain,
+  };
+  return { timeline: [questions, reread], loop_function: () => isAskedAgain };
+}
+
 function consent(html: string, version: string, place: number, language: string, conduct: Conduct): Timeline {
   const { messages, progress, recorder, jsPsych } = conduct;
   const actions: Action[] = [
@@ -123,21 +160,21 @@ function consent(html: string, version: string, place: number, language: string,
 
 function practice(screen: PracticeScreen, place: number, language: string, conduct: Conduct): Timeline {
   const { messages, progress, recorder, jsPsych } = conduct;
-  let last: { trial: PlannedTrial; correct: boolean | null; late: boolean } | null = null;
+  const { feedback } = screen;
+  let last: Judged | null = null;
   let over = false;
   const outcome = (): PracticeOutcome => {
     const { pass, correct } = progress.practice(place);
     return practiceOutcome(screen, pass, correct);
   };
   const trials = screen.trials.map((trial) => {
-    const steps = trialNodes(trial, language, conduct, (response, late) => {
-      const correct = isCorrect(trial, response, language);
-      progress.judgePractice(place, trial, correct ?? true);
-      last = { trial, correct, late };
+    const steps = trialNodes(trial, language, conduct, (payload) => {
+      progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? true);
+      const verdict = feedback && judgeHere(feedback, trial, payload, language);
+      last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
     });
-    const feedback = pages(() => [feedbackPage(last!, messages)], language, conduct, {});
     return {
-      timeline: [...steps, ...(screen.feedback ? [{ timeline: [feedback], conditional_function: () => last?.correct !== null }] : [])],
+      timeline: [...steps, ...(feedback ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
       conditional_function: () => !(trial.trial_index in progress.practice(place).correct),
     };
   });
@@ -161,12 +198,6 @@ function practice(screen: PracticeScreen, place: number, language: string, condu
   return { timeline: [...trials, summary], loop_function: () => !over };
 }
 
-function feedbackPage(last: { trial: PlannedTrial; correct: boolean | null; late: boolean }, messages: Messages): PageContent {
-  const heading = last.correct ? messages.correct : last.late ? messages.too_slow : messages.not_correct;
-  const text = last.correct ? [] : [fill(messages.right_answer, { answer: rightAnswer(last.trial) })];
-  return { heading, text, tone: last.correct ? "good" : "bad" };
-}
-
 function outcomePage(outcome: PracticeOutcome, messages: Messages): PageContent {
   const { right, total, needed, then } = outcome;
   const score = needed === null ? null : fill(messages.practice_score, { right, total });
@@ -183,22 +214,21 @@ function outcomePage(outcome: PracticeOutcome, messages: Messages): PageContent 
 
 function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct): Timeline {
   const { messages, progress, recorder } = conduct;
+  const { feedback = null } = screen;
   let latest: number | null = null;
-  let isLate = false;
+  let judged: Judged | null = null;
   const blocks = plan.screens.filter((candidate) => candidate.kind === "block");
   const total = blocks.reduce((sum, candidate) => sum + candidate.trials.length, 0);
-  const tooSlow = (): Node => {
-    const page: PageContent = { heading: messages.too_slow, text: [messages.too_slow_text], tone: "bad" };
-    return { timeline: [pages([page], plan.language, conduct, {})], conditional_function: () => isLate };
-  };
   const minimum_ms = screen.break_minimum_ms ?? 0;
   const nodes = screen.trials.flatMap((trial, index): Node[] => {
-    const steps = trialNodes(trial, plan.language, conduct, (_response, late) => {
+    const steps = trialNodes(trial, plan.language, conduct, async (payload, isSimulated) => {
       latest = trial.trial_index;
-      isLate = late;
+      const isJudged = feedback !== null && !isSimulated;
+      const verdict = isJudged ? await judgeThere(feedback, trial, payload, plan.language, conduct) : null;
+      judged = { trial, attempt: payload.attempt, verdict, answer: null };
     });
     const shown: Node = {
-      timeline: screen.feedback === "late" ? [...steps, tooSlow()] : steps,
+      timeline: feedback ? [...steps, feedbackNode(feedback, plan.language, conduct, () => judged)] : steps,
       conditional_function: () => !progress.isAnswered(trial),
     };
     const isBreak = screen.break_every && (index + 1) % screen.break_every === 0 && index + 1 < screen.trials.length;

@@ -9,7 +9,7 @@ import { smallestScale } from "../plugins/lines";
 import { PrimePlugin } from "../plugins/prime";
 import { ReadPlugin } from "../plugins/read";
 import { RecoverPlugin } from "../plugins/recover";
-import { type StepData, trialPayload } from "./payload";
+import { type StepData, type TrialPayload, trialPayload } from "./payload";
 import type { PlannedTrial, ShownStep } from "./plan";
 import type { Conduct, Node } from "./timeline";
 
@@ -17,7 +17,7 @@ export function trialNodes(
   trial: PlannedTrial,
   language: string,
   conduct: Conduct,
-  onAnswer: (response: string | null, late: boolean) => void,
+  onAnswer: (payload: TrialPayload, isSimulated: boolean) => void | Promise<void>,
 ): Node[] {
   const { progress, recorder } = conduct;
   let attempt = 0;
@@ -39,10 +39,11 @@ export function trialNodes(
       steps.push(data);
       if (index < trial.steps.length - 1) return;
       const payload = trialPayload(trial, attempt, steps, uuid(), new Date());
-      if (!steps.some((recorded) => recorded.simulated)) await recorder.trial(payload);
+      const isSimulated = steps.some((recorded) => recorded.simulated === true);
+      if (!isSimulated) await recorder.trial(payload);
       progress.answer(trial, attempt);
       conduct.onShare(progress.share());
-      onAnswer(payload.response_raw, data.timed_out);
+      await onAnswer(payload, isSimulated);
     },
   }));
   const before = { type: FixationPlugin, interval_ms: trial.interval_ms ?? 0, fixation_ms: trial.fixation_ms ?? 0 };
@@ -59,7 +60,13 @@ function stepNode(step: ShownStep, trial: PlannedTrial, language: string, messag
   if (step.step === "read") {
     return { type: ReadPlugin, ...captioned, as: step.as, minimum_ms: step.minimum_ms ?? 0 };
   }
-  const asked = { ...captioned, ask: step.ask ?? null, time_limit_ms: step.time_limit_ms ?? null, exemplars: trial.exemplars ?? [] };
+  const asked = {
+    ...captioned,
+    ask: step.ask ?? null,
+    minimum_ms: step.minimum_ms ?? 0,
+    time_limit_ms: step.time_limit_ms ?? null,
+    exemplars: trial.exemplars ?? [],
+  };
   switch (step.step) {
     case "choose":
       return { type: ChoosePlugin, ...asked, labels: step.labels, options: step.options ?? [], keys: step.keys };

@@ -5,7 +5,8 @@
  * page or a hotel's login page is not the study's server, and must neither confirm an answer nor refuse it.
  */
 
-import type { Plan } from "../procedure/plan";
+import type { Plan, Verdict } from "../procedure/plan";
+import type { Answered } from "../procedure/timeline";
 import type { OutboxItem } from "./outbox";
 
 const PATIENCE_MS = 20_000;
@@ -17,15 +18,6 @@ export interface Reply<T> {
 }
 
 export type TrialKey = [trial_index: number, attempt: number];
-
-export interface Opened {
-  session_id: string;
-  token: string;
-  plan: Plan;
-  done: TrialKey[];
-  shown: TrialKey[];
-  state: string;
-}
 
 /** What a page is told of its session when it may not go on with it. */
 export interface Refusal {
@@ -41,9 +33,22 @@ export interface Resumed {
   state: string;
 }
 
+export interface Opened extends Resumed {
+  token: string;
+}
+
+/** What the server says to something sent. */
+export interface Taken {
+  elsewhere: boolean;
+  /** What is told of a trial, where its block tells anything. */
+  feedback: Verdict | null;
+}
+
 /** What the server says to a screen's answers. */
 export interface Judged {
   eligible: boolean;
+  /** How it goes on behind questions about instructions. */
+  then: Answered["then"];
   ended: string | null;
 }
 
@@ -99,7 +104,7 @@ export class Api {
   }
 
   /** Send an item of any session; only this page's own session (`own`) is held by it. */
-  send(item: OutboxItem, own: string | null): Promise<Reply<{ elsewhere: boolean }>> {
+  send(item: OutboxItem, own: string | null): Promise<Reply<Taken>> {
     return ask("POST", `${item.session}/${item.kind}`, item.token, item.body, item.session === own ? this.tab : null);
   }
 }

@@ -15,11 +15,15 @@ def upgrade() -> None:
     """Add columns to sessions, trials and people, and the tables that are new."""
     with op.batch_alter_table("trials") as trials:
         trials.add_column(sa.Column("accepted", sa.JSON(none_as_null=True), nullable=True))
+        trials.add_column(sa.Column("early_responses", sa.Integer(), nullable=True))
+        trials.add_column(sa.Column("early_keys", sa.JSON(none_as_null=True), nullable=True))
+        trials.add_column(sa.Column("insertions", sa.JSON(none_as_null=True), nullable=True))
         trials.add_column(sa.Column("hint_ms", sa.Float(), nullable=True))
         trials.add_column(sa.Column("prime_frames", sa.Integer(), nullable=True))
         trials.add_column(sa.Column("prime_ms", sa.Float(), nullable=True))
     with op.batch_alter_table("sessions") as sessions:
         sessions.add_column(sa.Column("ended_reason", sa.Text(), nullable=True))
+        sessions.add_column(sa.Column("order_row", sa.Integer(), nullable=True))
         sessions.add_column(sa.Column("lease", sa.Text(), nullable=True))
         sessions.add_column(sa.Column("lease_until", sa.Text(), nullable=True))
     op.create_table(

@@ -1,0 +1,96 @@
+"""What readers are told after a trial: of which trials, in which words, for how long; people and models alike.
+
+The words stand in the session's plan, so that the page and a conversation with a model say the same. Whether an answer
+was right is found out on the server once the answer is stored: the browser never has the key of a test item.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from experiment.study.durations import milliseconds
+
+Feedback = dict[str, Any]
+Verdict = Literal["correct", "incorrect", "late"]
+
+
+@cache
+def _wordings() -> Mapping[str, Any]:
+    text = resources.files("experiment.procedure").joinpath("feedback.json").read_text("utf-8")
+    wordings: Mapping[str, Any] = json.loads(text)
+    return wordings
+
+
+def feedback_words(language: str) -> dict[str, Any]:
+    """Return the words of feedback in a language, English where there are none in it."""
+    code = language.split("-")[0]
+    return dict(_wordings()[code if code in _wordings() else "en"])
+
+
+def block_feedback(settings: Mapping[str, Any], language: str) -> Feedback | None:
+    """Return a block's feedback as it stands in the plan; None where its readers are told nothing.
+
+    Parameters
+    ----------
+    settings : mapping
+        The block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
+    """
+    given = settings.get("feedback", "none")
+    if given == "none":
+        return None
+    shown_for = settings.get("feedback_for")
+    return {
+        "accuracy": given != "late",
+        "late": given != "accuracy",
+        "for_ms": None if shown_for is None else milliseconds(shown_for),
+        "words": feedback_words(language),
+    }
+
+
+def practice_feedback(settings: Mapping[str, Any], language: str) -> Feedback | None:
+    """Return the feedback of a practice screen, which stands until the reader goes on; None where there is none."""
+    if not settings.get("feedback", True):
+        return None
+    return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(language)}
+
+
+def verdict_of(
+    feedback: Mapping[str, Any] | None, trial: Mapping[str, Any], *, correct: bool | None, timed_out: bool
+) -> Verdict | None:
+    """Return what a reader is told of a trial.
+
+    Parameters
+    ----------
+    feedback : mapping or None
+        The block's entry in the plan.
+    trial : mapping
+        The planned trial.
+    correct : bool or None
+        The score's verdict; an answer that cannot be read (None) is not correct.
+    timed_out : bool
+
+    Returns
+    -------
+    {"correct", "incorrect", "late"} or None
+        None where nothing is told: of checks, of statements that nothing says right of, and of what the block leaves out.
+    """
+    if feedback is None or trial["is_attention_check"]:
+        return None
+    if timed_out and feedback["late"]:
+        return "late"
+    if not feedback["accuracy"] or not trial["accepted"]:
+        return None
+    return "correct" if correct else "incorrect"
+
+
+def feedback_text(feedback: Mapping[str, Any], verdict: Verdict, answer: str | None = None) -> str:
+    """Return what is told as one line of text, with the right answer where it may be told (practice)."""
+    words = feedback["words"]
+    parts = [words[verdict]["title"], words[verdict]["text"]]
+    if answer is not None and verdict != "correct":
+        parts = [parts[0], words["answer"].format(answer=answer)]
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
