@@ -25,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-LATEST_REVISION = "0002"
+LATEST_REVISION = "0003"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -283,6 +283,18 @@ submissions = Table(
     _json("details"),
     Column("imported_at", Text, nullable=False),
     Index(None, "study", "source", "external_id"),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("study", Text, nullable=False, index=True),
+    Column("run_id", Text, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("open_usd", Float, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
 )
 
 chain = Table(

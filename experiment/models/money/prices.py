@@ -1,0 +1,176 @@
+"""The price of a model's tokens: from the study, from the user's config, from a dated list; never guessed.
+
+Models on the user's own machine or network cost nothing. A model of a provider without a known price is refused until one
+is given, for no budget could hold with it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+from experiment.configuration import config_file, read_config
+from experiment.models.engine import Reply, Request
+from experiment.models.servers import server_of
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+
+_SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
+_PARTS = ("input", "cached_input", "output")
+MESSAGE_TOKENS = 16
+"""Most tokens that a chat template puts around one message."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model's tokens cost.
+
+    Attributes
+    ----------
+    input, cached_input, output : float
+        US dollars for a million tokens read, read from the provider's cache, and written (thoughts are written).
+    batch : float
+        By what a batch's prices are multiplied.
+    source : str
+        Where the price comes from, with its date where it is from a list.
+    """
+
+    input: float
+    cached_input: float
+    output: float
+    batch: float
+    source: str
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is ever to be paid."""
+        return self.input == self.cached_input == self.output == 0
+
+    def of(self, reply: Reply, *, batch: bool = False) -> float | None:
+        """Return what a reply cost in US dollars; None where the server did not count its tokens.
+
+        ``prompt_tokens`` holds the cached ones and ``completion_tokens`` the thoughts.
+        """
+        if reply.from_cache or self.is_free:
+            return 0.0
+        if reply.prompt_tokens is None or reply.completion_tokens is None:
+            return None
+        cached = min(reply.cached_tokens or 0, reply.prompt_tokens)
+        fresh = reply.prompt_tokens - cached
+        total = fresh * self.input + cached * self.cached_input + reply.completion_tokens * self.output
+        return total * (self.batch if batch else 1.0) / 1e6
+
+    def most(self, request: Request, *, batch: bool = False) -> float:
+        """Return the most that one request can cost in US dollars.
+
+        A tokenizer makes at most one token of a byte, whatever the text, and a server writes at most ``max_tokens``.
+        """
+        read = sum(len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
+        total = read * max(self.input, self.cached_input) + request.max_tokens * self.output
+        return total * (self.batch if batch else 1.0) / 1e6
+
+    def describe(self) -> dict[str, object]:
+        """Return the price as the record of a run keeps it."""
+        return asdict(self)
+
+
+FREE = Price(0.0, 0.0, 0.0, 1.0, "own machine")
+
+
+def price_of(settings: ModelSettings) -> Price:
+    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, the list of OpenAI's prices, or nothing.
+
+    Raises
+    ------
+    UserError
+        No price is known, or the one given is not a price.
+    """
+    given = settings.options.get("price")
+    if given is not None:
+        return _given(given, f"the study's price of {settings.name}")
+    if settings.kind != "openai":
+        return FREE
+    own = read_config().get("prices", {}).get(settings.name)
+    if own is not None:
+        return _given(own, f"[prices] in {config_file()}")
+    server = server_of(settings.options)
+    if server.is_openai:
+        listed = _listed(settings.name)
+        if listed is not None:
+            return listed
+    elif _is_own(urlsplit(server.base_url).hostname or ""):
+        return FREE
+    raise UserError(
+        f"no price is known for {settings.use}" + ("" if server.is_openai else f" at {server.base_url}"),
+        mend="Give one with the model in the study, such as `price: {input: 0.40, output: 1.60}` in US dollars for a "
+        "million tokens, or `price: free`.",
+    )
+
+
+def _given(given: object, place: str) -> Price:
+    """Read a price that the user wrote."""
+    if given == "free":
+        return Price(0.0, 0.0, 0.0, 1.0, place)
+    if not isinstance(given, Mapping) or not {"input", "output"} <= set(given):
+        raise UserError(
+            f"{place} is {given!r}, which is no price",
+            mend="Write `free`, or input and output (and cached_input, batch) in US dollars for a million tokens.",
+        )
+    parts: dict[str, Any] = {"cached_input": given["input"], "batch": 1.0, **given}
+    unknown = set(parts) - {*_PARTS, "batch"}
+    wrong = [name for name in (*_PARTS, "batch") if not _is_amount(parts[name])]
+    if unknown or wrong:
+        name = next(iter(unknown or wrong))
+        raise UserError(
+            f"{place} has {name} {given.get(name)!r}",
+            mend="A price has input, cached_input, output and batch, each a number of at least 0.",
+        )
+    return Price(
+        float(parts["input"]),
+        float(parts["cached_input"]),
+        float(parts["output"]),
+        float(parts["batch"]),
+        place,
+    )
+
+
+def _is_amount(value: object) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    )
+
+
+@cache
+def _list() -> dict[str, Any]:
+    return dict(
+        json.loads(resources.files("experiment.models.money").joinpath("prices.json").read_text("utf-8"))
+    )
+
+
+def _listed(name: str) -> Price | None:
+    """Return the listed price of a model or of the model that a dated snapshot is of."""
+    listed = _list()
+    found = listed["models"].get(name) or listed["models"].get(_SNAPSHOT.sub("", name))
+    if found is None:
+        return None
+    source = f"price list of {listed['checked']} ({listed['source']})"
+    return Price(found["input"], found["cached_input"], found["output"], listed["batch"], source)
+
+
+def _is_own(host: str) -> bool:
+    """Whether a server is on this machine or in a private network."""
+    if host == "localhost" or host.endswith((".localhost", ".local")):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host
+    return address.is_loopback or address.is_private

@@ -1,0 +1,199 @@
+"""A budget that holds across commands, days and runs at the same time: money is set aside before a request is sent.
+
+A run sets aside some money in the store, pays requests from it at the most that each can cost, and gives the rest back as
+replies say what they cost; reply, cost and what was given back are one transaction. What a killed run had set aside stays
+counted, since the provider may have billed what no reply tells.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from experiment.store import Store
+from experiment.store.database import lock_for_change
+from experiment.store.records import now
+from experiment.store.tables import calls, reservations, sessions
+
+CHUNKS = 50
+"""A run sets aside a fiftieth of the budget at a time, or what the next requests need."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Where a study's money is, in US dollars.
+
+    Attributes
+    ----------
+    spent : float
+        What stored calls cost.
+    set_aside : float
+        Held by runs for requests under way.
+    unknown : float
+        Set aside by runs that ended without giving it back.
+    """
+
+    spent: float
+    set_aside: float
+    unknown: float
+
+    @property
+    def total(self) -> float:
+        """The most that may have been spent by now."""
+        return self.spent + self.set_aside + self.unknown
+
+
+def spending(connection: Connection, study: str) -> Spending:
+    """Return what a study has spent and set aside."""
+    of_study = select(sessions.c.session_id).where(sessions.c.study == study)
+    spent = connection.execute(
+        select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(calls.c.session_id.in_(of_study))
+    ).scalar_one()
+    held: dict[str, float] = dict(
+        connection.execute(
+            select(reservations.c.state, func.coalesce(func.sum(reservations.c.open_usd), 0.0))
+            .where(reservations.c.study == study)
+            .group_by(reservations.c.state)
+        )
+        .tuples()
+        .all()
+    )
+    return Spending(float(spent), float(held.get("open", 0.0)), float(held.get("lost", 0.0)))
+
+
+class Purse:
+    """The money of one run of one model.
+
+    Parameters
+    ----------
+    store : Store
+    study, run_id, reader : str
+    budget : float or None
+        US dollars that the study may cost in all; None where it sets no limit.
+    limit : float or None
+        US dollars that this command may cost.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        study: str,
+        run_id: str,
+        reader: str,
+        *,
+        budget: float | None = None,
+        limit: float | None = None,
+    ) -> None:
+        self.study, self.run_id, self.reader = study, run_id, reader
+        self.budget, self.limit = budget, limit
+        self.spent = 0.0
+        self._store = store
+        self._name = f"{run_id}-{secrets.token_hex(4)}"
+        self._lock = threading.Lock()
+        self._held = 0.0
+        self._under_way = 0.0
+        self._begun = False
+
+    def take(self, most: float) -> bool:
+        """Set aside what a request can cost at most; say whether there is that much.
+
+        It returns after the money is set aside in the store, so that no other run can spend it.
+        """
+        if most <= 0:
+            return True
+        with self._lock:
+            if self.limit is not None and self.spent + self._under_way + most > self.limit:
+                return False
+            if self.budget is not None and self._held < most and not self._fill(most):
+                return False
+            self._held -= most
+            self._under_way += most
+            return True
+
+    def give_back(self, most: float, cost: float) -> None:
+        """Note what a request that :meth:`take` paid for did cost."""
+        if most <= 0:
+            return
+        with self._lock:
+            self._under_way -= most
+            self.spent += cost
+
+    def settled(self, connection: Connection, most: float) -> None:
+        """Give back in the store what was set aside for a request, in the transaction that stores its cost."""
+        if self._begun and most > 0:
+            connection.execute(
+                update(reservations)
+                .where(reservations.c.name == self._name)
+                .values(open_usd=reservations.c.open_usd - most)
+            )
+
+    def close(self) -> None:
+        """Give back what is left; requests that were never settled stay counted."""
+        with self._lock:
+            if not self._begun:
+                return
+            left, self._held = self._held, 0.0
+            name, unsettled = self._name, self._under_way
+
+        def end(connection: Connection) -> None:
+            open_usd = reservations.c.open_usd - left
+            state = "lost" if unsettled > 1e-12 else "closed"
+            connection.execute(
+                update(reservations).where(reservations.c.name == name).values(open_usd=open_usd, state=state)
+            )
+
+        self._store.write(end).result()
+
+    def _fill(self, most: float) -> bool:
+        """Set more aside in the store; say whether the budget has that much."""
+        assert self.budget is not None
+        wanted = most - self._held
+        budget = self.budget
+        chunk = max(wanted, min(budget / CHUNKS, 20 * most))
+        begins, name = not self._begun, self._name
+        row = {
+            "name": name, "study": self.study, "run_id": self.run_id, "reader": self.reader,
+            "open_usd": 0.0, "state": "open", "created_at": now(),
+        }  # fmt: skip
+
+        def fill(connection: Connection) -> float:
+            lock_for_change(connection)
+            left = budget - spending(connection, self.study).total
+            amount = chunk if chunk <= left else wanted if wanted <= left else 0.0
+            if begins:
+                connection.execute(insert(reservations), row)
+            connection.execute(
+                update(reservations)
+                .where(reservations.c.name == name)
+                .values(open_usd=reservations.c.open_usd + amount)
+            )
+            return amount
+
+        amount = self._store.write(fill).result()
+        self._begun = True
+        self._held += amount
+        return amount > 0
+
+
+def close_abandoned(store: Store, study: str, reader: str) -> float:
+    """Mark what earlier runs of a model left set aside as lost; return how much that is in US dollars.
+
+    Only the run that holds the model's lease may call it: then no other run of the model is alive.
+    """
+
+    def mark(connection: Connection) -> float:
+        theirs = (
+            (reservations.c.study == study)
+            & (reservations.c.reader == reader)
+            & (reservations.c.state == "open")
+        )
+        amount = connection.execute(
+            select(func.coalesce(func.sum(reservations.c.open_usd), 0.0)).where(theirs)
+        ).scalar_one()
+        connection.execute(update(reservations).where(theirs).values(state="lost"))
+        return float(amount)
+
+    return store.write(mark).result()

@@ -1,0 +1,179 @@
+"""Prices that are known or asked for, and budgets that hold across runs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiment.models import Message, ModelSettings, Reply, Request
+from experiment.models.money import Purse, price_of, spending
+from experiment.models.money.purse import close_abandoned
+from experiment.store import Store, open_store, records
+from stimuli.errors import UserError
+
+PLAN = {
+    "study": "tiny", "version": 1, "design_hash": "d", "list_id": 1, "label_map": {}, "prompt_variant": 1,
+    "replicate": 1, "context": "independent", "screens": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with open_store(tmp_path) as opened:
+        opened.write(
+            lambda connection: records.create_session(
+                connection, PLAN, reader_kind="model", reader="m", session_id="s"
+            )
+        ).result()
+        yield opened
+
+
+def settings(name: str, **options: object) -> ModelSettings:
+    return ModelSettings(f"openai:{name}", options)
+
+
+def pay(store: Store, purse: Purse, most: float, cost: float) -> None:
+    """Do what a run does with a reply: cost and what is given back in one transaction."""
+
+    def write(connection) -> None:
+        records.store_call(
+            connection, {"request_key": "k", "status": "answered", "session_id": "s", "cost_usd": cost}
+        )
+        purse.settled(connection, most)
+
+    store.write(write).result()
+    purse.give_back(most, cost)
+
+
+def now(store: Store):
+    with store.read() as connection:
+        return spending(connection, "tiny")
+
+
+def test_a_listed_model_and_its_dated_snapshot_have_one_price_with_its_date() -> None:
+    price = price_of(settings("gpt-4.1-mini-2025-04-14"))
+    assert (price.input, price.cached_input, price.output) == (0.4, 0.1, 1.6)
+    assert price_of(settings("gpt-4.1-mini")) == price
+    assert "2026-10-03" in price.source
+
+
+def test_a_model_without_a_price_is_refused_until_one_is_given() -> None:
+    with pytest.raises(UserError, match="no price is known for openai:gpt-unheard-of") as error:
+        price_of(settings("gpt-unheard-of"))
+    assert "price: {input" in str(error.value.mend)
+    with pytest.raises(UserError, match=r"at https://api\.example\.org/v1"):
+        price_of(settings("gpt-4.1-mini", base_url="https://api.example.org/v1"))
+    assert price_of(settings("gpt-unheard-of", price={"input": 1, "output": 2})).cached_input == 1
+    assert price_of(settings("gpt-unheard-of", price="free")).is_free
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:8000/v1", "http://127.0.0.1:1/v1", "http://192.168.1.7/v1", "http://gpu3:8000/v1"],
+)
+def test_a_server_of_ones_own_costs_nothing(url: str) -> None:
+    assert price_of(settings("Qwen/Qwen3-8B", base_url=url)).is_free
+    assert price_of(ModelSettings("hf:Qwen/Qwen3-8B")).is_free
+
+
+@pytest.mark.parametrize(
+    "price", [{"input": 1}, {"input": -1, "output": 2}, {"input": 1, "output": "2"}, {"input": 1, "output": 2, "out": 3}, "cheap", 3]
+)  # fmt: skip
+def test_a_price_that_is_none_is_refused(price: object) -> None:
+    with pytest.raises(UserError, match="the study's price of m"):
+        price_of(settings("m", price=price))
+
+
+def test_a_reply_costs_its_fresh_its_cached_and_its_written_tokens() -> None:
+    price = price_of(settings("m", price={"input": 2, "cached_input": 0.5, "output": 8, "batch": 0.5}))
+    reply = Reply(
+        "k",
+        "A",
+        "answered",
+        prompt_tokens=1000,
+        cached_tokens=600,
+        completion_tokens=100,
+        reasoning_tokens=90,
+    )
+    assert price.of(reply) == pytest.approx((400 * 2 + 600 * 0.5 + 100 * 8) / 1e6)
+    assert price.of(reply, batch=True) == pytest.approx(price.of(reply) / 2)
+    assert price.of(Reply("k", "A", "answered", from_cache=True)) == 0
+    assert price.of(Reply("k", "A", "answered")) is None
+
+
+@given(st.text(max_size=300), st.integers(0, 500), st.integers(0, 500))
+def test_no_reply_costs_more_than_its_request_can(text: str, cached: int, written: int) -> None:
+    price = price_of(settings("m", price={"input": 2, "cached_input": 0.5, "output": 8}))
+    request = Request("k", (Message("user", text),), None, 500, 0.0, 1)
+    read = len(text.encode()) + 16
+    reply = Reply(
+        "k", "", "answered", prompt_tokens=read, cached_tokens=min(cached, read), completion_tokens=written
+    )
+    assert price.of(reply) <= price.most(request) + 1e-12
+
+
+def test_a_budget_binds_runs_at_the_same_time(store) -> None:
+    most, budget = 0.01, 1.0
+    purses = [Purse(store, "tiny", f"run-{n}", f"model-{n}", budget=budget) for n in range(4)]
+    taken = [0] * len(purses)
+
+    def run(number: int) -> None:
+        while purses[number].take(most):
+            taken[number] += 1
+            pay(store, purses[number], most, most)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(purses))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for purse in purses:
+        purse.close()
+    assert now(store).spent <= budget + 1e-9
+    assert sum(taken) >= 90, (
+        "what runs hold for themselves may keep the last requests of others back, not many"
+    )
+    assert now(store).set_aside == pytest.approx(0)
+
+
+def test_what_replies_did_not_cost_is_there_for_the_next(store) -> None:
+    purse = Purse(store, "tiny", "run", "m", budget=1.0)
+    paid = 0
+    while paid < 300 and purse.take(0.1):
+        pay(store, purse, 0.1, 0.003)
+        paid += 1
+    assert paid == pytest.approx((1 - 0.1) / 0.003, abs=2)
+
+
+def test_a_killed_run_leaves_its_money_counted(store) -> None:
+    killed = Purse(store, "tiny", "killed", "m", budget=1.0)
+    assert killed.take(0.4)
+    assert now(store).set_aside >= 0.4
+    lost = close_abandoned(store, "tiny", "m")
+    assert lost == pytest.approx(now(store).unknown) and lost >= 0.4
+    again = Purse(store, "tiny", "again", "m", budget=1.0)
+    assert not again.take(0.7)
+    assert again.take(0.5)
+
+
+def test_a_closed_run_gives_back_what_it_did_not_use(store) -> None:
+    purse = Purse(store, "tiny", "run", "m", budget=1.0)
+    assert purse.take(0.01)
+    pay(store, purse, 0.01, 0.01)
+    purse.close()
+    assert now(store).total == pytest.approx(0.01)
+    assert now(store).set_aside == pytest.approx(0)
+
+
+def test_a_limit_binds_one_command_alone(store) -> None:
+    purse = Purse(store, "tiny", "run", "m", limit=0.05)
+    taken = 0
+    while purse.take(0.01):
+        pay(store, purse, 0.01, 0.01)
+        taken += 1
+    assert taken == 5
+    assert Purse(store, "tiny", "next", "m", limit=0.05).take(0.01)
