@@ -3,26 +3,39 @@
 with ScriptedOpenAI(answer=lambda body: "A") as server:
     server.script.extend(["500", "cut", ("429", "0")])     # the next requests fail this way, in order
     server.always["dgo"] = "malformed"                     # requests whose text holds "dgo" fail each time
+    server.rates, server.seed = {"429": 0.2}, 1            # each request may fail, the same way for the same seed
     … base_url=server.url …
-server.requests                                            # the body of every request, in order of arrival
+server.requests                                            # the body of every request but probes, in order of arrival
+
+It speaks HTTP/1.1 on one event loop, so that a thousand requests may wait in it at once.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import random
 import threading
-import time
-from collections import deque
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
 from types import TracebackType
 from typing import Any
+
+from aiohttp import web
+
+from tests import scripted_answers as answers
+from tests.scripted_batches import Batches
 
 Behaviour = str | tuple[str, str]
 BEHAVIOURS = (
     "ok", "429", "500", "503", "401", "403", "404", "400", "quota", "cut", "drop", "malformed", "html", "no_choices", "error_200",
     "empty", "null", "length", "refusal", "filter", "stall",
 )  # fmt: skip
+
+_PROBE = json.loads((files("experiment.models.api") / "probe.json").read_text("utf-8"))
+_PROBES = {part["user"] for part in _PROBE.values() if isinstance(part, dict)}
 
 
 class ScriptedOpenAI:
@@ -34,177 +47,252 @@ class ScriptedOpenAI:
         What happens to the next requests, one each; when it is empty all is well.
     always : dict
         Text → what happens to every request that holds it.
+    rates : dict
+        Behaviour → share of requests that meet it, drawn by ``seed`` and the number of the request.
     refuses : set of str
-        Parameters that are answered with a 400 naming them.
+        Parameters that are answered with a 400 naming them (``system`` for the role, ``completions`` for that whole form).
     logprobs : callable or None
         Body → log-probability by token for the first token, sent when the request asks for logprobs.
+    prompt : callable or None
+        Token → log-probability of a prompt's token, sent where asked.
+    heeds : set of str
+        Ways of holding an answer to labels that are heeded, as the dialect names them.
     delay : float
         Seconds before each answer.
     """
 
-    def __init__(self, answer: Callable[[dict[str, Any]], str] = lambda body: "A") -> None:
+    def __init__(
+        self, answer: Callable[[dict[str, Any]], str] = lambda body: "A", *, port: int = 0, delay: float = 0.0
+    ) -> None:
         self.answer = answer
         self.script: deque[Behaviour] = deque()
         self.always: dict[str, Behaviour] = {}
+        self.rates: dict[Behaviour, float] = {}
+        self.seed = 0
         self.refuses: set[str] = set()
-        self.logprobs: Callable[[dict[str, Any]], dict[str, float]] | None = None
-        self.delay = 0.0
+        self.logprobs: answers.TokenLogprobs | None = None
+        self.prompt: Callable[[str], float] | None = None
+        self.heeds: set[str] = set()
+        self.usage: dict[str, Any] = {}
+        self.message: dict[str, Any] = {}
+        self.delay = delay
+        self.keeps_requests = True
         self.requests: list[dict[str, Any]] = []
+        self.paths: list[str] = []
         self.keys: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.probes: list[dict[str, Any]] = []
+        self.counts: Counter[str] = Counter()
         self.at_once = 0
         self.most_at_once = 0
         self.model = "scripted-2026-01-01"
+        self.batches = Batches(self)
+        self._port = port
         self._lock = threading.Lock()
-        self._released = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.scripted = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._released: asyncio.Event | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._port}/v1"
 
     @property
     def texts(self) -> list[str]:
         """What each request's last message said."""
-        return [body["messages"][-1]["content"] for body in self.requests]
+        return [answers.last_text(body) for body in self.requests]
 
     def __enter__(self) -> ScriptedOpenAI:
         self._thread.start()
+        self._ready.wait(10)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._released.set()
-        self._server.shutdown()
-        self._server.server_close()
+        assert self._loop is not None and self._released is not None
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._released.set)
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._released = asyncio.Event()
+        app = web.Application(client_max_size=2**30)
+        for path in ("/chat/completions", "/completions", "/responses"):
+            app.router.add_post("/v1" + path, self._take)
+        app.router.add_post("/openai/deployments/{name}/chat/completions", self._take)
+        app.router.add_post("/tokenize", self._tokenize)
+        self.batches.add_routes(app)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.05)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=2048)
+        await site.start()
+        self._port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+        self._ready.set()
+        await self._released.wait()
+        await runner.cleanup()
 
     def next_behaviour(self, body: dict[str, Any]) -> Behaviour:
         with self._lock:
-            text = body["messages"][-1]["content"]
+            text = answers.last_text(body)
             for part, behaviour in self.always.items():
                 if part in text:
                     return behaviour
-            return self.script.popleft() if self.script else "ok"
+            if self.script:
+                return self.script.popleft()
+            self.counts["arrived"] += 1
+            draw = random.Random(f"{self.seed} {self.counts['arrived']}").random()
+            for behaviour, share in self.rates.items():
+                if draw < share:
+                    return behaviour
+                draw -= share
+            return "ok"
 
-    def completion(
-        self, body: dict[str, Any], content: str | None, finish: str = "stop", **message: Any
-    ) -> bytes:
-        choice: dict[str, Any] = {
-            "index": 0,
-            "message": {"role": "assistant", "content": content, **message},
-            "finish_reason": finish,
-        }
-        if body.get("logprobs") and self.logprobs is not None:
-            top = [
-                {"token": token, "logprob": value, "bytes": None}
-                for token, value in self.logprobs(body).items()
-            ]
-            choice["logprobs"] = {"content": [{**top[0], "top_logprobs": top[: body["top_logprobs"]]}]}
-        usage = {
-            "prompt_tokens": sum(len(m["content"].split()) for m in body["messages"]),
-            "completion_tokens": len((content or "").split()),
-            "total_tokens": 0,
-            "prompt_tokens_details": {"cached_tokens": 2},
-            "completion_tokens_details": {"reasoning_tokens": 5},
-        }
-        payload = {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 0,
-            "model": self.model,
-            "choices": [choice],
-        }
-        return json.dumps({**payload, "usage": usage}).encode()
+    def _note(self, request: web.Request, body: dict[str, Any]) -> None:
+        with self._lock:
+            if self.keeps_requests:
+                self.requests.append(body)
+                self.paths.append(request.path)
+                self.keys.append(request.headers.get("Authorization", ""))
+                self.headers.append(dict(request.headers))
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-    scripted: ScriptedOpenAI
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no fault here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep tests quiet."""
-
-    def do_POST(self) -> None:
-        scripted = self.server.scripted
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with scripted._lock:
-            scripted.requests.append(body)
-            scripted.keys.append(self.headers.get("Authorization", ""))
-            scripted.at_once += 1
-            scripted.most_at_once = max(scripted.most_at_once, scripted.at_once)
+    async def _take(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        is_probe = answers.last_text(body) in _PROBES
+        if is_probe:
+            self.probes.append(body)
+            return self._refusal(request, body) or _json(self.whole(request.path, body, self.answer_to(body)))
+        self._note(request, body)
         try:
-            if scripted.delay:
-                time.sleep(scripted.delay)
-            self._respond(scripted, body)
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            return await self._respond(request, body)
         finally:
-            with scripted._lock:
-                scripted.at_once -= 1
+            with self._lock:
+                self.at_once -= 1
 
-    def _respond(self, scripted: ScriptedOpenAI, body: dict[str, Any]) -> None:
-        for name in sorted(scripted.refuses):
+    def answer_to(self, body: dict[str, Any]) -> str:
+        """Return the answer, held to labels where that is asked and heeded."""
+        held = _held(body, self.heeds)
+        answer = self.answer(body)
+        if held is None:
+            return answer
+        label = answer if answer in held else held[0]
+        return json.dumps({"answer": label}) if "response_format" in body or "text" in body else label
+
+    def whole(
+        self, path: str, body: dict[str, Any], content: str | None, finish: str = "stop", **message: Any
+    ) -> bytes:
+        """Return a whole answer in the form that was asked."""
+        told = {"model": self.model, "finish": finish, "logprobs": self.logprobs}
+        if path.endswith("/chat/completions"):
+            given = {**self.message, **message}
+            return answers.chat(body, content, prompt=self.prompt, usage=self.usage, **told, **given)
+        if path.endswith("/responses"):
+            return answers.response(body, content, refusal=message.get("refusal"), **told)
+        return answers.completion(body, content or "", prompt=self.prompt, **told)
+
+    def _refusal(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
+        for name in sorted(self.refuses):
             if name in body:
-                return self._error(400, f"Unsupported parameter: '{name}' is not supported with this model.")
-        behaviour = scripted.next_behaviour(body)
+                return _error(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+        turns = body.get("messages") or body.get("input") or ()
+        if "system" in self.refuses and any(turn["role"] == "system" for turn in turns):
+            return _error(400, "System role not supported")
+        if "completions" in self.refuses and request.path == "/v1/completions":
+            return _error(404, "not found")
+        return None
+
+    async def _respond(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+        refusal = self._refusal(request, body)
+        if refusal is not None:
+            return refusal
+        behaviour = self.next_behaviour(body)
         name, detail = (behaviour, "") if isinstance(behaviour, str) else behaviour
+        self.counts[name] += 1
         if name == "429":
-            return self._error(429, "Rate limit reached", {"Retry-After": detail} if detail else {})
+            return _error(429, "Rate limit reached", {"Retry-After": detail} if detail else {})
         if name == "quota":
-            return self._error(
-                429, "You exceeded your current quota, please check your plan and billing details."
-            )
+            words = "You exceeded your current quota, please check your plan and billing details."
+            return _error(429, words, code="insufficient_quota")
         if name == "filter":
-            return self._error(400, "filtered", code="content_filter")
+            return _error(400, "filtered", code="content_filter")
         if name.isdigit():
-            return self._error(
-                int(name), detail or f"scripted {name} for key {self.headers.get('Authorization')}"
+            return _error(
+                int(name), detail or f"scripted {name} for key {request.headers.get('Authorization')}"
             )
-        answer = scripted.answer(body)
-        whole = scripted.completion(body, answer)
+        answer = self.answer_to(body)
+        whole = self.whole(request.path, body, answer)
         if name in ("stall", "drop"):
-            scripted._released.wait(60 if name == "stall" else 0)
-            self.close_connection = True
-            return None
+            assert self._released is not None and request.transport is not None
+            if name == "stall":
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._released.wait(), 60)
+            request.transport.abort()
+            return web.Response()
         if name == "cut":
-            return self._send(200, whole[: len(whole) // 2], {"Content-Length": str(len(whole))}, close=True)
+            return await _cut(request, whole)
         if name == "malformed":
-            return self._send(200, whole[: len(whole) // 2])
+            return _json(whole[: len(whole) // 2])
         if name == "html":
-            return self._send(200, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
-        payload = {
-            "no_choices": b'{"id": "x", "choices": []}',
-            "error_200": b'{"error": {"message": "upstream failed", "code": 502}}',
-            "empty": scripted.completion(body, ""),
-            "null": scripted.completion(body, None),
-            "length": scripted.completion(body, answer, "length"),
-            "refusal": scripted.completion(body, None, "stop", refusal="I cannot help with that."),
+            return web.Response(body=b"<html>Bad gateway</html>", content_type="text/html")
+        payload: dict[str, Callable[[], bytes]] = {
+            "no_choices": lambda: b'{"id": "x", "choices": []}',
+            "error_200": lambda: b'{"error": {"message": "upstream failed", "code": 502}}',
+            "empty": lambda: self.whole(request.path, body, ""),
+            "null": lambda: self.whole(request.path, body, None),
+            "length": lambda: self.whole(request.path, body, answer, "length"),
+            "refusal": lambda: self.whole(request.path, body, None, refusal="I cannot help with that."),
         }
-        return self._send(200, payload.get(name, whole))
+        return _json(payload[name]() if name in payload else whole)
 
-    def _error(
-        self, status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None
-    ) -> None:
-        error = {"message": message, "type": "scripted", "param": None, "code": code}
-        self._send(status, json.dumps({"error": error}).encode(), headers)
+    async def _tokenize(self, request: web.Request) -> web.Response:
+        if "logit_bias" not in self.heeds:
+            return _error(404, "not found")
+        text = (await request.json())["prompt"]
+        return web.json_response({"tokens": [ord(letter) for letter in text]})
 
-    def _send(
-        self, status: int, content: bytes, headers: dict[str, str] | None = None, *, close: bool = False
-    ) -> None:
-        given = {"Content-Type": "application/json", "Content-Length": str(len(content)), **(headers or {})}
-        self.send_response(status)
-        for name, value in given.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-        if close:
-            self.close_connection = True
+
+def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
+    """Return the labels that a request holds its answer to, where the server heeds that way."""
+    schema = body.get("response_format", {}).get("json_schema") or body.get("text", {}).get("format")
+    if schema and "json_schema" in heeds:
+        return list(schema["schema"]["properties"]["answer"]["enum"])
+    for name in ("structured_outputs", "guided_choice"):
+        if name in body and name in heeds:
+            return list(body[name]["choice"] if isinstance(body[name], dict) else body[name])
+    if "logit_bias" in body and "logit_bias" in heeds:
+        return [chr(int(token)) for token in body["logit_bias"]]
+    return None
+
+
+async def _cut(request: web.Request, whole: bytes) -> web.StreamResponse:
+    """Promise the whole, send half, and close."""
+    response = web.StreamResponse(headers={"Content-Length": str(len(whole))})
+    await response.prepare(request)
+    await response.write(whole[: len(whole) // 2])
+    assert request.transport is not None
+    await asyncio.sleep(0.01)
+    request.transport.close()
+    return response
+
+
+def _json(content: bytes) -> web.Response:
+    return web.Response(body=content, content_type="application/json")
+
+
+def _error(
+    status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None
+) -> web.Response:
+    error = {"message": message, "type": "scripted", "param": None, "code": code}
+    return web.json_response({"error": error}, status=status, headers=headers)
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -80,6 +80,8 @@ class Request:
         Draws come from this many most probable tokens.
     purpose : str
         What this call does for its trial: ``answer``, ``reason``, ``unscramble``, ``judge``, ``read``.
+    replicate : int
+        Which repetition of its session it belongs to; two replicates never share a cached answer.
     """
 
     work_key: str
@@ -95,6 +97,7 @@ class Request:
     top_p: float = 1.0
     top_k: int | None = None
     purpose: str = "answer"
+    replicate: int = 1
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,8 @@ class Reply:
         What the call cost, by the price list of the run.
     from_cache : bool
         Whether the reply is that of an earlier, identical call; such a reply has no times.
+    label_bounds : dict of str to float or None
+        Of each label whose log-probability the server did not tell, what it cannot exceed.
     """
 
     work_key: str
@@ -178,6 +183,7 @@ class Reply:
     states: tuple[State, ...] = ()
     cost_usd: float | None = None
     from_cache: bool = False
+    label_bounds: dict[str, float] | None = None
 
     @property
     def margin(self) -> float | None:
@@ -186,6 +192,13 @@ class Reply:
             return None
         best, second = sorted(self.label_logprobs.values(), reverse=True)[:2]
         return best - second
+
+    @property
+    def surprisal(self) -> float | None:
+        """Surprisal of all regions together, in nats; None where none was asked, or one with tokens of its own has none."""
+        if not self.regions or any(region.surprisal is None and region.tokens for region in self.regions):
+            return None
+        return sum(region.surprisal or 0.0 for region in self.regions)
 
 
 Follow = Callable[[Reply], Sequence[Request]]

@@ -11,14 +11,16 @@ from experiment.models.settings import NotThereYet
 from stimuli.errors import UserError
 
 OPENAI_KEY = "OPENAI_API_KEY"
+AZURE_KEY = "AZURE_OPENAI_API_KEY"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_API_KEY")
 
 
-def find_key(options: Mapping[str, object], *, is_openai: bool) -> str | None:
+def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool = False) -> str | None:
     """Return the key for a model's server, or None where the server is the user's own and no key is named.
 
-    The key of ``OPENAI_API_KEY`` goes to OpenAI alone; another server gets one only when the model names it with
-    ``key_env``, so that no study can send a key to a server of its choice unseen.
+    The key of ``OPENAI_API_KEY`` goes to OpenAI alone and that of ``AZURE_OPENAI_API_KEY`` to Azure's own hosts; another
+    server gets one only when the model names it with ``key_env``, so that no study can send a key to a server of its
+    choice unseen.
 
     Raises
     ------
@@ -26,9 +28,9 @@ def find_key(options: Mapping[str, object], *, is_openai: bool) -> str | None:
         A key is needed or named and is not there, the name is not that of a key, or others may read the file.
     """
     named = options.get("key_env")
-    if named is None and not is_openai:
+    if named is None and not (is_openai or is_azure):
         return None
-    name = OPENAI_KEY if named is None else str(named)
+    name = str(named) if named is not None else OPENAI_KEY if is_openai else AZURE_KEY
     if not _KEY_NAME.fullmatch(name):
         raise UserError(
             f"key_env is {name!r}; the name of a key ends in _API_KEY",

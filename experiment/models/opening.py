@@ -90,7 +90,8 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
             from experiment.models.keys import find_key
             from experiment.models.servers import server_of
 
-            find_key(settings.options, is_openai=server_of(settings.options).is_openai)
+            server = server_of(settings.options)
+            find_key(settings.options, is_openai=server.is_openai, is_azure=server.is_azure)
     except NotThereYet as lack:
         return f"{lack.message}. {lack.mend}"
     return None

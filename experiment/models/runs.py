@@ -24,11 +24,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.freezing import refuse_if_changed
+from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Engine, Reply
 from experiment.models.leases import LEASE_FILES
 from experiment.models.opening import open_engine
 from experiment.models.planning import Work, plan_work, request_json, right_answers
-from experiment.models.retrying import RunStopped
 from experiment.models.settings import ModelSettings
 from experiment.scoring import score_trial
 from experiment.store import Store, queries, records

@@ -10,14 +10,34 @@ from urllib.parse import urlsplit
 from stimuli.errors import UserError
 
 OPENAI_URL = "https://api.openai.com/v1"
+_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 
 @dataclass(frozen=True)
 class Server:
-    """An OpenAI-compatible server: its address, and whether it is OpenAI itself."""
+    """An OpenAI-compatible server.
+
+    Attributes
+    ----------
+    base_url : str
+    is_openai : bool
+        Whether it is OpenAI itself.
+    is_azure : bool
+        Whether it is Azure with its own form of addresses: deployments, and a version in each.
+    api_version : str or None
+        Azure's version.
+    """
 
     base_url: str
     is_openai: bool
+    is_azure: bool = False
+    api_version: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is on this machine or in this network, where requests cost nothing and no one else waits."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host in ("localhost", "::1") or host.startswith(("127.", "10.", "192.168.")) or "." not in host
 
 
 def server_of(options: Mapping[str, object]) -> Server:
@@ -39,4 +59,16 @@ def server_of(options: Mapping[str, object]) -> Server:
             f"base_url holds a user name or password for {address.hostname}",
             mend="Take it out; name the variable that holds the server's key with key_env.",
         )
-    return Server(base_url, (address.hostname or "").endswith(".openai.com"))
+    version = options.get("api_version")
+    host = address.hostname or ""
+    return Server(
+        base_url,
+        host.endswith(".openai.com"),
+        is_azure=version is not None,
+        api_version=None if version is None else str(version),
+    )
+
+
+def is_azure_host(base_url: str) -> bool:
+    """Whether an address is one of Azure's own."""
+    return (urlsplit(base_url).hostname or "").endswith(_AZURE_HOSTS)

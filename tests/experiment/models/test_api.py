@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
-from experiment.models.api import MOST_ALIKE, ApiEngine
+from experiment.models.api import ApiEngine
+from experiment.models.api.limiter import Limiter
+from experiment.models.api.retrying import ALIKE_TRIES, TRIES, Retry, RunStopped, retry_after
+from experiment.models.api.sending import MOST_ALIKE
 from experiment.models.engine import REPLY_STATUSES
-from experiment.models.retrying import TRIES, Retry, RunStopped, retry_after
 from stimuli.errors import UserError
 from tests.scripted_openai import BEHAVIOURS, ScriptedOpenAI
 
@@ -27,13 +29,10 @@ def server() -> Iterator[ScriptedOpenAI]:
         yield running
 
 
-async def no_wait(seconds: float) -> None:
-    """Take the place of sleep: waits are asked for and not taken."""
-
-
 def engine(server: ScriptedOpenAI, **options: object) -> ApiEngine:
     given = {"base_url": server.url, "concurrency": 4, "timeout": 5.0, **options}
-    return ApiEngine(ModelSettings("openai:scripted", given), sleep=no_wait)
+    limiter = Limiter(start=int(str(given["concurrency"])), cap=int(str(given["concurrency"])))
+    return ApiEngine(ModelSettings("openai:scripted", given), limiter=limiter, pace=0.0)
 
 
 def choices(count: int) -> list[Request]:
@@ -63,9 +62,14 @@ def test_no_more_requests_run_at_once_than_were_allowed(server) -> None:
     assert 1 < server.most_at_once <= 3
 
 
-def test_latency_is_known_when_requests_run_one_at_a_time(server) -> None:
-    replies = list(engine(server, concurrency=1).answer(choices(3)))
-    assert all(reply.latency_ms is not None and reply.latency_ms > 0 for reply in replies)
+def test_latency_is_known_only_when_requests_are_timed_alone_and_were_asked_once(server) -> None:
+    server.script.append("500")
+    timed = list(engine(server, timing=True, concurrency=8).answer(choices(3)))
+    assert server.most_at_once == 1
+    assert [reply.attempts for reply in timed if reply.latency_ms is None] == [2]
+    assert all(reply.latency_ms > 0 for reply in timed if reply.attempts == 1)
+    untimed = list(engine(server, concurrency=1).answer(choices(3)))
+    assert all(reply.latency_ms is None for reply in untimed)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +97,13 @@ def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server) ->
     replies = {reply.work_key: reply for reply in engine(server).answer(choices(8))}
     assert len(replies) == 8
     assert {key for key, reply in replies.items() if reply.status == "error"} == {"k3", "k5"}
-    assert replies["k3"].attempts == TRIES and "500" in replies["k3"].error
+    assert replies["k3"].attempts == ALIKE_TRIES and "500" in replies["k3"].error
     assert "not JSON" in replies["k5"].error
     assert replies["k3"].text is None
 
 
 def test_a_request_that_always_stalls_is_recorded_as_timeout(server, monkeypatch) -> None:
-    monkeypatch.setattr("experiment.models.api.TRIES", 2)
+    monkeypatch.setattr("experiment.models.api.sending.TRIES", 2)
     server.always["trial 0 "] = "stall"
     replies = {reply.work_key: reply for reply in engine(server, timeout=0.2).answer(choices(2))}
     assert (replies["k0"].status, replies["k1"].status) == ("timeout", "answered")
@@ -122,7 +126,7 @@ def test_an_answer_is_recorded_as_what_it_is_and_not_asked_again(server, behavio
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("fault", ["401", "403", "404", "quota", ("429", "86400")])
+@pytest.mark.parametrize("fault", ["401", "quota", ("429", "86400")])
 def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fault) -> None:
     server.script.extend(["ok"] * 6)
     server.always["trial 6 "] = fault
@@ -134,6 +138,18 @@ def test_what_no_repetition_can_mend_stops_the_run_and_loses_nothing(server, fau
     assert {reply.status for reply in replies} == {"answered"}
     assert len(server.requests) < 12
     assert "same command" in str(stopped.value) or "Check" in str(stopped.value)
+
+
+@pytest.mark.parametrize("fault", ["403", "404"])
+def test_a_key_or_model_that_never_worked_stops_the_run_and_one_that_did_costs_one_request(
+    server, fault
+) -> None:
+    server.always["trial 6 "] = fault
+    replies = {reply.work_key: reply for reply in engine(server, concurrency=2).answer(choices(20))}
+    assert {key for key, reply in replies.items() if reply.status == "error"} == {"k6"}
+    server.always["trial"] = fault
+    with pytest.raises(RunStopped, match=fault):
+        list(engine(server, concurrency=2).answer(choices(20)))
 
 
 def test_a_key_is_never_part_of_an_error(server, monkeypatch) -> None:
@@ -153,7 +169,7 @@ def test_a_key_is_never_part_of_an_error(server, monkeypatch) -> None:
 def test_a_server_that_is_not_there_stops_the_run_with_its_address() -> None:
     with ScriptedOpenAI() as gone:
         url = gone.url
-    asked = ApiEngine(ModelSettings("openai:x", {"base_url": url}), sleep=no_wait)
+    asked = ApiEngine(ModelSettings("openai:x", {"base_url": url}), pace=0.0)
     with pytest.raises(RunStopped, match="no server answers at http://127"):
         list(asked.answer(choices(20)))
 
@@ -182,13 +198,14 @@ def test_a_server_that_refuses_logprobs_is_asked_without_and_that_is_recorded(se
     assert len(server.requests) <= 12
 
 
+@pytest.mark.parametrize("probing", [True, False])
 @pytest.mark.parametrize("refused", ["max_tokens", "seed", "stop", "temperature"])
-def test_a_refused_parameter_is_left_out_from_then_on(server, refused) -> None:
+def test_a_refused_parameter_is_left_out_from_then_on(server, refused, probing) -> None:
     server.refuses.add(refused)
     requests = [Request(f"k{n}", (Message("user", "say"),), None, 8, 0.7, n, ("\n",)) for n in range(5)]
-    asked = engine(server, concurrency=1)
+    asked = engine(server, concurrency=1, probe=probing)
     assert {reply.status for reply in asked.answer(requests)} == {"answered"}
-    assert len(server.requests) == 6
+    assert len(server.requests) == (5 if probing else 6)
     assert refused not in server.requests[-1]
     if refused == "max_tokens":
         assert server.requests[-1]["max_completion_tokens"] == 8
@@ -196,7 +213,7 @@ def test_a_refused_parameter_is_left_out_from_then_on(server, refused) -> None:
 
 def test_a_temperature_that_the_study_gives_is_never_dropped(server) -> None:
     server.refuses.add("temperature")
-    with pytest.raises(RunStopped, match="refuses temperature 0"):
+    with pytest.raises(RunStopped, match="refuses temperature"):
         list(engine(server, temperature=0).answer(choices(2)))
 
 

@@ -94,7 +94,7 @@ def run_here(folder: Path, server: ScriptedOpenAI, **options: Any) -> Outcome:
             given,
             store,
             version=version,
-            opener=lambda settings: ApiEngine(settings, sleep=no_wait),
+            opener=lambda settings: ApiEngine(settings, pace=0.0),
         )
 
 

@@ -1,0 +1,141 @@
+"""Answers that were paid for once: a SQLite file in the study's folder, keyed by everything that makes a request.
+
+It lies in the study's folder, as the store does, because it holds what was sent and received: it goes where the study
+goes, and a withdrawal finds it. The key names server, model, revision, form, every field of the request, replicate
+included, and what is known of the server's dialect; anything that changes one of them is another request. What failed
+on the way is never kept, and a hit carries no times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from experiment.models.engine import RegionScore, Reply, Request
+
+FILE = "answers-cache.db"
+SCHEMA = 1
+COMMIT_EVERY = 200
+COMMIT_EVERY_S = 0.5
+
+_NOT_OF_THE_REQUEST = frozenset({"work_key", "purpose"})
+_NOT_KEPT = frozenset(
+    {"work_key", "latency_ms", "ttft_ms", "states", "cost_usd", "from_cache", "attempts", "error", "dtype"}
+)
+
+
+def cache_key(about: Mapping[str, object], request: Request) -> str:
+    """Return the name of a request: SHA-256 of canonical JSON.
+
+    Parameters
+    ----------
+    about : mapping
+        Server, model, revision, wishes and dialect, as JSON.
+    request : Request
+        All of it but its names (``work_key``, ``purpose``).
+    """
+    said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
+    text = json.dumps(
+        {"schema": SCHEMA, "about": about, "request": said},
+        sort_keys=True,
+        ensure_ascii=True,
+        separators=(",", ":"),
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_worth_keeping(reply: Reply) -> bool:
+    """Whether a reply is an answer: faults, empty and cut answers are asked again."""
+    if reply.from_cache or reply.states:
+        return False
+    return reply.status in ("answered", "refused")
+
+
+class Cache:
+    """The file; to be used from one thread.
+
+    Parameters
+    ----------
+    file : Path
+        Made when it is not there. Several processes may use it at once.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.hits = 0
+        self._connection = sqlite3.connect(file, timeout=30, isolation_level=None)
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS answers "
+            "(key TEXT PRIMARY KEY, work_key TEXT NOT NULL, reply TEXT NOT NULL, created_at REAL NOT NULL) WITHOUT ROWID"
+        )
+        self._connection.execute("CREATE INDEX IF NOT EXISTS answers_work_key ON answers (work_key)")
+        self._new: dict[str, tuple[str, str]] = {}
+        self._since = time.monotonic()
+
+    def find(self, key: str, request: Request) -> Reply | None:
+        """Return the answer to an identical request, marked as such."""
+        written = self._new.get(key)
+        if written is None:
+            row = self._connection.execute("SELECT reply FROM answers WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            text = str(row[0])
+        else:
+            text = written[1]
+        self.hits += 1
+        return _read(text, request)
+
+    def keep(self, key: str, reply: Reply) -> None:
+        """Keep an answer; it is on disk after the next :meth:`commit`, which comes by itself twice a second."""
+        if not is_worth_keeping(reply):
+            return
+        self._new[key] = (reply.work_key, _write(reply))
+        if len(self._new) >= COMMIT_EVERY or time.monotonic() - self._since > COMMIT_EVERY_S:
+            self.commit()
+
+    def commit(self) -> None:
+        """Write what is new."""
+        self._since = time.monotonic()
+        if not self._new:
+            return
+        rows = [(key, work_key, text, time.time()) for key, (work_key, text) in self._new.items()]
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", rows)
+        self._connection.execute("COMMIT")
+        self._new.clear()
+
+    def forget(self, work_keys: Iterable[str]) -> int:
+        """Erase the answers to pieces of work, as a withdrawal does; return how many there were."""
+        self.commit()
+        count = 0
+        for work_key in work_keys:
+            count += self._connection.execute("DELETE FROM answers WHERE work_key = ?", (work_key,)).rowcount
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return count
+
+    def close(self) -> None:
+        """Write what is new and close the file."""
+        self.commit()
+        self._connection.close()
+
+
+def _write(reply: Reply) -> str:
+    kept = {
+        one.name: getattr(reply, one.name) for one in fields(reply) if one.name not in _NOT_KEPT | {"regions"}
+    }
+    kept["regions"] = [[score.surprisal, score.tokens] for score in reply.regions]
+    return json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
+
+
+def _read(text: str, request: Request) -> Reply:
+    kept: dict[str, Any] = json.loads(text)
+    regions = tuple(RegionScore(surprisal, tokens) for surprisal, tokens in kept.pop("regions"))
+    return replace(Reply(work_key=request.work_key, **kept), regions=regions, from_cache=True)

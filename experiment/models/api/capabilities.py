@@ -1,0 +1,151 @@
+"""What one model behind one address can give, in plain sentences, so that a study is held against it beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from stimuli.errors import unknown_name
+
+Need = Literal[
+    "choices", "label_logprobs", "long_labels", "surprisal", "states", "sampling", "system_role", "reasoning"
+]
+NEEDS: tuple[Need, ...] = (
+    "choices", "label_logprobs", "long_labels", "surprisal", "states", "sampling", "system_role", "reasoning",
+)  # fmt: skip
+"""What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer),
+surprisal of regions, hidden states, samples that differ from replicate to replicate, a system message, thoughts."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a probe found out.
+
+    Attributes
+    ----------
+    model, base_url, api : str
+        What was asked, and in which form.
+    resolved_model : str or None
+        What the server says it is.
+    top_logprobs : int
+        Alternatives told at each answer token; 0 where none are.
+    prompt_logprobs : bool
+        Whether log-probabilities of the prompt's tokens are told.
+    stable_prompt_logprobs : bool or None
+        Whether the same prompt had the same ones twice; None where none are told.
+    seed, temperature, system_role : bool
+        Whether the server takes them. That it heeds a seed cannot be seen from outside.
+    structure : str
+        How answers can be held to labels: ``json_schema``, ``structured_outputs``, ``guided_choice``, ``logit_bias`` or ``none``.
+    thinks : bool
+        Whether it thinks before it answers, as asked.
+    reasoning_counts : bool
+        Whether the tokens of thoughts are counted apart.
+    cached_counts : bool
+        Whether tokens from the provider's own cache are counted apart.
+    limit_name : str
+    requests : int
+        Requests that the probe took.
+    remarks : tuple of str
+        What else was seen.
+    """
+
+    model: str
+    base_url: str
+    api: str
+    resolved_model: str | None = None
+    top_logprobs: int = 0
+    prompt_logprobs: bool = False
+    stable_prompt_logprobs: bool | None = None
+    seed: bool = False
+    temperature: bool = False
+    system_role: bool = False
+    structure: str = "none"
+    thinks: bool = False
+    reasoning_counts: bool = False
+    cached_counts: bool = False
+    limit_name: str = "max_tokens"
+    requests: int = 0
+    remarks: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, object]:
+        """Return everything as JSON, with the sentences."""
+        return {**asdict(self), "remarks": list(self.remarks), "sentences": self.sentences()}
+
+    def sentences(self) -> list[str]:
+        """Say in plain words what the model can and cannot give."""
+        return [
+            self._of_labels(),
+            "It tells log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
+            if self.prompt_logprobs
+            else "It tells no log-probabilities of the prompt: no surprisal, and no probability of labels longer than one token.",
+            *(
+                [
+                    "The same prompt had different log-probabilities twice, as servers with prefix caching give them: start the "
+                    "server without it (vLLM: --no-enable-prefix-caching) before surprisal is a measure."
+                ]
+                if self.stable_prompt_logprobs is False
+                else []
+            ),
+            "It tells no hidden states: only local models do.",
+            "It takes a seed, which does not prove that it heeds it."
+            if self.seed
+            else "It takes no seed: a sample cannot be drawn again.",
+            "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used.",
+            "It takes a system message."
+            if self.system_role
+            else "It takes no system message: its text opens the first message of the user.",
+            f"Answers can be held to the labels ({self.structure})."
+            if self.structure != "none"
+            else "Answers cannot be held to the labels: a parser reads them.",
+            self._of_thoughts(),
+            *self.remarks,
+        ]
+
+    def _of_labels(self) -> str:
+        if self.top_logprobs:
+            return (
+                f"It tells the {self.top_logprobs} most probable first tokens of an answer: labels of one token get a "
+                "log-probability where they are among them, and a bound where not."
+            )
+        return "It tells no log-probabilities of answers: choices are read from what it writes."
+
+    def _of_thoughts(self) -> str:
+        if not self.thinks:
+            return "It answers without a thought before, or does not count it."
+        counted = "counted apart" if self.reasoning_counts else "not counted apart"
+        return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
+
+    def gaps(self, needs: Collection[Need]) -> list[str]:
+        """Say which of an analysis's needs this model does not meet; empty where it meets all.
+
+        Raises
+        ------
+        UserError
+            A need is not one of :data:`NEEDS`.
+        """
+        missing = {
+            "label_logprobs": (
+                bool(self.top_logprobs or self.prompt_logprobs),
+                "tells no probabilities of labels: margins and label_logprobs stay empty, and choices are read from its text",
+            ),
+            "long_labels": (
+                self.prompt_logprobs,
+                "tells no probabilities of labels longer than one token: such choices are read from its text",
+            ),
+            "surprisal": (self.prompt_logprobs, "tells no surprisal: regions of models stay empty"),
+            "states": (False, "tells no hidden states: only local models do"),
+            "sampling": (self.temperature, "refuses a temperature: its replicates are drawn at its own"),
+            "system_role": (self.system_role, "takes no system message"),
+            "reasoning": (self.reasoning_counts, "does not count the tokens of its thoughts"),
+            "choices": (True, ""),
+        }
+        gaps = []
+        for need in needs:
+            if need not in missing:
+                raise unknown_name("need", need, NEEDS)
+            is_met, lack = missing[need]
+            if not is_met:
+                gaps.append(f"{self.model} {lack}.")
+        return gaps

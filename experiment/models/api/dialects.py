@@ -1,0 +1,239 @@
+"""What is known of one server: which parameters it takes, and under which names.
+
+Servers differ. A :class:`Dialect` begins with what is usual, a probe sets it right before money is spent, and a refusal
+that names a parameter changes it once, for the rest of the run. What the study itself asks for is never left out: a
+refusal of that stops the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from experiment.models.api.retrying import RunStopped
+from experiment.models.servers import Server
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError, unknown_name
+
+Surface = Literal["chat", "completions", "responses"]
+SURFACES: tuple[Surface, ...] = ("chat", "completions", "responses")
+
+Structure = Literal["json_schema", "structured_outputs", "guided_choice", "logit_bias", "none"]
+STRUCTURES: tuple[Structure, ...] = ("json_schema", "structured_outputs", "guided_choice", "logit_bias")
+
+PATHS: dict[Surface, str] = {
+    "chat": "/chat/completions",
+    "completions": "/completions",
+    "responses": "/responses",
+}
+THOUGHT_ROOM = 4096
+"""Tokens that a thought may take beside the answer, where a reasoning effort is given and ``thinking_tokens`` is not."""
+
+_TOP_LOGPROBS = (20, 5, 0)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a study says of one model that shapes every request; read once from its settings.
+
+    Attributes
+    ----------
+    surface : {"chat", "completions", "responses"}
+        Which of the API's forms is used (``api:``; ``template: plain`` means completions).
+    reasoning_effort : str or None
+    thinking_tokens : int
+        Room for thoughts, added to what an answer may take.
+    label_only : bool
+        Let the answer be one of the labels and nothing else (``label_only: true``).
+    whole_labels : bool
+        Score labels of any length by the prompt's log-probabilities (``label_scoring: whole``) and not by the first
+        token (``first``).
+    leading_space : bool
+        Whether a space stands before a label in plain text.
+    system_role : bool or None
+        None takes it where the server does.
+    extra_body : mapping
+        Added to every request as it is.
+    """
+
+    surface: Surface = "chat"
+    revision: str | None = None
+    reasoning_effort: str | None = None
+    thinking_tokens: int = 0
+    label_only: bool = False
+    whole_labels: bool = False
+    leading_space: bool = True
+    system_role: bool | None = None
+    temperature_given: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, object]:
+        """Return what may change an answer, as JSON."""
+        return {**asdict(self), "extra_body": dict(self.extra_body)}
+
+
+def read_wishes(settings: ModelSettings) -> Wishes:
+    """Read a model's settings.
+
+    Raises
+    ------
+    UserError
+        ``api`` or ``label_scoring`` is none of the known ones.
+    """
+    options = settings.options
+    surface = str(options.get("api") or ("completions" if options.get("template") == "plain" else "chat"))
+    if surface not in SURFACES:
+        raise unknown_name("api", surface, SURFACES)
+    scoring = str(options.get("label_scoring", "first"))
+    if scoring not in ("first", "whole"):
+        raise unknown_name("label_scoring", scoring, ("first", "whole"))
+    extra = options.get("extra_body") or {}
+    if not isinstance(extra, Mapping):
+        raise UserError(
+            f"extra_body is {extra!r}; it is a mapping", mend="Write names and values under extra_body."
+        )
+    effort = options.get("reasoning_effort")
+    thinks = effort not in (None, "none", "minimal")
+    room = options.get("thinking_tokens", THOUGHT_ROOM if thinks else 0)
+    system = options.get("system_role")
+    return Wishes(
+        surface=next(one for one in SURFACES if one == surface),
+        revision=None if options.get("revision") is None else str(options["revision"]),
+        reasoning_effort=None if effort is None else str(effort),
+        thinking_tokens=int(str(room)),
+        label_only=bool(options.get("label_only", False)),
+        whole_labels=scoring == "whole",
+        leading_space=bool(options.get("leading_space", surface == "completions")),
+        system_role=None if system is None else bool(system),
+        temperature_given=options.get("temperature") is not None,
+        extra_body=dict(extra),
+    )
+
+
+@dataclass
+class Dialect:
+    """Which parameters a server takes.
+
+    Attributes
+    ----------
+    limit_name : str
+        ``max_completion_tokens`` or the older ``max_tokens``.
+    top_logprobs : int
+        How many alternatives are asked for at each token of a choice; 0 after the server refused.
+    seed, stop, temperature, system : bool
+        Whether these are sent.
+    structure : str
+        How an answer is held to the labels.
+    prompt_logprobs : bool
+        Whether log-probabilities of the prompt may be asked for.
+    """
+
+    limit_name: str
+    top_logprobs: int = _TOP_LOGPROBS[0]
+    seed: bool = True
+    stop: bool = True
+    temperature: bool = True
+    system: bool = True
+    structure: Structure = "json_schema"
+    prompt_logprobs: bool = True
+
+    @classmethod
+    def usual(cls, server: Server, wishes: Wishes) -> Dialect:
+        """Return what servers of this kind usually take."""
+        own_name = wishes.surface == "chat" and (server.is_openai or server.is_azure)
+        return cls(
+            limit_name="max_completion_tokens" if own_name else "max_tokens",
+            system=wishes.system_role is not False,
+            seed=wishes.surface != "responses",
+            stop=wishes.surface != "responses",
+        )
+
+    def learn(self, refusal: str, sent: Mapping[str, Any], wishes: Wishes) -> bool:
+        """Change by what a refusal names; say whether the request is worth asking again.
+
+        Raises
+        ------
+        RunStopped
+            The server refuses what the study gives: temperature, reasoning effort, top_p, system role.
+        """
+        words = refusal.lower()
+        if self._learn_logprobs(words, sent):
+            return True
+        for name, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
+            if (
+                name in sent
+                and name in words
+                and (other in words or "unsupported" in words or "not" in words)
+            ):
+                self.limit_name = other
+                return True
+        for name in ("seed", "stop"):
+            if name in sent and name in words:
+                setattr(self, name, False)
+                return True
+        if "temperature" in words and "temperature" in sent:
+            if wishes.temperature_given:
+                raise _refused("temperature", sent["temperature"], refusal)
+            self.temperature = False
+            return True
+        if "system" in words and "role" in words and self.system:
+            if wishes.system_role:
+                raise _refused("system_role", True, refusal)
+            self.system = False
+            return True
+        if self._learn_structure(words, sent):
+            return True
+        for name in ("reasoning_effort", "top_p", "top_k"):
+            if name in sent and (name in words or name.replace("_", " ") in words):
+                raise _refused(name, sent[name], refusal)
+        return False
+
+    def _learn_logprobs(self, words: str, sent: Mapping[str, Any]) -> bool:
+        if "prompt_logprobs" in words and "prompt_logprobs" in sent:
+            self.prompt_logprobs = False
+            return True
+        if "echo" in words and "echo" in sent:
+            self.prompt_logprobs = False
+            return True
+        if "logprobs" not in words:
+            return False
+        asked = sent.get("top_logprobs")
+        if asked is None and isinstance(sent.get("logprobs"), int):
+            asked = sent["logprobs"]
+        if not asked:
+            return False
+        if asked <= self.top_logprobs:
+            self.top_logprobs = next(n for n in _TOP_LOGPROBS if n < asked)
+        return True
+
+    def _learn_structure(self, words: str, sent: Mapping[str, Any]) -> bool:
+        marks = {
+            "json_schema": ("response_format", ("response_format", "json_schema", "schema", "text.format")),
+            "structured_outputs": ("structured_outputs", ("structured_outputs",)),
+            "guided_choice": ("guided_choice", ("guided",)),
+            "logit_bias": ("logit_bias", ("logit_bias",)),
+        }
+        if self.structure == "none":
+            return False
+        name, said = marks[self.structure]
+        if (name in sent or "text" in sent) and any(one in words for one in said):
+            self.next_structure()
+            return True
+        return False
+
+    def next_structure(self) -> None:
+        """Try another way of holding answers to labels, or none when all were tried."""
+        place = STRUCTURES.index(self.structure)
+        self.structure = STRUCTURES[place + 1] if place + 1 < len(STRUCTURES) else "none"
+
+    def describe(self) -> dict[str, object]:
+        """Return the dialect as JSON."""
+        return asdict(self)
+
+
+def _refused(name: str, value: object, refusal: str) -> RunStopped:
+    return RunStopped(
+        f"the server refuses {name} {value}: {refusal[:300]}",
+        mend=f"Take {name} out of this model in study.yaml: the server's own is then used and noted.",
+    )

@@ -1,0 +1,371 @@
+"""The API engine: any OpenAI-compatible server, many requests at once, every request answered or recorded.
+
+The caller's thread pulls requests from its iterable as there is room, looks them up in the cache, takes replies, asks
+what follows and yields; a second thread holds the window (:mod:`experiment.models.api.sending`). So an iterable of a
+million requests is never in memory, and nothing of the caller's runs in two threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+from experiment.models.api.cache import FILE, Cache, cache_key
+from experiment.models.api.capabilities import Capabilities
+from experiment.models.api.dialects import Dialect, read_wishes
+from experiment.models.api.limiter import START, Limiter, limiter_of
+from experiment.models.api.probe import probe
+from experiment.models.api.sending import GRACE_S, Allow, Sending
+from experiment.models.api.status import Status
+from experiment.models.api.surfaces import Speaker
+from experiment.models.api.transport import Transport
+from experiment.models.engine import Follow, Reply, Request
+from experiment.models.keys import find_key
+from experiment.models.servers import server_of
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+
+CONCURRENCY = 100
+TIMEOUT_S = 120.0
+AHEAD = 64
+"""Requests taken from the caller beyond twice what may be under way."""
+
+Price = Callable[[Reply], float | None]
+_DONE = object()
+
+
+class ApiEngine:
+    """Answers over the network.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+        Reads ``base_url``, ``api_version`` (Azure), ``key_env``, ``concurrency`` (most at once), ``concurrency_start``,
+        ``timeout`` (seconds of one try), ``timing`` (one at a time, with times, without cache),
+        ``cache``, ``probe``, and what :func:`experiment.models.api.dialects.read_wishes` reads.
+    limiter : Limiter, optional
+        Places at the server; by default shared by all models at the same address with the same key.
+    pace : float
+        Share of each wait that is truly waited; tests take 0.
+
+    Attributes
+    ----------
+    price : callable or None
+        Reply to dollars; fills ``cost_usd`` of replies that were paid for.
+    allow : callable or None
+        Awaited before each request is first sent; False (or a RunStopped that it raises) ends the run in order.
+
+    Raises
+    ------
+    UserError
+        OpenAI itself is asked and there is no key, or an option is not valid.
+    """
+
+    def __init__(self, settings: ModelSettings, *, limiter: Limiter | None = None, pace: float = 1.0) -> None:
+        options = settings.options
+        self.settings = settings
+        self.server = server_of(options)
+        self.base_url = self.server.base_url
+        self.wishes = read_wishes(settings)
+        self.dialect = Dialect.usual(self.server, self.wishes)
+        self.timing = bool(options.get("timing", False))
+        self.concurrency = 1 if self.timing else int(cast(int, options.get("concurrency", CONCURRENCY)))
+        if self.concurrency < 1:
+            raise UserError(f"concurrency is {self.concurrency}; at least one request must run at a time")
+        self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
+        self.price: Price | None = None
+        self.allow: Allow | None = None
+        self._key = find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+        start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
+        self._limiter = limiter or (
+            Limiter(start=1, cap=1)
+            if self.timing
+            else limiter_of(self.base_url, self._key, start=start, cap=self.concurrency)
+        )
+        self._pace = pace
+        self._label_tokens: dict[str, int] = {}
+        self._capabilities: Capabilities | None = None
+        self._sending: Sending | None = None
+        self._closed = threading.Event()
+        self._cache: Cache | None = None
+        self._cache_fault: str | None = None
+        self._hits = 0
+        self._resolved: set[str] = set()
+        self._failures: dict[str, int] = {}
+        self._sent = 0
+
+    def describe(self) -> dict[str, object]:
+        """Return server, model, dialect, probe, versions and how often which failure came; never the key."""
+        identity = {
+            "kind": "openai",
+            "model": self.settings.name,
+            "base_url": self.base_url,
+            "wishes": self.wishes.describe(),
+        }
+        return {
+            **identity,
+            "identity": identity,
+            "resolved_models": sorted(self._resolved),
+            "dialect": self.dialect.describe(),
+            "probe": None if self._capabilities is None else self._capabilities.describe(),
+            "concurrency": self.concurrency,
+            "limit_now": self._limiter.limit,
+            "limit_cuts": self._limiter.cuts,
+            "timeout_s": self.timeout,
+            "requests_sent": self._sent,
+            "failed_tries": dict(self._failures),
+            "cache": {"hits": self._hits, "fault": self._cache_fault, "used": self._uses_cache},
+            "openai": importlib.metadata.version("openai"),
+        }
+
+    def preview(self, request: Request) -> dict[str, object]:
+        """Return address and JSON as they would be sent."""
+        path, body = self._speaker.body(request)
+        return {"url": self.base_url.rstrip("/") + path, "body": body}
+
+    def probe(self) -> Capabilities:
+        """Find out by a few tiny requests what the endpoint gives; once, then remembered.
+
+        Raises
+        ------
+        RunStopped
+            There is no server, the key is refused, or the model is not there.
+        """
+        if self._capabilities is None:
+            self._capabilities = asyncio.run(self._probe())
+        return self._capabilities
+
+    async def _probe(self) -> Capabilities:
+        async with Transport(self.server, self._key, self.settings.name) as transport:
+            found, tokens = await probe(
+                transport, self._speaker, key=self._key, timeout=self.timeout, pace=self._pace
+            )
+        self._label_tokens.update(tokens)
+        return found
+
+    def status(self) -> Status:
+        """Return what the progress bar says; from any thread."""
+        sending = self._sending
+        return Status(limit=self._limiter.limit) if sending is None else sending.status()
+
+    def close(self) -> None:
+        """Send nothing more; requests under way have a few seconds to come in."""
+        self._closed.set()
+        self._call("end")
+
+    def answer(self, requests: Iterable[Request], follow: Follow | None = None) -> Iterator[Reply]:
+        """Yield replies as they come, those to requests that follow from a reply among them.
+
+        Parameters
+        ----------
+        requests : iterable of Request
+            Read only as far as there is room.
+        follow : callable, optional
+            Gives the requests that a reply makes possible; they go before all others.
+
+        Raises
+        ------
+        RunStopped
+            No further request can succeed; raised after everything under way has been yielded.
+        """
+        if self.settings.options.get("probe", True) and not self._closed.is_set():
+            self.probe()
+        cache = self._open_cache()
+        replies: queue.SimpleQueue[object] = queue.SimpleQueue()
+        begun = threading.Event()
+        thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
+        thread.start()
+        begun.wait()
+        try:
+            yield from self._exchange(iter(requests), follow, replies, cache)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._call("finish")
+            thread.join(timeout=GRACE_S * 2)
+            self._note()
+            if cache is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    cache.close()
+
+    def _exchange(
+        self,
+        source: Iterator[Request],
+        follow: Follow | None,
+        replies: queue.SimpleQueue[object],
+        cache: Cache | None,
+    ) -> Iterator[Reply]:
+        """Keep the window fed, and yield what comes back."""
+        keys: dict[str, str] = {}
+        most = 2 * self.concurrency + AHEAD
+        outstanding = 0
+        exhausted = False
+        found: list[Reply] = []
+
+        def look_up(requests: Iterable[Request]) -> list[Request]:
+            missing = []
+            for request in requests:
+                hit = self._find(cache, request, keys)
+                if hit is None:
+                    missing.append(request)
+                else:
+                    found.append(hit)
+            return missing
+
+        while True:
+            batch: list[Request] = []
+            while (
+                not exhausted and not found and outstanding + len(batch) < most and not self._closed.is_set()
+            ):
+                request = next(source, None)
+                if request is None:
+                    exhausted = True
+                else:
+                    batch += look_up((request,))
+                if len(batch) >= AHEAD and not replies.empty():
+                    break
+            outstanding += len(batch)
+            if batch:
+                self._call("add", batch)
+            if found:
+                reply: object = found.pop()
+            elif outstanding == 0 and (exhausted or self._closed.is_set()):
+                return
+            else:
+                reply = _next(replies)
+                if reply is _DONE:
+                    return
+                if isinstance(reply, BaseException):
+                    raise reply
+                outstanding -= 1
+            assert isinstance(reply, Reply)
+            reply = self._finished(reply, cache, keys)
+            if follow is not None:
+                after = look_up(follow(reply))
+                outstanding += len(after)
+                if after:
+                    self._call("add", after, front=True)
+            yield reply
+
+    def _finished(self, reply: Reply, cache: Cache | None, keys: dict[str, str]) -> Reply:
+        """Price a reply and keep it."""
+        if reply.from_cache:
+            return replace(reply, cost_usd=0.0)
+        if self.price is not None and reply.prompt_tokens is not None:
+            reply = replace(reply, cost_usd=self.price(reply))
+        key = keys.pop(reply.work_key, None)
+        if cache is not None and key is not None and self._cache_fault is None:
+            try:
+                cache.keep(key, reply)
+            except sqlite3.Error as error:
+                self._cache_fault = str(error)
+        return reply
+
+    def _find(self, cache: Cache | None, request: Request, keys: dict[str, str]) -> Reply | None:
+        if cache is None or self._cache_fault is not None:
+            return None
+        key = cache_key(self._about(), request)
+        try:
+            hit = cache.find(key, request)
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            self._cache_fault = str(error)
+            return None
+        if hit is None:
+            keys[request.work_key] = key
+        self._hits += hit is not None
+        return hit
+
+    def _about(self) -> dict[str, object]:
+        return {
+            "engine": "openai",
+            "base_url": self.base_url.rstrip("/"),
+            "api_version": self.server.api_version,
+            "model": self.settings.name,
+            "wishes": self.wishes.describe(),
+            "dialect": self.dialect.describe(),
+        }
+
+    @property
+    def _uses_cache(self) -> bool:
+        in_a_study = self.settings.folder.is_absolute()
+        return bool(self.settings.options.get("cache", in_a_study)) and not self.timing
+
+    def _open_cache(self) -> Cache | None:
+        if not self._uses_cache or self._cache_fault is not None:
+            return None
+        try:
+            return Cache(self.settings.folder / FILE)
+        except sqlite3.Error as error:
+            self._cache_fault = str(error)
+            return None
+
+    # the thread of the window
+
+    def _run(self, replies: queue.SimpleQueue[object], begun: threading.Event) -> None:
+        try:
+            asyncio.run(self._send(replies, begun))
+        except BaseException as error:
+            replies.put(error)
+        finally:
+            begun.set()
+            replies.put(_DONE)
+
+    async def _send(self, replies: queue.SimpleQueue[object], begun: threading.Event) -> None:
+        async with Transport(self.server, self._key, self.settings.name) as transport:
+            sending = Sending(
+                transport, self._speaker, self._limiter, replies.put, timeout=self.timeout, cap=self.concurrency,
+                key=self._key, allow=self.allow, pace=self._pace, is_timed=self.timing,
+            )  # fmt: skip
+            self._sending = sending
+            if self._closed.is_set():
+                sending.end()
+            begun.set()
+            await sending.run()
+            if sending.stopped is not None:
+                replies.put(sending.stopped)
+
+    def _call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
+        """Have the window do something, in its own thread."""
+        sending = self._sending
+        if sending is not None:
+            sending.call(name, *arguments, front=front)
+
+    def _note(self) -> None:
+        """Take over the window's counts."""
+        sending, self._sending = self._sending, None
+        if sending is None:
+            return
+        self._sent += sending.sent
+        self._resolved |= sending.resolved
+        for kind, count in sending.failures.items():
+            self._failures[kind] = self._failures.get(kind, 0) + count
+
+    @property
+    def _speaker(self) -> Speaker:
+        return Speaker(self.settings.name, self.dialect, self.wishes, self._label_tokens)
+
+
+def _next(replies: queue.SimpleQueue[object]) -> object:
+    """Wait for a reply in short steps, so that a signal is seen on every system."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return replies.get(timeout=0.5)
+
+
+def capabilities(settings: ModelSettings) -> Capabilities:
+    """Ask a model's endpoint what it can give, by a few tiny requests.
+
+    Raises
+    ------
+    UserError
+        There is no key, no server, or no such model; or what the study gives for this model is refused.
+    """
+    return ApiEngine(settings).probe()

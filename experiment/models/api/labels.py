@@ -1,0 +1,244 @@
+"""Log-probabilities of labels and regions from what servers tell of tokens; nothing is filled in that they do not tell.
+
+Two sources. The alternatives of the first answer token give labels of one token: a label that is not among them has no
+log-probability, but a bound that it cannot exceed. The log-probabilities of the prompt's own tokens (where a server
+echoes them) give labels of any length and the surprisal of regions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.models.engine import RegionScore
+
+_AROUND = " \n\t\r\"'`*"
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """What is known of the labels' probabilities.
+
+    Attributes
+    ----------
+    logprobs : dict of str to float
+        Natural-log probability of each label that was told.
+    bounds : dict of str to float
+        Of each other label, what its log-probability cannot exceed.
+    """
+
+    logprobs: dict[str, float]
+    bounds: dict[str, float]
+
+    @property
+    def best(self) -> str | None:
+        """The most probable label; None where a label that was not told may be more probable still."""
+        if not self.logprobs:
+            return None
+        label = max(self.logprobs, key=lambda one: self.logprobs[one])
+        return label if all(bound <= self.logprobs[label] for bound in self.bounds.values()) else None
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of an answer or a prompt: its text, its log-probability, and the alternatives told in its place."""
+
+    text: str
+    logprob: float | None
+    alternatives: tuple[tuple[str, float], ...] = ()
+
+
+def first_token_scores(
+    tokens: Sequence[Token], content: str | None, labels: Sequence[str]
+) -> LabelScores | None:
+    """Read labels off the alternatives of the first token of the answer.
+
+    Parameters
+    ----------
+    tokens : sequence of Token
+        Of the whole output, thoughts included where the server tells them.
+    content : str or None
+        The answer, found in the output's text to know where it begins.
+    labels : sequence of str
+
+    Returns
+    -------
+    LabelScores or None
+        None where the server told no alternatives.
+    """
+    token = _first_of_answer(tokens, content)
+    if token is None or not token.alternatives:
+        return None
+    found = [(text.strip(_AROUND), logprob) for text, logprob in token.alternatives]
+    untold = max(1e-12, 1.0 - math.fsum(math.exp(logprob) for _, logprob in found))
+    logprobs: dict[str, float] = {}
+    bounds: dict[str, float] = {}
+    for label in labels:
+        forms = math.fsum(math.exp(logprob) for text, logprob in found if text == label)
+        if forms > 0:
+            logprobs[label] = min(0.0, math.log(forms))
+            continue
+        begun = math.fsum(
+            math.exp(logprob) for text, logprob in found if label.startswith(text) and text != label
+        )
+        bounds[label] = min(0.0, math.log(begun + untold))
+    return LabelScores(logprobs, bounds)
+
+
+def _first_of_answer(tokens: Sequence[Token], content: str | None) -> Token | None:
+    """Return the first token of an answer that is more than blanks, quotes and braces of structured output."""
+    whole = "".join(token.text for token in tokens)
+    wanted = (content or "").strip(_AROUND)
+    start = whole.rfind(wanted) if wanted else 0
+    at = 0
+    for token in tokens:
+        end = at + len(token.text)
+        if end > max(start, 0) and token.text.strip(_AROUND):
+            return token
+        at = end
+    return tokens[0] if tokens else None
+
+
+def chat_tokens(choice: Mapping[str, Any]) -> list[Token]:
+    """Return the tokens of a chat choice's ``logprobs.content``."""
+    logprobs = choice.get("logprobs")
+    return _content_tokens(logprobs.get("content") if isinstance(logprobs, dict) else None)
+
+
+def content_tokens(content: object) -> list[Token]:
+    """Return the tokens of a list of ``{token, logprob, top_logprobs}``, as chat and responses write them."""
+    return _content_tokens(content)
+
+
+def _content_tokens(content: object) -> list[Token]:
+    if not isinstance(content, list):
+        return []
+    tokens = []
+    for one in content:
+        if not isinstance(one, dict) or not isinstance(one.get("token"), str):
+            return []
+        top = one.get("top_logprobs")
+        tokens.append(Token(one["token"], _number(one.get("logprob")), _alternatives(top)))
+    return tokens
+
+
+def _alternatives(top: object) -> tuple[tuple[str, float], ...]:
+    """Read alternatives in the chat form (list of objects) or the older one (text to log-probability)."""
+    if isinstance(top, dict):
+        return tuple((str(text), float(value)) for text, value in top.items() if _number(value) is not None)
+    if not isinstance(top, list):
+        return ()
+    return tuple(
+        (str(one["token"]), float(one["logprob"]))
+        for one in top
+        if isinstance(one, dict) and "token" in one and _number(one.get("logprob")) is not None
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value)
+
+
+def completion_tokens(choice: Mapping[str, Any]) -> list[Token]:
+    """Return the tokens of a completions choice; with ``echo`` those of the prompt come first."""
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, dict):
+        return []
+    if isinstance(logprobs.get("content"), list):
+        return _content_tokens(logprobs["content"])
+    texts, values, tops = logprobs.get("tokens"), logprobs.get("token_logprobs"), logprobs.get("top_logprobs")
+    if not isinstance(texts, list) or not isinstance(values, list) or len(texts) != len(values):
+        return []
+    tops = tops if isinstance(tops, list) and len(tops) == len(texts) else [None] * len(texts)
+    return [
+        Token(str(text), _number(value), _alternatives(top))
+        for text, value, top in zip(texts, values, tops, strict=True)
+    ]
+
+
+def prompt_tokens(payload: Mapping[str, Any]) -> list[Token]:
+    """Return the prompt's tokens from vLLM's ``prompt_logprobs``; the prompt's own token stands first in each entry."""
+    choices = payload.get("choices")
+    entries = payload.get("prompt_logprobs")
+    if entries is None and isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        entries = choices[0].get("prompt_logprobs")
+    if not isinstance(entries, list):
+        return []
+    tokens = []
+    for entry in entries:
+        if not isinstance(entry, dict) or not entry:
+            tokens.append(Token("", None))
+            continue
+        own = next(iter(entry.values()))
+        if not isinstance(own, dict):
+            return []
+        tokens.append(Token(str(own.get("decoded_token") or ""), _number(own.get("logprob"))))
+    return tokens
+
+
+def score_of_end(tokens: Sequence[Token], ending: str) -> float | None:
+    """Return the log-probability of the text at the end of a prompt; None where its tokens are not all told."""
+    left, total = len(ending), 0.0
+    for token in reversed(tokens):
+        if left <= 0:
+            break
+        if token.logprob is None:
+            return None
+        total += token.logprob
+        left -= len(token.text)
+    return total if left <= 0 and "".join(token.text for token in tokens).endswith(ending) else None
+
+
+def score_regions(
+    tokens: Sequence[Token], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
+) -> tuple[RegionScore, ...]:
+    """Sum the surprisal of regions over the prompt's tokens.
+
+    A token belongs to the region of its first character that is no blank. The correction for where words begin needs
+    probabilities that servers do not tell, so these are uncorrected.
+
+    Parameters
+    ----------
+    tokens : sequence of Token
+        The whole prompt; its texts joined hold each message's text.
+    texts : sequence of str
+        The messages, in order.
+    spans : sequence of (message, start, end)
+
+    Returns
+    -------
+    tuple of RegionScore
+        Empty where a message is not found in the prompt.
+    """
+    whole = "".join(token.text for token in tokens)
+    begins: list[int] = []
+    at = 0
+    for text in texts:
+        found = whole.find(text.strip(), at)
+        if found < 0:
+            return ()
+        begins.append(found - (len(text) - len(text.lstrip())))
+        at = found + len(text.strip())
+    first_characters = _first_characters(tokens)
+    scores = []
+    for message, start, end in spans:
+        low, high = begins[message] + start, begins[message] + end
+        inside = [token for token, first in zip(tokens, first_characters, strict=True) if low <= first < high]
+        values = [token.logprob for token in inside]
+        told = [value for value in values if value is not None]
+        surprisal = -math.fsum(told) if inside and len(told) == len(values) else None
+        scores.append(RegionScore(surprisal, len(inside)))
+    return tuple(scores)
+
+
+def _first_characters(tokens: Sequence[Token]) -> list[int]:
+    places = []
+    at = 0
+    for token in tokens:
+        places.append(at + len(token.text) - len(token.text.lstrip()))
+        at += len(token.text)
+    return places

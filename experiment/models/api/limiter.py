@@ -1,0 +1,136 @@
+"""How many requests are under way at a server at once: more while all is well, fewer when it says that it is too much.
+
+Why: a number set by hand is too low all night or too high in the first minute, and a crowd of retries makes a limit
+worse. Additive increase, multiplicative decrease, as in TCP.
+
+- A round is as many answers as there are places. While places are taken, each good round doubles them until the first
+  429; from then on it adds a tenth, at least one.
+- An episode of 429s shrinks the places once: those that come back from requests sent before the cut say the same thing
+  again. No growth until the cooldown is over, which lasts as long as the server asked to wait.
+- A request that waits holds no place. When nothing but 429s comes back, nothing is sent until the wait is over.
+- One limiter serves all models of a run at the same address with the same key, from whatever thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+
+START = 20
+COOLDOWN_S = 5.0
+CUT = 0.8
+SATURATED = 0.8
+"""Share of the places that must be taken for an answer to speak for more of them."""
+
+
+class Limiter:
+    """Places at one server; safe from any thread.
+
+    Parameters
+    ----------
+    start : int
+        Places at first.
+    cap : int
+        Most places.
+    clock : callable
+        Seconds that only go forward.
+    """
+
+    def __init__(
+        self, *, start: int = START, cap: int = 100, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.cap = max(1, cap)
+        self.limit = max(1, min(start, cap))
+        self.in_flight = 0
+        self.cuts = 0
+        self.most = 0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._good = 0
+        self._is_slow_start = True
+        self._cut_at = float("-inf")
+        self._calm_from = float("-inf")
+        self._held_until = float("-inf")
+        self._only_limits = 0
+        self._listeners: set[Callable[[], None]] = set()
+
+    def take(self) -> bool:
+        """Take a place if one is free and nothing holds all back."""
+        with self._lock:
+            if self.in_flight >= self.limit or self._clock() < self._held_until:
+                return False
+            self.in_flight += 1
+            self.most = max(self.most, self.in_flight)
+            return True
+
+    def leave(self) -> None:
+        """Give a place back, and wake those of other models that wait for one."""
+        with self._lock:
+            self.in_flight -= 1
+            listeners = tuple(self._listeners) if len(self._listeners) > 1 else ()
+        for listener in listeners:
+            listener()
+
+    def succeeded(self) -> None:
+        """Note an answer; call it while its place is still taken."""
+        with self._lock:
+            self._only_limits = 0
+            if self.limit >= self.cap or self._clock() < self._calm_from:
+                return
+            if self.in_flight < SATURATED * self.limit:
+                return
+            self._good += 1
+            if self._good < self.limit:
+                return
+            self._good = 0
+            more = self.limit if self._is_slow_start else max(1, self.limit // 10)
+            self.limit = min(self.cap, self.limit + more)
+
+    def limited(self, sent_at: float, after: float | None) -> None:
+        """Note a 429 to a request sent at ``sent_at`` (by the same clock); ``after`` is what the server asks to wait."""
+        with self._lock:
+            now = self._clock()
+            self._good = 0
+            self._only_limits += 1
+            wait = COOLDOWN_S if after is None else max(COOLDOWN_S, after)
+            if self._only_limits > max(3, self.limit) and after:
+                self._held_until = max(self._held_until, now + after)
+            if sent_at <= self._cut_at or now < self._calm_from:
+                self._calm_from = max(self._calm_from, now + (after or 0.0))
+                return
+            self._is_slow_start = False
+            self.cuts += 1
+            self._cut_at = now
+            self._calm_from = now + wait
+            self.limit = max(1, min(int(self.limit * CUT), self.limit - 1))
+
+    def held_for(self) -> float:
+        """Return how many seconds nothing is to be sent."""
+        return max(0.0, self._held_until - self._clock())
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have a function called whenever a place may have become free."""
+        with self._lock:
+            self._listeners.add(listener)
+
+    def forget(self, listener: Callable[[], None]) -> None:
+        """Call a function no more."""
+        with self._lock:
+            self._listeners.discard(listener)
+
+
+_shared: dict[tuple[str, str], Limiter] = {}
+_shared_lock = threading.Lock()
+
+
+def limiter_of(base_url: str, key: str | None, *, start: int, cap: int) -> Limiter:
+    """Return the limiter that all models of this run share at one address with one key; what it learned stays."""
+    name = (base_url.rstrip("/"), hashlib.sha256((key or "").encode()).hexdigest())
+    with _shared_lock:
+        found = _shared.get(name)
+        if found is None:
+            found = _shared[name] = Limiter(start=start, cap=cap)
+        found.cap = max(found.cap, cap)
+        return found

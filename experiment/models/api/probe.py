@@ -1,0 +1,255 @@
+"""A few tiny requests that find out what an endpoint has, before money is spent on what it lacks.
+
+1. A choice with everything that is usual: what the server refuses by name is dropped and noted, what it takes and does
+   not give (log-probabilities that do not come) is seen from the answer.
+2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
+3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+from experiment.models.api.capabilities import Capabilities
+from experiment.models.api.dialects import STRUCTURES
+from experiment.models.api.reading import read_json
+from experiment.models.api.retrying import (
+    FIRST_TRIES,
+    NoAnswer,
+    Retry,
+    RunStopped,
+    judge_failure,
+    judge_status,
+    unreached,
+)
+from experiment.models.api.surfaces import Speaker
+from experiment.models.api.transport import Transport
+from experiment.models.engine import Message, Reply, Request, Span
+from stimuli.seeds import stable_seed
+
+MOST_REWORDED = 10
+_TOLERANCE = 1e-6
+
+
+class _Unanswered(Exception):
+    """The endpoint refuses this request or never answers it."""
+
+
+class _Asking:
+    """Sends the probe's requests one after the other."""
+
+    def __init__(
+        self, transport: Transport, speaker: Speaker, *, key: str | None, timeout: float, pace: float
+    ) -> None:
+        self.transport = transport
+        self.speaker = speaker
+        self.key = key
+        self.timeout = timeout
+        self.pace = pace
+        self.count = 0
+        self.has_answered = False
+
+    async def ask(self, request: Request, speaker: Speaker | None = None, *, learns: bool = True) -> Reply:
+        """Return the reply to a request, or raise _Unanswered."""
+        speaker = speaker or self.speaker
+        talk = speaker.ask(request)
+        call = next(talk)
+        while True:
+            payload = await self._send(call.path, call.body, speaker if learns else None)
+            try:
+                call = talk.send(payload)
+            except StopIteration as ended:
+                reply: Reply = ended.value
+                return reply
+            except NoAnswer as fault:
+                raise _Unanswered(str(fault)) from fault
+
+    async def _send(self, path: str, body: Any, speaker: Speaker | None) -> Mapping[str, Any]:
+        failures = reworded = 0
+        while True:
+            self.count += 1
+            sent = body()
+            verdict = await self._try(path, sent)
+            if not isinstance(verdict, Retry):
+                return verdict
+            if verdict.kind == "no":
+                if (
+                    speaker is not None
+                    and reworded < MOST_REWORDED
+                    and speaker.dialect.learn(verdict.refusal, sent, speaker.wishes)
+                ):
+                    reworded += 1
+                    continue
+                raise _Unanswered(verdict.reason)
+            failures += 1
+            if failures >= FIRST_TRIES:
+                if verdict.kind in ("unreachable", "timeout") and not self.has_answered:
+                    raise unreached(self.transport.base_url, verdict.reason)
+                raise _Unanswered(verdict.reason)
+            await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
+
+    async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
+        try:
+            response = await self.transport.post(path, sent, seconds=self.timeout)
+            if response.status >= 300:
+                return judge_status(
+                    response.status,
+                    response.body,
+                    response.headers,
+                    secret=self.key,
+                    answered=self.has_answered,
+                )
+            payload = read_json(response.body)
+        except RunStopped:
+            raise
+        except Exception as error:
+            return judge_failure(error, seconds=self.timeout)
+        self.has_answered = True
+        return payload
+
+
+async def probe(
+    transport: Transport, speaker: Speaker, *, key: str | None, timeout: float, pace: float = 1.0
+) -> tuple[Capabilities, dict[str, int]]:
+    """Find out what an endpoint has and set the speaker's dialect right.
+
+    Returns
+    -------
+    Capabilities
+    dict of str to int
+        Tokens of labels, for servers whose answers can be held to labels in no other way.
+
+    Raises
+    ------
+    RunStopped
+        There is no server, the key is refused, the model is not there, or what the study gives is refused.
+    """
+    asking = _Asking(transport, speaker, key=key, timeout=timeout, pace=pace)
+    dialect, wishes = speaker.dialect, speaker.wishes
+    texts = json.loads((files(__package__) / "probe.json").read_text("utf-8"))
+    remarks: list[str] = []
+    plain = replace(speaker, wishes=replace(wishes, label_only=False, whole_labels=False))
+    reply = await _first(asking, plain, _choice(texts["choice"]), remarks)
+    top = dialect.top_logprobs if reply is not None and reply.path and "logprobs" in reply.path else 0
+    if reply is not None and top == 0 and dialect.top_logprobs:
+        dialect.top_logprobs = 0
+        remarks.append("It takes a request for log-probabilities and sends none.")
+    is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"])
+    tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
+    thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
+    if reply is not None and thinks and reply.status in ("truncated", "empty"):
+        remarks.append(
+            "Its thoughts took all the room that the probe gave: set thinking_tokens or max_tokens."
+        )
+    return Capabilities(
+        model=speaker.model,
+        base_url=asking.transport.base_url,
+        api=wishes.surface,
+        resolved_model=reply.resolved_model if reply is not None else None,
+        top_logprobs=top,
+        prompt_logprobs=dialect.prompt_logprobs,
+        stable_prompt_logprobs=is_stable,
+        seed=dialect.seed,
+        temperature=dialect.temperature,
+        system_role=dialect.system,
+        structure=dialect.structure,
+        thinks=thinks,
+        reasoning_counts=reply is not None and reply.reasoning_tokens is not None,
+        cached_counts=reply is not None and reply.cached_tokens is not None,
+        limit_name=dialect.limit_name,
+        requests=asking.count,
+        remarks=tuple(remarks),
+    ), tokens
+
+
+def _choice(texts: Mapping[str, Any]) -> Request:
+    messages = (Message("system", texts["system"]), Message("user", texts["user"]))
+    return Request("probe", messages, tuple(texts["labels"]), 16, 0.0, stable_seed("probe"), stop=("\n\n\n",))
+
+
+async def _first(asking: _Asking, speaker: Speaker, request: Request, remarks: list[str]) -> Reply | None:
+    """Ask the choice as sampling sends it, so that a seed is tried too, then at the study's own temperature 0."""
+    try:
+        return await asking.ask(
+            replace(request, temperature=1.0) if speaker.dialect.seed else request, speaker
+        )
+    except _Unanswered as fault:
+        remarks.append(f"It did not answer the probe: {fault}")
+        return None
+
+
+async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mapping[str, Any]) -> bool | None:
+    """Find out whether the prompt's log-probabilities are told, and whether they are the same twice."""
+    dialect = speaker.dialect
+    if speaker.wishes.surface == "responses" or not dialect.prompt_logprobs:
+        dialect.prompt_logprobs = False
+        return None
+    text = str(texts["user"])
+    request = Request("probe", (Message("user", text),), None, 1, 0.0, 0, regions=(Span(0, 4, len(text)),))
+    try:
+        first = await asking.ask(request, speaker)
+        if not first.regions or first.regions[0].surprisal is None:
+            dialect.prompt_logprobs = False
+            return None
+        second = await asking.ask(request, speaker)
+    except _Unanswered:
+        dialect.prompt_logprobs = False
+        return None
+    again = second.regions[0].surprisal if second.regions else None
+    return again is not None and abs(again - first.regions[0].surprisal) < _TOLERANCE
+
+
+async def _find_structure(
+    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+) -> dict[str, int]:
+    """Find the first way of holding answers to labels that the server heeds."""
+    dialect = speaker.dialect
+    labels = tuple(texts["labels"])
+    held = replace(speaker, wishes=replace(speaker.wishes, label_only=True, whole_labels=False))
+    request = Request("probe", (Message("user", texts["user"]),), labels, 16, 0.0, 0)
+    tried = STRUCTURES if speaker.wishes.surface != "responses" else STRUCTURES[:1]
+    for structure in tried:
+        if structure == "json_schema" and speaker.wishes.surface == "completions":
+            continue
+        tokens: dict[str, int] = {}
+        if structure == "logit_bias":
+            tokens = await _label_tokens(asking, speaker.model, labels)
+            if not tokens:
+                continue
+        dialect.structure = structure
+        try:
+            one = replace(held, label_tokens=tokens)
+            reply = await asking.ask(request, one, learns=False)
+        except _Unanswered:
+            continue
+        if ((reply.generated or reply.text) or "").strip() in labels:
+            return tokens
+    dialect.structure = "none"
+    if speaker.wishes.label_only:
+        remarks.append("label_only is set, and no way of holding answers to labels is heeded here.")
+    return {}
+
+
+async def _label_tokens(asking: _Asking, model: str, labels: tuple[str, ...]) -> dict[str, int]:
+    """Return the token of each label from a local server's ``/tokenize``; empty unless each is one token."""
+    found = {}
+    for label in labels:
+        asking.count += 1
+        try:
+            response = await asking.transport.post_beside(
+                "/tokenize",
+                {"model": model, "prompt": label, "content": label, "add_special_tokens": False},
+                seconds=asking.timeout,
+            )
+            tokens = json.loads(response.body)["tokens"]
+        except Exception:
+            return {}
+        if response.status != 200 or not isinstance(tokens, list) or len(tokens) != 1:
+            return {}
+        found[label] = int(tokens[0])
+    return found

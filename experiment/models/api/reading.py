@@ -1,0 +1,139 @@
+"""Small readings of requests and responses that all forms of the API share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiment.models.api import labels as scoring
+from experiment.models.api.retrying import NoAnswer
+from experiment.models.engine import Message, ReplyStatus
+
+_THOUGHT = ("<think>", "</think>")
+
+
+def read_json(text: str) -> Mapping[str, Any]:
+    """Return the body of a response.
+
+    Raises
+    ------
+    NoAnswer
+        It is not JSON, or holds an error and nothing else.
+    """
+    try:
+        payload = json.loads(text)
+    except ValueError as error:
+        raise NoAnswer(f"the response is not JSON: {text[:80]!r}") from error
+    if not isinstance(payload, dict):
+        raise NoAnswer(f"the response is no object: {text[:80]!r}")
+    if payload.get("error") and not (payload.get("choices") or payload.get("output")):
+        raise NoAnswer(f"the response holds an error: {str(payload['error'])[:300]}")
+    return payload
+
+
+def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first choice of a response.
+
+    Raises
+    ------
+    NoAnswer
+        There is none.
+    """
+    choices = payload.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise NoAnswer(f"the response has no choice in it: {str(dict(payload))[:80]!r}")
+    return choices[0]
+
+
+def turns(messages: Sequence[Message], *, system: bool) -> list[dict[str, str]]:
+    """Return messages as chat takes them; without a system role its text opens the first message of the user."""
+    given = [{"role": message.role, "content": message.content} for message in messages]
+    if system or not given or given[0]["role"] != "system":
+        return given
+    if len(given) > 1 and given[1]["role"] == "user":
+        return [{"role": "user", "content": f"{given[0]['content']}\n\n{given[1]['content']}"}, *given[2:]]
+    return [{"role": "user", "content": given[0]["content"]}, *given[1:]]
+
+
+def plain_text(messages: Sequence[Message]) -> str:
+    """Return messages as one text, as the local engine gives them to models without a chat template."""
+    return "\n\n".join(message.content for message in messages)
+
+
+def joined(content: object) -> str | None:
+    """Return a message's text; some servers send it in parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else None
+
+
+def without_thought(text: str | None) -> tuple[str | None, str | None]:
+    """Part an answer from the thought that stands before it in the same text, if any."""
+    opening, closing = _THOUGHT
+    if text is None or (opening not in text and closing not in text):
+        return text, None
+    before, end, after = text.partition(closing)
+    thought = before.replace(opening, "", 1).strip()
+    return (after.lstrip(), thought) if end else ("", thought)
+
+
+def status_of(answer: str | None, finish: object, refusal: str | None, thought: str | None) -> ReplyStatus:
+    """Return how an answer ended."""
+    if refusal or finish == "content_filter":
+        return "refused"
+    if finish == "length":
+        return "truncated"
+    return "answered" if answer is not None and answer.strip() else "empty"
+
+
+def label_schema(labels: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of an answer that is one of the labels."""
+    return {
+        "name": "answer",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "enum": list(labels)}},
+            "required": ["answer"],
+            "additionalProperties": False,
+        },
+    }
+
+
+def label_in_json(answer: str | None, labels: Sequence[str] | None) -> str | None:
+    """Return the label of an answer held to :func:`label_schema`, or None where it is not one."""
+    if answer is None or labels is None or not answer.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(answer)["answer"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return value if value in labels else None
+
+
+def divided(
+    tokens: Sequence[scoring.Token], prompt: str
+) -> tuple[Sequence[scoring.Token], Sequence[scoring.Token]]:
+    """Part echoed tokens into those of the prompt and those behind it; special tokens before the prompt belong to it."""
+    whole = "".join(token.text for token in tokens)
+    start = whole.find(prompt)
+    at = 0
+    for place, token in enumerate(tokens):
+        if start >= 0 and at >= start + len(prompt):
+            return tokens[:place], tokens[place:]
+        at += len(token.text)
+    return (tokens, ()) if start >= 0 else ((), tokens)
+
+
+def up_to_last(tokens: Sequence[scoring.Token], label: str) -> Sequence[scoring.Token]:
+    """Leave out what a chat template puts behind the last turn."""
+    for end in range(len(tokens), max(0, len(tokens) - 8), -1):
+        if "".join(token.text for token in tokens[:end]).rstrip().endswith(label):
+            return tokens[:end]
+    return tokens
+
+
+def name_in(value: object) -> str | None:
+    """Return the model's name as the server gives it."""
+    return str(value) if value else None

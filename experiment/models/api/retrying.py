@@ -1,0 +1,273 @@
+"""What to do about a request that failed: ask again after a while, give it up, or stop the run.
+
+Why → so that no run hangs and none is lost: tries are finite, waits are bounded, and what no repetition can mend (a
+wrong key, a model that is not there) stops the run at once with what to do about it.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stimuli.errors import UserError
+from stimuli.seeds import generator
+
+TRIES = 8
+"""Tries of one request, those that met a rate limit or found no network left out."""
+
+ALIKE_TRIES = 5
+"""Tries of one request that may fail in the very same way, one after the other."""
+
+FIRST_TRIES = 4
+"""Tries of a server that has never answered in this run."""
+
+LIMITED_TRIES = 100
+"""Tries of one request that met a rate limit."""
+
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 60.0
+LONGEST_RETRY_AFTER_S = 600.0
+
+_LIMITING = (429, 529)
+_MARK = re.compile(r"(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{8,}")
+
+Kind = Literal["rate_limit", "transient", "timeout", "unreachable", "reworded", "no"]
+
+
+class RunStopped(UserError):
+    """No further request can succeed: the run ends here, and what was answered is stored."""
+
+    def __init__(self, message: str, *, mend: str) -> None:
+        super().__init__(message, mend=mend, exit_code=1)
+
+
+class NoAnswer(Exception):
+    """A response came, and it holds no answer (broken JSON, no choices); says what was wrong with it."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """A verdict on one failure; made by its named constructors.
+
+    Attributes
+    ----------
+    again : bool
+        Whether to ask again.
+    after : float or None
+        Seconds that the server asks to wait.
+    refusal : str
+        The server's own words where it refused the request.
+    filtered : bool
+        Whether the server's content filter refused it, which is an answer of a kind.
+    """
+
+    again: bool
+    kind: Kind
+    reason: str
+    after: float | None = None
+    refusal: str = ""
+    filtered: bool = False
+
+    @classmethod
+    def rate_limit(cls, after: float | None = None, status: int = 429) -> Retry:
+        """Ask again, as late as the server says: there were too many requests."""
+        return cls(True, "rate_limit", f"the server limits the rate ({status})", after)
+
+    @classmethod
+    def transient(cls, reason: str, after: float | None = None) -> Retry:
+        """Ask again: the fault may pass."""
+        return cls(True, "transient", reason, after)
+
+    @classmethod
+    def timeout(cls, seconds: float) -> Retry:
+        """Ask again: no answer came within the time of one try."""
+        return cls(True, "timeout", f"no answer within {seconds:g} s")
+
+    @classmethod
+    def unreachable(cls, reason: str) -> Retry:
+        """Ask again: there was no connection to the server."""
+        return cls(True, "unreachable", reason)
+
+    @classmethod
+    def reworded(cls, reason: str) -> Retry:
+        """Ask again at once, without the parameter that the server refused."""
+        return cls(True, "reworded", reason)
+
+    @classmethod
+    def no(cls, reason: str, refusal: str = "", *, filtered: bool = False) -> Retry:
+        """Give up: asking again cannot help this request."""
+        return cls(False, "no", reason, refusal=refusal, filtered=filtered)
+
+    def wait(self, tries: int, key: str) -> float:
+        """Return the seconds to wait before the next try: doubled each time, jittered, or as the server says."""
+        if self.kind == "reworded":
+            return 0.0
+        draw = generator("retry", key, tries).random()
+        if self.after is not None:
+            return self.after + 0.5 * draw
+        longest: float = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(tries, 20) - 1))
+        return longest * (0.5 + 0.5 * draw)
+
+
+def judge_failure(error: BaseException, *, seconds: float) -> Retry:
+    """Judge a try that brought no response.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the transport raised.
+    seconds : float
+        The time that one try may take.
+
+    Raises
+    ------
+    RunStopped
+        The server's certificate does not hold, or its address is none.
+    """
+    import aiohttp
+
+    if isinstance(error, NoAnswer):
+        return Retry.transient(str(error))
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        raise RunStopped(
+            f"the server's certificate does not hold: {error}",
+            mend="Correct base_url, or let this machine trust the server (variable SSL_CERT_FILE).",
+        )
+    if isinstance(error, aiohttp.InvalidURL):
+        raise RunStopped(
+            f"base_url is no web address: {error}", mend="It looks like http://localhost:8000/v1."
+        )
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return Retry.unreachable(f"no connection: {error}")
+    if isinstance(error, TimeoutError):
+        return Retry.timeout(seconds)
+    if isinstance(error, aiohttp.ClientError | OSError):
+        return Retry.transient(f"the connection was cut: {type(error).__name__} {error}".strip())
+    raise error
+
+
+def judge_status(
+    status: int, body: str, headers: Mapping[str, str], *, secret: str | None = None, answered: bool = False
+) -> Retry:
+    """Judge a response that is a refusal.
+
+    Parameters
+    ----------
+    status : int
+        Its HTTP status, 400 or more.
+    body : str
+        What it says.
+    secret : str, optional
+        The key that was sent, which never becomes part of a message; None where none was.
+    answered : bool
+        Whether this server has answered before in this run: what would else be a fault of set-up then counts against
+        one request alone.
+
+    Raises
+    ------
+    RunStopped
+        The key is refused, the model is not there, or the account is spent.
+    """
+    words = said(body, secret)
+    message = words[:500]
+    if status == 401 or (status == 403 and not answered):
+        raise _key_refused(status, message, with_key=secret is not None)
+    if status == 402 or (status in _LIMITING and _is_spent(body, message)):
+        raise RunStopped(
+            f"the account has nothing left to spend ({status}): {message}",
+            mend="Top it up, then give the same command again: it goes on where it stopped.",
+        )
+    if status == 404 and not answered:
+        raise RunStopped(
+            f"the server does not know this model or address (404): {message}",
+            mend="Check the model's name after openai: and base_url (it usually ends in /v1).",
+        )
+    after = retry_after(headers)
+    if after is not None and after > LONGEST_RETRY_AFTER_S:
+        raise RunStopped(
+            f"the server asks to wait {after:.0f} s ({status}): {message}",
+            mend="Give the same command again after that time: it goes on where it stopped.",
+        )
+    if status in _LIMITING:
+        return Retry.rate_limit(after, status)
+    if status in (404, 408, 409, 425) or status >= 500:
+        return Retry.transient(f"the server failed ({status}): {message}", after)
+    return Retry.no(
+        f"the server refuses the request ({status}): {message}",
+        words,
+        filtered=_code(body) == "content_filter",
+    )
+
+
+def _is_spent(body: str, message: str) -> bool:
+    return _code(body) == "insufficient_quota" or "exceeded your current quota" in message.lower()
+
+
+def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
+    if not with_key:
+        return RunStopped(
+            f"the server wants a key, and none was sent ({status}): {message}",
+            mend="Name the variable that holds it: key_env: MYSERVER_API_KEY beside base_url in the study, or "
+            "--key-env MYSERVER_API_KEY. OPENAI_API_KEY goes to OpenAI alone unless it is named so. "
+            "Then give the same command again.",
+        )
+    return RunStopped(
+        f"the server refuses the key ({status}): {message}",
+        mend="Set the right key, then give the same command again: it goes on where it stopped.",
+    )
+
+
+def unreached(base_url: str, reason: str) -> RunStopped:
+    """Return the stop of a run that finds no server."""
+    return RunStopped(
+        f"no server answers at {base_url}: {reason}",
+        mend="Start it or correct base_url, then give the same command again: it goes on where it stopped.",
+    )
+
+
+def said(body: str, secret: str | None = None) -> str:
+    """Return the server's own words in the body of a refusal, with the key taken out."""
+    error = _error(body)
+    text = str(error.get("message") or error.get("detail") or body) if error else body
+    return text.replace(secret, "[key]") if secret else text
+
+
+def without_marks(reason: str) -> str:
+    """Return a reason without what differs from request to request: ids of letters and digits, as servers add them."""
+    return _MARK.sub("…", reason)
+
+
+def _error(body: str) -> Mapping[str, Any]:
+    try:
+        payload = json.loads(body)
+    except ValueError:
+        return {}
+    inner = payload.get("error", payload) if isinstance(payload, dict) else payload
+    if isinstance(inner, str):
+        return {"message": inner}
+    return inner if isinstance(inner, dict) else {}
+
+
+def _code(body: str) -> str:
+    return str(_error(body).get("code") or "")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that ``Retry-After`` (seconds or date) or ``retry-after-ms`` asks for, or None."""
+    milliseconds, given = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        if given is not None:
+            return max(0.0, float(given))
+    except ValueError:
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(str(given)).timestamp() - time.time())
+        except ValueError:
+            return None
+    return None

@@ -1,0 +1,420 @@
+"""The window on one event loop: requests go out as places are free, and come back answered or recorded.
+
+Why → what: one request that waits must not hold up others, so a request holds a place only while it is under way. What
+waits (for the server's Retry-After, for the next try) stands in a heap beside, and comes back to the front of the queue.
+There are never waves: each answer makes room for the next request at once.
+
+Everything here runs in the loop's thread but :meth:`Sending.status`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import heapq
+import itertools
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiment.models.api.limiter import Limiter
+from experiment.models.api.reading import read_json
+from experiment.models.api.retrying import (
+    ALIKE_TRIES,
+    FIRST_TRIES,
+    LIMITED_TRIES,
+    TRIES,
+    NoAnswer,
+    Retry,
+    RunStopped,
+    judge_failure,
+    judge_status,
+    said,
+    unreached,
+    without_marks,
+)  # fmt: skip
+from experiment.models.api.status import Status
+from experiment.models.api.surfaces import Call, Conversation, Speaker
+from experiment.models.api.transport import Transport
+from experiment.models.engine import Reply, Request
+
+GRACE_S = 5.0
+"""How long requests under way may still take when a run is ended."""
+
+MOST_ALIKE = 20
+"""Requests in a row that may fail for the same reason while none was answered."""
+
+MOST_ALIKE_LATER = 100
+"""The same once there were answers."""
+
+LOST_S = 600.0
+"""How long a network may be away, after the server was reached, before the run ends."""
+
+LONGEST_LOST_WAIT_S = 15.0
+
+Allow = Callable[[Request], Awaitable[bool]]
+
+
+class _Asked:
+    """One request on its way: its conversation with the server, the call under way, and how that went so far."""
+
+    __slots__ = ("alike", "call", "fault", "limited", "lost", "request", "talk", "tries", "waits_for")
+
+    def __init__(self, request: Request, talk: Conversation) -> None:
+        self.request = request
+        self.talk = talk
+        self.call: Call | None = None
+        self.tries = 0
+        self.limited = 0
+        self.lost = 0
+        self.alike = 0
+        self.fault = ""
+        self.waits_for = ""
+
+
+class Sending:
+    """The window of one engine.
+
+    Parameters
+    ----------
+    transport : Transport
+        Already open.
+    speaker : Speaker
+    limiter : Limiter
+    deliver : callable
+        Takes each reply.
+    timeout : float
+        Seconds of one try.
+    cap : int
+        Most requests of this engine at once, whatever the limiter allows.
+    key : str or None
+        The key that is sent, to be kept out of messages.
+    allow : callable, optional
+        Asked before a request is first sent; False ends the run in order.
+    pace : float
+        Share of each wait that is truly waited; tests take 0.
+    is_timed : bool
+        Whether a request's time is a measure, since it runs alone.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        speaker: Speaker,
+        limiter: Limiter,
+        deliver: Callable[[Reply], None],
+        *,
+        timeout: float,
+        cap: int,
+        key: str | None,
+        allow: Allow | None = None,
+        pace: float = 1.0,
+        is_timed: bool = False,
+    ) -> None:
+        self._transport = transport
+        self._speaker = speaker
+        self._limiter = limiter
+        self._deliver = deliver
+        self._timeout = timeout
+        self._cap = cap
+        self._key = key
+        self._allow = allow
+        self._pace = pace
+        self._is_timed = is_timed
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[_Asked | Request] = deque()
+        self._waiting: list[tuple[float, int, _Asked]] = []
+        self._order = itertools.count()
+        self._running: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = asyncio.Event()
+        self._is_ending = False
+        self._no_more = False
+        self._reached = self._answered = False
+        self._lost_since: float | None = None
+        self._lost_tries = 0
+        self._alike_in_a_row = 0
+        self._fault = ""
+        self.stopped: BaseException | None = None
+        self.failures: Counter[str] = Counter()
+        self.resolved: set[str] = set()
+        self.sent = self.retries = self.done = 0
+        self.last_error: str | None = None
+
+    # what other threads ask for
+
+    def call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
+        """Have ``add``, ``finish`` or ``end`` run in the loop's thread; nothing once the loop is over."""
+        given = {"front": True} if front else {}
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(functools.partial(getattr(self, name), *arguments, **given))
+
+    def add(self, requests: Sequence[Request], *, front: bool = False) -> None:
+        """Queue requests; those that follow from a reply go to the front. None is taken once the run ends."""
+        if self._is_ending:
+            return
+        if front:
+            self._ready.extendleft(reversed(requests))
+        else:
+            self._ready.extend(requests)
+        self._fill()
+
+    def finish(self) -> None:
+        """Know that no more requests come."""
+        self._no_more = True
+        self._fill()
+
+    def end(self) -> None:
+        """Begin nothing more; what is under way has a few seconds."""
+        if self._is_ending:
+            return
+        self._is_ending = True
+        self._ready.clear()
+        self._waiting.clear()
+        self._loop.call_later(GRACE_S, self._cut_off)
+        self._fill()
+
+    async def run(self) -> None:
+        """Work until all is answered or the run ends."""
+        wake = self._wake
+        self._limiter.listen(wake)
+        try:
+            self._fill()
+            await self._over.wait()
+            if self._running:
+                await asyncio.gather(*self._running, return_exceptions=True)
+        finally:
+            self._limiter.forget(wake)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def status(self) -> Status:
+        """Return what is going on; from any thread."""
+        now = self._loop.time()
+        due, why = None, None
+        held = self._limiter.held_for()
+        waiting = self._waiting[:1]
+        if waiting:
+            due, why = waiting[0][0] - now, waiting[0][2].waits_for
+        if held and (self._ready or waiting):
+            due, why = held, self.last_error
+        return Status(
+            in_flight=len(self._running),
+            limit=min(self._cap, self._limiter.limit),
+            queued=len(self._ready),
+            waiting=len(self._waiting),
+            waiting_until=None if due is None else time.time() + max(0.0, due),
+            why=why,
+            last_error=self.last_error,
+            retries=self.retries,
+            sent=self.sent,
+            answered=self.done,
+        )
+
+    # the window
+
+    def _wake(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._fill)
+
+    def _fill(self) -> None:
+        """Begin what has a place; decide whether all is over."""
+        now = self._loop.time()
+        while self._waiting and self._waiting[0][0] <= now:
+            self._ready.appendleft(heapq.heappop(self._waiting)[2])
+        while self._ready and len(self._running) < self._cap and self._limiter.take():
+            task = self._loop.create_task(self._attempt(self._ready.popleft()))
+            self._running.add(task)
+            task.add_done_callback(self._left)
+        self._set_timer(now)
+        idle = not (self._running or self._ready or self._waiting)
+        if (idle and self._no_more) or (self._is_ending and not self._running):
+            self._over.set()
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._stop(error)
+        self._fill()
+
+    def _set_timer(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = [self._waiting[0][0]] if self._waiting else []
+        if self._ready and (held := self._limiter.held_for()):
+            due.append(now + held * self._pace + 0.001)
+        if due:
+            self._timer = self._loop.call_at(min(due), self._fill)
+
+    def _cut_off(self) -> None:
+        for task in tuple(self._running):
+            task.cancel()
+
+    def _stop(self, error: BaseException) -> None:
+        self.stopped = self.stopped or error
+        self.end()
+
+    # one try
+
+    async def _attempt(self, one: _Asked | Request) -> None:
+        """Send one call of one request; the place is given back when it has come to something."""
+        try:
+            if isinstance(one, Request):
+                if self._allow is not None and not await self._allow(one):
+                    self.end()
+                    return
+                one = _Asked(one, self._speaker.ask(one))
+                one.call = next(one.talk)
+            outcome = await self._try(one)
+        finally:
+            self._limiter.leave()
+        if isinstance(outcome, Reply):
+            self._finish_one(outcome)
+        elif isinstance(outcome, Retry):
+            self._again_or_not(one, outcome)
+        elif not self._is_ending:
+            self._ready.appendleft(one)
+
+    async def _try(self, one: _Asked) -> Reply | Retry | None:
+        """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""
+        assert one.call is not None
+        one.tries += 1
+        self.sent += 1
+        self.retries += one.tries > 1
+        body = one.call.body()
+        sent_at, started = time.monotonic(), time.perf_counter()
+        try:
+            response = await self._transport.post(one.call.path, body, seconds=self._timeout)
+            self._reached, self._lost_since, self._lost_tries = True, None, 0
+            if response.status >= 300:
+                return self._refused(one, body, response.status, response.body, response.headers, sent_at)
+            payload = read_json(response.body)
+            took = (time.perf_counter() - started) * 1000
+            try:
+                one.call = one.talk.send(payload)
+            except StopIteration as ended:
+                reply: Reply = ended.value
+            else:
+                self._succeeded()
+                return None
+        except NoAnswer as error:
+            one.talk = self._speaker.ask(one.request)
+            one.call = next(one.talk)
+            return judge_failure(error, seconds=self._timeout)
+        except (RunStopped, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            verdict = judge_failure(error, seconds=self._timeout)
+            self._reached = self._reached or verdict.kind != "unreachable"
+            return verdict
+        self._succeeded()
+        if reply.resolved_model is not None:
+            self.resolved.add(reply.resolved_model)
+        is_measure = self._is_timed and one.tries == 1
+        return replace(reply, attempts=one.tries, latency_ms=took if is_measure else None)
+
+    def _refused(
+        self, one: _Asked, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
+    ) -> Reply | Retry:
+        if status < 400:
+            raise RunStopped(
+                f"the server sends requests elsewhere ({status}): {headers.get('location', '')}",
+                mend="Give that address as base_url (it usually ends in /v1).",
+            )
+        verdict = judge_status(status, text, headers, secret=self._key, answered=self._answered)
+        if verdict.kind == "rate_limit":
+            self._limiter.limited(sent_at, verdict.after)
+        if verdict.filtered:
+            self._answered = True
+            return self._failed(one, replace(verdict, reason=said(text, self._key)), "refused")
+        if verdict.kind == "no" and self._speaker.dialect.learn(verdict.refusal, body, self._speaker.wishes):
+            return Retry.reworded(verdict.reason)
+        return verdict
+
+    def _succeeded(self) -> None:
+        self._answered = True
+        self._alike_in_a_row = 0
+        self._limiter.succeeded()
+
+    # what becomes of a failure
+
+    def _again_or_not(self, one: _Asked, verdict: Retry) -> None:
+        self.failures[verdict.kind] += 1
+        self.last_error = verdict.reason
+        if self._is_ending:
+            return
+        fault = without_marks(verdict.reason)
+        one.alike = one.alike + 1 if fault == one.fault else 1
+        one.fault = fault
+        one.limited += verdict.kind == "rate_limit"
+        if verdict.kind == "unreachable":
+            one.lost += 1
+            if not self._wait_for_network(one, verdict):
+                return
+        if not verdict.again or self._is_given_up(one, verdict):
+            self._count_alike(fault, verdict)
+            status = "timeout" if verdict.kind == "timeout" else "error"
+            self._finish_one(self._failed(one, verdict, status))
+            return
+        if verdict.kind == "reworded":
+            self._ready.appendleft(one)
+            return
+        one.waits_for = verdict.reason
+        wait = verdict.wait(one.limited if verdict.kind == "rate_limit" else one.tries, one.request.work_key)
+        if verdict.kind == "unreachable":
+            wait = min(wait, LONGEST_LOST_WAIT_S)
+        heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
+
+    def _is_given_up(self, one: _Asked, verdict: Retry) -> bool:
+        if verdict.kind == "rate_limit":
+            return one.limited >= LIMITED_TRIES
+        if verdict.kind in ("unreachable", "reworded"):
+            return verdict.kind == "reworded" and one.tries > 4 * TRIES
+        counted = one.tries - one.limited - one.lost
+        return counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
+
+    def _wait_for_network(self, one: _Asked, verdict: Retry) -> bool:
+        """Hold everything while there is no way to the server; end the run when it stays away."""
+        now = time.monotonic()
+        self._lost_since = self._lost_since or now
+        self._lost_tries += 1
+        away = now - self._lost_since
+        was_never_there = not self._reached and one.lost >= FIRST_TRIES
+        is_gone = away > LOST_S or (self._pace == 0 and self._lost_tries > 100 * FIRST_TRIES)
+        if was_never_there or (self._reached and is_gone):
+            self._stop(unreached(self._transport.base_url, verdict.reason))
+            return False
+        return True
+
+    def _count_alike(self, fault: str, verdict: Retry) -> None:
+        """Stop a run in which request after request fails for the same reason."""
+        self._alike_in_a_row = self._alike_in_a_row + 1 if fault == self._fault else 1
+        self._fault = fault
+        if self._alike_in_a_row >= (MOST_ALIKE_LATER if self._answered else MOST_ALIKE):
+            none = "" if self._answered else ", and none was answered"
+            self._stop(
+                RunStopped(
+                    f"{self._alike_in_a_row} requests in a row failed alike{none}: {verdict.reason}",
+                    mend="Mend that (often the model's name, base_url or an option), then give the same command again: "
+                    "it asks for all that is missing.",
+                )
+            )
+
+    def _failed(self, one: _Asked, verdict: Retry, status: Any) -> Reply:
+        return Reply(
+            one.request.work_key,
+            None,
+            status,
+            error=verdict.reason,
+            attempts=one.tries,
+            requested_model=self._speaker.model,
+            path=self._speaker.wishes.surface,
+        )
+
+    def _finish_one(self, reply: Reply) -> None:
+        self.done += 1
+        self._deliver(reply)

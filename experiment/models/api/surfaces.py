@@ -1,0 +1,369 @@
+"""What goes over the wire for one request in each of the API's three forms, and how what comes back is read.
+
+A request is a conversation with the server: a generator that yields calls, is sent the response of each, and returns
+the reply. Most take one call; labels scored whole take one a label. The generator knows nothing of networks, retries or
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiment.models.api import labels as scoring
+from experiment.models.api.counts import Usage, read_usage
+from experiment.models.api.dialects import PATHS, Dialect, Wishes
+from experiment.models.api.reading import (
+    divided,
+    first_choice,
+    joined,
+    label_in_json,
+    label_schema,
+    name_in,
+    plain_text,
+    status_of,
+    turns,
+    up_to_last,
+    without_thought,
+)
+from experiment.models.api.retrying import NoAnswer
+from experiment.models.engine import Message, Reply, Request
+
+SEED_MASK = 0x7FFFFFFF
+LEAST_OUTPUT_OF_RESPONSES = 16
+
+
+@dataclass(frozen=True)
+class Call:
+    """One thing to send: ``body()`` is made anew at each try, since the dialect may have changed meanwhile."""
+
+    path: str
+    body: Callable[[], dict[str, Any]]
+
+
+Conversation = Generator[Call, Mapping[str, Any], Reply]
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Speaks one form of the API for one model.
+
+    Attributes
+    ----------
+    model : str
+    dialect : Dialect
+    wishes : Wishes
+    label_tokens : mapping of str to int
+        The token of each label, for ``logit_bias``.
+    """
+
+    model: str
+    dialect: Dialect
+    wishes: Wishes
+    label_tokens: Mapping[str, int]
+
+    def ask(self, request: Request) -> Conversation:
+        """Return the conversation about a request."""
+        whole = self.wishes.whole_labels and request.labels is not None and self.dialect.prompt_logprobs
+        if whole and self.wishes.surface != "responses":
+            return self._score_whole(request)
+        if self.wishes.surface == "completions":
+            return self._complete(request)
+        return self._respond(request) if self.wishes.surface == "responses" else self._chat(request)
+
+    # chat completions
+
+    def chat_body(self, request: Request) -> dict[str, Any]:
+        """Return a request as chat completions take it."""
+        dialect = self.dialect
+        sent: dict[str, Any] = {
+            "model": self.model,
+            "messages": turns(request.messages, system=dialect.system),
+            dialect.limit_name: request.max_tokens + self.wishes.thinking_tokens,
+            **self._sampling(request),
+        }
+        if dialect.stop and request.stop:
+            sent["stop"] = list(request.stop)
+        if self.wishes.reasoning_effort is not None:
+            sent["reasoning_effort"] = self.wishes.reasoning_effort
+        if request.labels is not None:
+            if dialect.top_logprobs:
+                sent |= {"logprobs": True, "top_logprobs": dialect.top_logprobs}
+            sent |= self._structure(request.labels)
+        if request.regions and dialect.prompt_logprobs:
+            sent["prompt_logprobs"] = 1
+        return sent | dict(self.wishes.extra_body)
+
+    def _chat(self, request: Request) -> Conversation:
+        payload = yield Call(PATHS["chat"], lambda: self.chat_body(request))
+        choice = first_choice(payload)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise NoAnswer(f"the response has no message in it: {str(payload)[:80]!r}")
+        content = joined(message.get("content"))
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        answer, inline = without_thought(content)
+        return self._reply(
+            request,
+            payload,
+            answer=answer,
+            refusal=message.get("refusal"),
+            finish=choice.get("finish_reason"),
+            thought=thought if isinstance(thought, str) and thought else inline,
+            tokens=scoring.chat_tokens(choice),
+            prompt=scoring.prompt_tokens(payload) if request.regions else (),
+        )
+
+    # completions
+
+    def completion_body(self, request: Request) -> dict[str, Any]:
+        """Return a request as (legacy) completions take it: one text."""
+        dialect = self.dialect
+        sent: dict[str, Any] = {
+            "model": self.model,
+            "prompt": plain_text(request.messages),
+            "max_tokens": request.max_tokens + self.wishes.thinking_tokens,
+            **self._sampling(request),
+        }
+        if dialect.stop and request.stop:
+            sent["stop"] = list(request.stop)
+        if request.labels is not None:
+            if dialect.top_logprobs:
+                sent["logprobs"] = dialect.top_logprobs
+            sent |= self._structure(request.labels, is_chat=False)
+        if request.regions and dialect.prompt_logprobs:
+            sent |= {"echo": True, "logprobs": sent.get("logprobs", 1)}
+        return sent | dict(self.wishes.extra_body)
+
+    def _complete(self, request: Request) -> Conversation:
+        payload = yield Call(PATHS["completions"], lambda: self.completion_body(request))
+        choice = first_choice(payload)
+        text = choice.get("text")
+        if not isinstance(text, str):
+            raise NoAnswer(f"the response has no text in it: {str(payload)[:80]!r}")
+        tokens: Sequence[scoring.Token] = scoring.completion_tokens(choice)
+        prompt: Sequence[scoring.Token] = ()
+        given = plain_text(request.messages)
+        if request.regions and text.startswith(given):
+            text = text[len(given) :]
+            prompt, tokens = divided(tokens, given)
+        answer, thought = without_thought(text)
+        return self._reply(
+            request,
+            payload,
+            answer=answer,
+            refusal=None,
+            finish=choice.get("finish_reason"),
+            thought=thought,
+            tokens=tokens,
+            prompt=prompt,
+        )
+
+    # responses
+
+    def response_body(self, request: Request) -> dict[str, Any]:
+        """Return a request as the responses API takes it; nothing is kept by the server."""
+        dialect = self.dialect
+        limit = max(LEAST_OUTPUT_OF_RESPONSES, request.max_tokens) + self.wishes.thinking_tokens
+        sent: dict[str, Any] = {
+            "model": self.model,
+            "input": turns(request.messages, system=dialect.system),
+            "max_output_tokens": limit,
+            "store": False,
+        }
+        sampling = self._sampling(request)
+        sampling.pop("seed", None)
+        sent |= sampling
+        if self.wishes.reasoning_effort is not None:
+            sent["reasoning"] = {"effort": self.wishes.reasoning_effort}
+        if request.labels is not None:
+            if dialect.top_logprobs:
+                sent |= {
+                    "top_logprobs": dialect.top_logprobs,
+                    "include": ["message.output_text.logprobs"],
+                }
+            if self.wishes.label_only and dialect.structure == "json_schema":
+                sent["text"] = {"format": {"type": "json_schema", **label_schema(request.labels)}}
+        return sent | dict(self.wishes.extra_body)
+
+    def _respond(self, request: Request) -> Conversation:
+        payload = yield Call(PATHS["responses"], lambda: self.response_body(request))
+        output = payload.get("output")
+        if not isinstance(output, list) or (payload.get("status") == "failed"):
+            raise NoAnswer(f"the response holds no output: {str(payload.get('error') or payload)[:300]}")
+        texts: list[str] = []
+        thoughts: list[str] = []
+        refusal = None
+        tokens: list[scoring.Token] = []
+        for item in (one for one in output if isinstance(one, dict)):
+            parts = [part for part in item.get("content") or [] if isinstance(part, dict)]
+            if item.get("type") == "reasoning":
+                shown = [*parts, *(one for one in item.get("summary") or [] if isinstance(one, dict))]
+                thoughts += [str(part.get("text") or "") for part in shown]
+            for part in parts if item.get("type") == "message" else ():
+                if part.get("type") == "refusal":
+                    refusal = part.get("refusal")
+                elif isinstance(part.get("text"), str):
+                    texts.append(part["text"])
+                    tokens += scoring.content_tokens(part.get("logprobs"))
+        details = payload.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        finish = {"max_output_tokens": "length"}.get(str(reason), reason) or "stop"
+        return self._reply(
+            request,
+            payload,
+            answer="".join(texts) if texts else None,
+            refusal=refusal,
+            finish=finish,
+            thought="\n".join(one for one in thoughts if one) or None,
+            tokens=tokens,
+            prompt=(),
+        )
+
+    # labels of any length
+
+    def _score_whole(self, request: Request) -> Conversation:
+        """Score each label as the end of the prompt; the model's own answer beside it when it is asked."""
+        assert request.labels is not None
+        known = plain_text(request.messages)
+        logprobs: dict[str, float] = {}
+        usage = Usage()
+        payload: Mapping[str, Any] = {}
+        for label in request.labels:
+            ending = self._label_text(known, label)
+            payload = yield Call(self._whole_path(), self._whole_body(request, label, ending))
+            if self.wishes.surface == "chat":
+                tokens: Sequence[scoring.Token] = up_to_last(scoring.prompt_tokens(payload), label)
+                score = scoring.score_of_end(tokens, label)
+            else:
+                tokens, _ = divided(scoring.completion_tokens(first_choice(payload)), known + ending)
+                score = scoring.score_of_end(tokens, ending)
+            usage += read_usage(payload)
+            if score is not None:
+                logprobs[label] = score
+        best = max(logprobs, key=lambda one: logprobs[one]) if len(logprobs) == len(request.labels) else None
+        generated = None
+        if request.also_text or best is None:
+            own = replace(request, regions=())
+            asked = self._complete(own) if self.wishes.surface == "completions" else self._chat(own)
+            generated = yield from asked
+            usage += Usage(
+                generated.prompt_tokens, generated.cached_tokens, generated.completion_tokens, generated.reasoning_tokens
+            )  # fmt: skip
+        base = generated or Reply(request.work_key, None, "empty", finish_reason="stop")
+        return replace(
+            base,
+            text=best if best is not None else base.text,
+            status="answered" if best is not None else base.status,
+            generated=None if generated is None else generated.generated or generated.text,
+            label_logprobs=logprobs or None,
+            label_bounds=None,
+            prompt_tokens=usage.prompt, cached_tokens=usage.cached,
+            completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
+            requested_model=self.model,
+            resolved_model=name_in(payload.get("model")),
+            path=f"{self.wishes.surface}+prompt_logprobs",
+        )  # fmt: skip
+
+    def _whole_path(self) -> str:
+        return PATHS[self.wishes.surface]
+
+    def _whole_body(self, request: Request, label: str, ending: str) -> Callable[[], dict[str, Any]]:
+        if self.wishes.surface == "completions":
+            return lambda: {
+                "model": self.model, "prompt": plain_text(request.messages) + ending, "max_tokens": 1,
+                "temperature": 0.0, "echo": True, "logprobs": 1, **self.wishes.extra_body,
+            }  # fmt: skip
+        given = (*request.messages, Message("assistant", label))
+        return lambda: {
+            "model": self.model, "messages": turns(given, system=self.dialect.system), "max_tokens": 1,
+            "temperature": 0.0, "prompt_logprobs": 1, "add_generation_prompt": False,
+            "continue_final_message": True, **self.wishes.extra_body,
+        }  # fmt: skip
+
+    def _label_text(self, prompt: str, label: str) -> str:
+        return (" " if self.wishes.leading_space and not prompt[-1:].isspace() else "") + label
+
+    # what the three have in common
+
+    def body(self, request: Request) -> tuple[str, dict[str, Any]]:
+        """Return path and body of a request's first call."""
+        call = next(self.ask(request))
+        return call.path, call.body()
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        sent: dict[str, Any] = {}
+        if self.dialect.temperature:
+            sent["temperature"] = request.temperature
+        if request.temperature > 0 or not self.dialect.temperature:
+            if self.dialect.seed:
+                sent["seed"] = request.seed & SEED_MASK
+            if request.top_p < 1.0:
+                sent["top_p"] = request.top_p
+            if request.top_k is not None:
+                sent["top_k"] = request.top_k
+        return sent
+
+    def _structure(self, labels: Sequence[str], *, is_chat: bool = True) -> dict[str, Any]:
+        """Return the parameters that hold an answer to the labels, where the study wants that."""
+        if not self.wishes.label_only:
+            return {}
+        structure = self.dialect.structure
+        if structure == "json_schema" and is_chat:
+            return {"response_format": {"type": "json_schema", "json_schema": label_schema(labels)}}
+        if structure == "structured_outputs":
+            return {"structured_outputs": {"choice": list(labels)}}
+        if structure == "guided_choice" or (structure == "json_schema" and not is_chat):
+            return {"guided_choice": list(labels)}
+        if structure == "logit_bias" and all(label in self.label_tokens for label in labels):
+            return {"logit_bias": {str(self.label_tokens[label]): 100 for label in labels}}
+        return {}
+
+    def _reply(
+        self,
+        request: Request,
+        payload: Mapping[str, Any],
+        *,
+        answer: str | None,
+        refusal: object,
+        finish: object,
+        thought: str | None,
+        tokens: Sequence[scoring.Token],
+        prompt: Sequence[scoring.Token],
+    ) -> Reply:
+        """Put together what all forms tell."""
+        said = str(refusal) if refusal else None
+        read = label_in_json(answer, request.labels)
+        answer = read if read is not None else answer
+        status = status_of(answer, finish, said, thought)
+        text: str | None = answer if answer is not None else said
+        scores = None
+        if request.labels is not None and status != "refused":
+            scores = scoring.first_token_scores(tokens, answer, request.labels)
+            if scores is not None and scores.best is not None:
+                text, status = scores.best, "answered"
+        usage = read_usage(payload)
+        texts = [message.content for message in request.messages]
+        spans = [(span.message, span.start, span.end) for span in request.regions]
+        regions = scoring.score_regions(prompt, texts, spans) if prompt and spans else ()
+        return Reply(
+            work_key=request.work_key,
+            text=text,
+            status=status,
+            label_logprobs=scores.logprobs or None if scores is not None else None,
+            label_bounds=scores.bounds or None if scores is not None else None,
+            prompt_tokens=usage.prompt,
+            cached_tokens=usage.cached,
+            completion_tokens=usage.completion,
+            reasoning_tokens=usage.reasoning,
+            finish_reason=str(finish) if finish is not None else None,
+            requested_model=self.model,
+            resolved_model=name_in(payload.get("model")),
+            path=self.wishes.surface
+            + ("+logprobs" if scores is not None else "")
+            + ("+prompt_logprobs" if regions else ""),
+            generated=answer if scores is not None else None,
+            reasoning=thought,
+            regions=regions,
+        )

@@ -1,0 +1,165 @@
+"""How bytes get to a server: ``openai`` makes addresses and headers, one aiohttp session carries the requests.
+
+``openai`` knows keys, organisations, Azure's deployments and versions. Its typed responses, however, cost several times
+the processor time of the whole rest of a request, so it drafts each kind of request once, and every request of that
+kind then goes out with the drafted address and headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from experiment.models.servers import Server
+
+DRAFT_LIFE_S = 300.0
+"""Seconds after which headers are drafted anew, since some hold tokens that end."""
+
+_OWN_HEADERS = frozenset(
+    {"host", "content-length", "connection", "accept-encoding", "x-stainless-read-timeout", "x-stainless-retry-count"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a server sent back: status, headers, body as text."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+class _Drafted(BaseException):
+    """Carries a request that ``openai`` has made out of its client before it is sent."""
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+
+
+def openai_client(server: Server, key: str | None, *, drafting: bool = False, timeout: float = 600.0) -> Any:
+    """Return the ``openai`` client for a server; one for drafting sends nothing."""
+    import openai
+
+    async def keep(request: Any) -> None:
+        raise _Drafted(request)
+
+    given: dict[str, Any] = {"max_retries": 0, "timeout": timeout}
+    if drafting:
+        given["http_client"] = openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep]})
+    if server.is_azure:
+        return openai.AsyncAzureOpenAI(
+            api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, **given
+        )
+    return openai.AsyncOpenAI(api_key=key or "none", base_url=server.base_url, **given)
+
+
+class Transport:
+    """One server, one session; to be used as an async context manager.
+
+    Parameters
+    ----------
+    server : Server
+    key : str or None
+    model : str
+        Azure has it in its addresses.
+    """
+
+    def __init__(self, server: Server, key: str | None, model: str) -> None:
+        self._server = server
+        self._key = key
+        self._model = model
+        self._client = openai_client(server, key, drafting=True)
+        self._drafts: dict[str, tuple[float, str, dict[str, str]]] = {}
+        self._session: Any = None
+
+    @property
+    def base_url(self) -> str:
+        """The server's address."""
+        return self._server.base_url
+
+    async def __aenter__(self) -> Transport:
+        import aiohttp
+
+        secure = self._server.base_url.startswith("https:")
+        connector = aiohttp.TCPConnector(limit=0, ssl=_trusted() if secure else True, keepalive_timeout=30)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
+            trust_env=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+        await self._client.close()
+
+    async def address(self, path: str) -> tuple[str, dict[str, str]]:
+        """Return where requests of a kind go, and their headers, the key among them."""
+        made, url, headers = self._drafts.get(path, (0.0, "", {}))
+        if not url or time.monotonic() - made > DRAFT_LIFE_S:
+            try:
+                await self._client.post(path, cast_to=object, body={"model": self._model})
+            except _Drafted as drafted:
+                url = str(drafted.request.url)
+                headers = {
+                    name: value
+                    for name, value in drafted.request.headers.items()
+                    if name.lower() not in _OWN_HEADERS
+                }
+                if self._key is None:
+                    headers.pop("authorization", None)
+            self._drafts[path] = (time.monotonic(), url, headers)
+        return url, headers
+
+    async def post(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
+        """Send JSON and read the whole response.
+
+        Raises
+        ------
+        TimeoutError
+            It took longer than ``seconds``.
+        aiohttp.ClientError, OSError
+            There is no connection, or it was cut.
+        """
+        url, headers = await self.address(path)
+        content = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
+        async with (
+            asyncio.timeout(seconds),
+            self._session.post(url, data=content, headers=headers, allow_redirects=False) as response,
+        ):
+            body = await response.read()
+            return Response(response.status, response.headers, body.decode("utf-8", "replace"))
+
+    async def post_beside(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
+        """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""
+        _, headers = await self.address("/chat/completions")
+        root = self._server.base_url.rstrip("/").removesuffix("/v1")
+        async with (
+            asyncio.timeout(seconds),
+            self._session.post(root + path, json=payload, headers=headers, allow_redirects=False) as response,
+        ):
+            return Response(
+                response.status, response.headers, (await response.read()).decode("utf-8", "replace")
+            )
+
+
+def _trusted() -> ssl.SSLContext:
+    """Return what this system trusts, and the certificates that come with Python's web packages where it has none."""
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"]:
+        with contextlib.suppress(ImportError):
+            context.load_verify_locations(importlib.import_module("certifi").where())
+    return context
