@@ -8,9 +8,13 @@ pass form one row of a batch of one, so that nothing is padded and the path is s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from experiment.models.local.memory import Memory
 
 NAME = "wrods_branches"
 _UNDERSTOOD = frozenset({"dropout", "scaling", "sliding_window", "softcap", "is_causal", "s_aux"})
@@ -21,36 +25,6 @@ _WITHOUT_MEANING = frozenset(
 
 class NotUnderstood(ValueError):
     """A model's attention needs something that this implementation does not do."""
-
-
-@dataclass
-class Memory:
-    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width)."""
-
-    keys: dict[int, Any] = field(default_factory=dict)
-    values: dict[int, Any] = field(default_factory=dict)
-
-    def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Write behind the first ``start`` entries and return all up to the new ones.
-
-        Parameters
-        ----------
-        keys, values : tensor, shape (kv heads, n, width)
-        """
-        end = start + keys.shape[1]
-        for buffers, news in ((self.keys, keys), (self.values, values)):
-            buffer = buffers.get(layer)
-            if buffer is None or buffer.shape[1] < end:
-                larger = news.new_empty((news.shape[0], max(end, start * 3 // 2 + 256), news.shape[2]))
-                if buffer is not None:
-                    larger[:, :start] = buffer[:, :start]
-                buffers[layer] = buffer = larger
-            buffer[:, start:end] = news
-        return self.keys[layer][:, :end], self.values[layer][:, :end]
-
-    def path(self, layer: int, length: int) -> tuple[Any, Any]:
-        """Return keys and values of the first ``length`` tokens."""
-        return self.keys[layer][:, :length], self.values[layer][:, :length]
 
 
 @dataclass
@@ -120,6 +94,8 @@ class Continuations:
         Length of the path.
     lengths : tensor of int, shape (rows,)
         How many tokens of its own each row has, the new one left out.
+    longest : int
+        The largest of them.
     keys, values : dict of int to tensor, shape (rows, kv heads, room, width)
         Of the rows' own tokens, by layer.
     """
@@ -127,6 +103,7 @@ class Continuations:
     memory: Memory
     start: int
     lengths: Any
+    longest: int
     keys: dict[int, Any]
     values: dict[int, Any]
 
@@ -139,7 +116,7 @@ class Continuations:
         lines = torch.arange(rows, device=query.device)
         own_keys[lines, :, self.lengths] = key[0].transpose(0, 1)
         own_values[lines, :, self.lengths] = value[0].transpose(0, 1)
-        used = int(self.lengths.max()) + 1
+        used = self.longest + 1
         own_keys, own_values = own_keys[:, :, :used], own_values[:, :, :used]
         heads = own_keys.shape[1]
         groups = query.shape[1] // heads
@@ -156,9 +133,13 @@ class Continuations:
             places = torch.arange(self.start + used, device=query.device)[None, :]
             gone = (self.start + self.lengths)[:, None] - places >= window
             scores = scores.masked_fill(gone[:, None, None, :], -torch.inf)
-        scores[..., self.start :] = scores[..., self.start :].masked_fill(hidden[:, None, None, :], -torch.inf)
+        scores[..., self.start :] = scores[..., self.start :].masked_fill(
+            hidden[:, None, None, :], -torch.inf
+        )
         weights = _weights(scores, how).to(query.dtype)
-        shared = weights[..., : self.start].permute(1, 0, 2, 3).reshape(heads, rows * groups, -1) @ path_values
+        shared = (
+            weights[..., : self.start].permute(1, 0, 2, 3).reshape(heads, rows * groups, -1) @ path_values
+        )
         output = shared.reshape(heads, rows, groups, -1).permute(1, 0, 2, 3)
         output = output + weights[..., self.start :] @ own_values
         return output.reshape(1, rows, heads * groups, -1)
@@ -166,27 +147,42 @@ class Continuations:
     def stay(self, lines: Any) -> None:
         """Keep these rows only."""
         self.lengths = self.lengths[lines]
+        self.longest = int(self.lengths.max())
         for buffers in (self.keys, self.values):
             for layer, buffer in buffers.items():
                 buffers[layer] = buffer[lines]
 
+    def goes_on(self) -> None:
+        """Count the new token among the rows' own."""
+        self.lengths = self.lengths + 1
+        self.longest += 1
 
-_under_way: Branches | Continuations | None = None
+
+class _UnderWay(threading.local):
+    """The pass that a thread is making."""
+
+    one: Branches | Continuations | None = None
 
 
-class passing:
-    """While entered, the model's attention works on this pass."""
+_under_way = _UnderWay()
 
-    def __init__(self, one: Branches | Continuations) -> None:
-        self._one = one
 
-    def __enter__(self) -> None:
-        global _under_way
-        _under_way = self._one
-
-    def __exit__(self, *_: object) -> None:
-        global _under_way
-        _under_way = None
+@contextmanager
+def passing(model: Any, one: Branches | Continuations) -> Iterator[None]:
+    """Let the model's attention work on this pass while entered."""
+    before = model.config._attn_implementation
+    if before != NAME:
+        register()
+        model.set_attn_implementation(NAME)
+        if model.config._attn_implementation != NAME:
+            raise NotUnderstood(f"{type(model).__name__} brings attention of its own")
+    _under_way.one = one
+    try:
+        yield
+    finally:
+        _under_way.one = None
+        if before != NAME:
+            model.set_attn_implementation(before)
 
 
 def register() -> None:
@@ -201,12 +197,15 @@ def _attention(
 ) -> tuple[Any, None]:
     """Answer transformers' call: query (1, heads, n, width), key and value (1, kv heads, n, width)."""
     strange = {
-        name for name, given in how.items() if given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
+        name
+        for name, given in how.items()
+        if given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
     }
     layer = getattr(module, "layer_idx", None)
-    if _under_way is None or attention_mask is not None or layer is None or strange:
+    one = _under_way.one
+    if one is None or attention_mask is not None or layer is None or strange:
         raise NotUnderstood(f"attention of {type(module).__name__} with {sorted(strange) or 'a mask'}")
-    return _under_way.attend(layer, query, key, value, how), None
+    return one.attend(layer, query, key, value, how), None
 
 
 def _weights(scores: Any, how: Mapping[str, Any]) -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from experiment.models.local.attention import NAME, Branches, Continuations, Memory, NotUnderstood, passing, register
+from experiment.models.local.attention import Branches, Continuations, passing
 from experiment.models.local.drawing import choose, goes_on
 from experiment.models.local.head import CausalModel
+from experiment.models.local.memory import Memory, Strand, Strands
 from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row
-from experiment.models.local.trie import Pass, Trie
+from experiment.models.local.trie import Line, Pass, Trie
 from stimuli.seeds import generator
 
 
@@ -27,90 +28,161 @@ class _Waiting:
     tokens: int = 0
 
 
+@dataclass
+class _Walking:
+    """One walk under way.
+
+    Attributes
+    ----------
+    waiting : dict
+        Rows to be continued, by the length of their path.
+    hold : set of int
+        Rows whose keys and values are kept.
+    """
+
+    rows: Sequence[Row]
+    found: Sequence[Found]
+    strand: Strand
+    hold: Set[int]
+    waiting: dict[int, _Waiting] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> Memory:
+        return self.strand.memory
+
+
 class BranchingWay:
     """Computes rows along their trie.
 
     Parameters
     ----------
     model : CausalModel
+    remembers : bool
+        Whether a window of rows goes on from what the window before has left in memory.
     """
 
     name = "packed"
 
-    def __init__(self, model: CausalModel) -> None:
+    def __init__(self, model: CausalModel, *, remembers: bool = True) -> None:
         self.model = model
-        self._memory = Memory()
+        self.remembers = remembers
+        self.strands = Strands()
 
-    def compute(self, rows: Sequence[Row], budget: Budget) -> Iterator[tuple[int, Found]]:
+    def compute(
+        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+    ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it, as soon as it is complete.
+
+        Parameters
+        ----------
+        hold : set of int
+            Places of rows that later ones will go on from.
 
         Raises
         ------
         NotUnderstood
             The model's attention needs what this way does not do.
         """
-        import torch
-
-        self._memory = Memory()
+        if not self.remembers:
+            self.strands.forget()
         found = [Found() for _ in rows]
-        waiting: dict[int, _Waiting] = {}
-        with _attention_of(self.model.model):
-            for one in Trie(rows).passes(budget):
-                for length in [length for length in waiting if length > one.start]:
-                    yield from self._continue(rows, found, length, waiting.pop(length))
-                with torch.inference_mode():
-                    complete = self._pass(rows, found, one, waiting)
-                for place in complete:
-                    yield place, found[place]
-                for length in list(waiting):
-                    if waiting[length].tokens >= budget.held:
-                        yield from self._continue(rows, found, length, waiting.pop(length))
-            for length, group in waiting.items():
-                yield from self._continue(rows, found, length, group)
-        self._memory = Memory()
+        try:
+            for walk in self.strands.walks(rows):
+                some = [rows[place] for place in walk.places]
+                held = {number for number, place in enumerate(walk.places) if place in hold}
+                walking = _Walking(some, [found[place] for place in walk.places], walk.strand, held)
+                for number in self._walk(walking, walk.known, budget):
+                    yield walk.places[number], found[walk.places[number]]
+                self.strands.shrink(budget)
+        except BaseException:
+            self.strands.forget()
+            raise
 
-    def _pass(
-        self, rows: Sequence[Row], found: Sequence[Found], one: Pass, waiting: dict[int, _Waiting]
-    ) -> list[int]:
+    def _walk(self, walking: _Walking, known: int, budget: Budget) -> Iterator[int]:
+        """Yield the rows of a walk as they are complete."""
+        waiting = walking.waiting
+        for one in Trie(walking.rows).passes(budget, known):
+            for length in [length for length in waiting if length > one.start]:
+                yield from self._continue(walking, length, waiting.pop(length))
+            yield from self._pass(walking, one)
+            while waiting and sum(group.tokens for group in waiting.values()) >= budget.held:
+                length = max(waiting, key=lambda length: waiting[length].tokens)
+                yield from self._continue(walking, length, waiting.pop(length))
+            for length in [
+                length for length, group in waiting.items() if len(group.places) >= budget.positions
+            ]:
+                yield from self._continue(walking, length, waiting.pop(length))
+        while waiting:
+            length = max(waiting)
+            yield from self._continue(walking, length, waiting.pop(length))
+
+    def _pass(self, walking: _Walking, one: Pass) -> list[int]:
         """Compute one pass, note what was asked of it, and return the rows that are complete."""
         import torch
 
-        device = self.model.device
+        device, rows, found = self.model.device, walking.rows, walking.found
         picks = _picks(rows, one)
-        positions = torch.from_numpy(one.depths).to(device)
-        seen = None if one.extends and one.start == 0 else torch.from_numpy(_seen(one)).to(device)
-        branches = Branches(self._memory, one.start, positions, seen)
-        tokens = torch.from_numpy(one.tokens.astype(np.int64)).to(device)
-        states = picks.states
-        with passing(branches), self.model.watched([(0, place) for place in states]) as hidden:
-            logits = self.model.logits(
-                tokens[None], picks.keep or [0], position_ids=positions[None], use_cache=False
-            )[0]
-        self.model.forwarded += len(one.tokens)
-        self._note(rows, found, one, picks, logits, hidden)
-        complete = []
-        for line in one.lines:
-            found[line.place].computed += line.new
-            decoding = rows[line.place].decoding
-            if not line.ends:
-                continue
-            if decoding is None or decoding.max_tokens <= 0:
-                found[line.place].decoded = None if decoding is None else Decoded()
-                complete.append(line.place)
-                continue
-            length = one.start + len(one.tokens) if one.extends else one.start
-            own = line.index[:0] if one.extends else line.index
-            group = waiting.setdefault(length, _Waiting())
-            group.places.append(line.place)
-            group.logits.append(logits[picks.column[int(line.index[-1])]])
-            where = torch.from_numpy(one.start + own).to(device)
-            group.keys.append({layer: buffer[:, where] for layer, buffer in self._memory.keys.items()})
-            group.values.append({layer: buffer[:, where] for layer, buffer in self._memory.values.items()})
-            group.tokens += len(own) + decoding.max_tokens
+        with torch.inference_mode():
+            positions = torch.from_numpy(one.depths).to(device)
+            seen = None if one.extends and one.start == 0 else torch.from_numpy(_seen(one)).to(device)
+            branches = Branches(walking.memory, one.start, positions, seen)
+            tokens = torch.from_numpy(one.tokens.astype(np.int64)).to(device)
+            walking.strand.ids = walking.strand.ids[: one.start]
+            with (
+                passing(self.model.model, branches),
+                self.model.watched([(0, place) for place in picks.states]) as hidden,
+            ):
+                logits = self.model.logits(
+                    tokens[None], picks.keep or [0], position_ids=positions[None], use_cache=False
+                )[0]
+            self.model.forwarded += len(one.tokens)
+            self._note(rows, found, one, picks, logits, hidden)
+            complete = []
+            for line in one.lines:
+                found[line.place].computed += line.new
+                decoding = rows[line.place].decoding
+                if not line.ends:
+                    continue
+                if decoding is None or decoding.max_tokens <= 0:
+                    found[line.place].decoded = None if decoding is None else Decoded()
+                    complete.append(line.place)
+                    if line.place in walking.hold:
+                        self._keep(walking, one, line)
+                    continue
+                length = one.start + len(one.tokens) if one.extends else one.start
+                own = torch.from_numpy(line.index[:0] if one.extends else line.index).to(device)
+                keys, values = walking.memory.taken(one.start, own)
+                group = walking.waiting.setdefault(length, _Waiting())
+                group.places.append(line.place)
+                group.logits.append(logits[picks.column[int(line.index[-1])]].clone())
+                group.keys.append(keys)
+                group.values.append(values)
+                group.tokens += len(own) + decoding.max_tokens
+            first = one.tokens if one.extends else one.tokens[: len(one.lines[0].index)]
+            walking.strand.ids = np.concatenate([walking.strand.ids, first])
         return complete
 
+    def _keep(self, walking: _Walking, one: Pass, line: Line) -> None:
+        """Keep what a finished row has left: in its place where that row is all that lies there, else in a copy."""
+        import torch
+
+        strand, ids = walking.strand, walking.rows[line.place].ids
+        alone = one.extends or (line is one.lines[0] and line.new == len(line.index))
+        if strand is not self.strands.path and alone and len(walking.hold) == 1:
+            self.strands.keep(strand)
+            return
+        own = torch.from_numpy(line.index).to(self.model.device)
+        memory = strand.memory.copied(one.start, *strand.memory.taken(one.start, own))
+        self.strands.keep(Strand(memory, ids))
+
     def _note(
-        self, rows: Sequence[Row], found: Sequence[Found], one: Pass, picks: _Picks, logits: Any, hidden: list[Any]
+        self,
+        rows: Sequence[Row],
+        found: Sequence[Found],
+        one: Pass,
+        picks: _Picks,
+        logits: Any,
+        hidden: list[Any],
     ) -> None:
         """Write what a pass tells of its rows."""
         import torch
@@ -137,29 +209,34 @@ class BranchingWay:
             for place, position in picks.asked_states[at]:
                 found[place].states[position] = stack
 
-    def _continue(
-        self, rows: Sequence[Row], found: Sequence[Found], length: int, group: _Waiting
-    ) -> Iterator[tuple[int, Found]]:
+    def _continue(self, walking: _Walking, length: int, group: _Waiting) -> Iterator[int]:
         """Continue rows that share a path, one token each a pass; a row leaves when it is done."""
         import torch
 
+        rows, found = walking.rows, walking.found
         decodings = [decoding for place in group.places if (decoding := rows[place].decoding) is not None]
         draws = [generator("sampling", one.seed) for one in decodings]
         done = [Decoded() for _ in group.places]
         with torch.inference_mode():
-            state = self._state(length, group, decodings)
+            state = self._state(walking.memory, length, group, decodings)
             logits = torch.stack(group.logits)
         active = list(range(len(group.places)))
         while active:
-            chosen = choose(logits, [decodings[line] for line in active], [draws[line] for line in active])
+            with torch.inference_mode():
+                chosen = choose(
+                    logits, [decodings[line] for line in active], [draws[line] for line in active]
+                )
             stay = [
                 number
                 for number, (line, token) in enumerate(zip(active, chosen, strict=True))
                 if goes_on(done[line], token, decodings[line], self.model.ends)
             ]
-            for line in {*active} - {active[number] for number in stay}:
+            for number in sorted({*range(len(active))} - {*stay}):
+                line = active[number]
                 found[group.places[line]].decoded = done[line]
-                yield group.places[line], found[group.places[line]]
+                if group.places[line] in walking.hold:
+                    self._keep_continued(walking, state, number, group.places[line], done[line].ids)
+                yield group.places[line]
             if not stay:
                 return
             with torch.inference_mode():
@@ -168,14 +245,30 @@ class BranchingWay:
                 logits = self._step(state, [chosen[number] for number in stay])
             active = [active[number] for number in stay]
 
-    def _state(self, length: int, group: _Waiting, decodings: Sequence[Decoding]) -> Continuations:
+    def _keep_continued(
+        self, walking: _Walking, state: Continuations, number: int, place: int, news: Sequence[int]
+    ) -> None:
+        """Keep what a continued row has left; its last token was chosen and not computed."""
+        import torch
+
+        with torch.inference_mode():
+            own = int(state.lengths[number])
+            keys = {layer: buffer[number, :, :own] for layer, buffer in state.keys.items()}
+            values = {layer: buffer[number, :, :own] for layer, buffer in state.values.items()}
+            memory = walking.memory.copied(state.start, keys, values)
+        ids = np.concatenate([walking.rows[place].ids, np.asarray(news, dtype=np.int32)])[: state.start + own]
+        self.strands.keep(Strand(memory, ids))
+
+    def _state(
+        self, memory: Memory, length: int, group: _Waiting, decodings: Sequence[Decoding]
+    ) -> Continuations:
         import torch
 
         own = [int(keys[min(keys)].shape[1]) for keys in group.keys]
         room = max(count + one.max_tokens for count, one in zip(own, decodings, strict=True))
         lengths = torch.tensor(own, device=self.model.device)
         keys, values = _stacked(group.keys, room), _stacked(group.values, room)
-        return Continuations(self._memory, length, lengths, keys, values)
+        return Continuations(memory, length, lengths, max(own), keys, values)
 
     def _step(self, state: Continuations, tokens: Sequence[int]) -> Any:
         """Compute one token more of each row; return the next logits, shape (rows, vocabulary)."""
@@ -183,10 +276,10 @@ class BranchingWay:
 
         positions = (state.start + state.lengths)[None]
         given = torch.tensor([list(tokens)], device=self.model.device)
-        with passing(state):
+        with passing(self.model.model, state):
             logits = self.model.logits(given, range(len(tokens)), position_ids=positions, use_cache=False)
         self.model.forwarded += len(tokens)
-        state.lengths = state.lengths + 1
+        state.goes_on()
         return logits[0]
 
 
@@ -274,20 +367,3 @@ def _stacked(parts: Sequence[dict[int, Any]], room: int) -> dict[int, Any]:
             buffer[number, :, : part[layer].shape[1]] = part[layer]
         stacked[layer] = buffer
     return stacked
-
-
-class _attention_of:
-    """While entered, the model uses the attention of branches."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._before: str = model.config._attn_implementation
-
-    def __enter__(self) -> None:
-        register()
-        self._model.set_attn_implementation(NAME)
-        if self._model.config._attn_implementation != NAME:
-            raise NotUnderstood(f"{type(self._model).__name__} brings attention of its own")
-
-    def __exit__(self, *_: object) -> None:
-        self._model.set_attn_implementation(self._before)

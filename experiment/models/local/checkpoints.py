@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
+import importlib.metadata
 import importlib.util
 import json
+import os
+import platform
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,21 +119,117 @@ def load_tokenizer(source: Source) -> tuple[Any, Any]:
     return config, tokenizer
 
 
-def load_model(source: Source, device: str, dtype: str) -> Any:
-    """Load the weights for computing, cast to ``dtype``, on ``device``."""
+def load_model(source: Source, device: str, dtype: str, quantisation: str | None = None) -> Any:
+    """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
+
+    Parameters
+    ----------
+    quantisation : {"4bit", "8bit"} or None
+        Store the weights of linear layers in so many bits.
+    """
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.utils import logging
 
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
+    given: dict[str, Any] = {"revision": source.revision, "dtype": getattr(torch, dtype)}
+    if quantisation is not None:
+        given |= {"quantization_config": quantised(quantisation, device), "device_map": {"": device}}
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            source.place, revision=source.revision, dtype=getattr(torch, dtype)
-        )
+        config = AutoConfig.from_pretrained(source.place, revision=source.revision)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model = kind.from_pretrained(source.place, **given)
     except Exception as error:
         raise _load_fault(source, error) from error
-    return model.to(device).eval().requires_grad_(False)
+    if quantisation is None:
+        model = model.to(device)
+    return model.eval().requires_grad_(False)
+
+
+def count_parameters(model: Any) -> int:
+    """Return how many parameters a model has; packed weights of quantised layers count as what they stand for."""
+    return int(model.num_parameters())
+
+
+def name_processor(device: str) -> str:
+    """Return the name of what computes."""
+    import torch
+
+    if device.startswith("cuda"):
+        return str(torch.cuda.get_device_name(device))
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def free_memory(device: str) -> int | None:
+    """Return how many bytes are free where a model computes, or None where that cannot be told."""
+    import torch
+
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+QUANTISATIONS = ("4bit", "8bit")
+
+
+def choose_quantisation(asked: object, device: str) -> str | None:
+    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here.
+
+    Raises
+    ------
+    UserError
+        It is another word, or neither bitsandbytes nor torchao is installed for this device.
+    """
+    if asked is None:
+        return None
+    if asked not in QUANTISATIONS:
+        raise unknown_name("quantisation", str(asked), QUANTISATIONS)
+    quantised(str(asked), device)
+    return str(asked)
+
+
+def quantised(bits: str, device: str) -> Any:
+    """Return transformers' configuration for weights of 4 or 8 bits: bitsandbytes on CUDA, else torchao."""
+    import torch
+
+    if device.startswith("cuda") and importlib.util.find_spec("bitsandbytes") is not None:
+        from transformers import BitsAndBytesConfig
+
+        if bits == "8bit":
+            return BitsAndBytesConfig(load_in_8bit=True)
+        return BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
+        )
+    if importlib.util.find_spec("torchao") is not None and not device.startswith("mps"):
+        from transformers import TorchAoConfig
+
+        kinds = importlib.import_module("torchao.quantization")
+        name = "Int8WeightOnlyConfig" if bits == "8bit" else "Int4WeightOnlyConfig"
+        return TorchAoConfig(getattr(kinds, name)())
+    package = "bitsandbytes" if device.startswith("cuda") else "torchao"
+    raise UserError(
+        f"quantisation: {bits} needs a package that is not installed for {device}",
+        mend="Leave quantisation out and take dtype: bfloat16."
+        if device.startswith("mps")
+        else f"Install it: pip install {package}; or leave quantisation out.",
+    )
+
+
+def quantisation_package(bits: str | None, device: str) -> str | None:
+    """Return name and version of the package that quantises, for the record of a run."""
+    if bits is None:
+        return None
+    name = type(quantised(bits, device)).__name__
+    package = "bitsandbytes" if name == "BitsAndBytesConfig" else "torchao"
+    return f"{package} {importlib.metadata.version(package)}"
 
 
 MODEL_SUFFIXES = frozenset({".safetensors", ".bin", ".model", ".jinja"})
@@ -187,7 +288,7 @@ def _load_fault(source: Source, error: Exception) -> UserError:
     if source.is_folder:
         return UserError(
             f"the model in {source.place} cannot be loaded: {first}",
-            mend="The folder needs config.json, weights and tokenizer of a text-generating (causal) model.",
+            mend="The folder needs config.json, weights and tokenizer of a model that generates text.",
         )
     if "GatedRepoError" in causes:
         return UserError(
@@ -214,5 +315,5 @@ def _load_fault(source: Source, error: Exception) -> UserError:
         )
     return UserError(
         f"{source.place} cannot be loaded: {first}",
-        mend="It must be a text-generating (causal) model with a tokenizer.",
+        mend="It must be a model that generates text, with a tokenizer.",
     )

@@ -33,9 +33,11 @@ def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[Draws]) -> list
     for row, line in enumerate(sampled):
         if how[line].top_k is not None or how[line].top_p < 1:
             weights[row] = _nucleus(weights[row], how[line])
+    if weights.device.type == "mps":
+        weights = weights.cpu()  # it has no double precision
     cumulated = weights.double().cumsum(dim=-1)
     drawn = torch.tensor(
-        [[draws[line].random()] for line in sampled], dtype=torch.float64, device=logits.device
+        [[draws[line].random()] for line in sampled], dtype=torch.float64, device=weights.device
     )
     found = torch.searchsorted(cumulated, drawn * cumulated[:, -1:], right=True)
     for line, token in zip(sampled, found[:, 0].tolist(), strict=True):

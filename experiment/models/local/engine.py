@@ -9,40 +9,33 @@ of the run says which and how far they were apart. When memory runs out, half as
 from __future__ import annotations
 
 import importlib.metadata
-import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.local import checkpoints, parity
-from experiment.models.local.branching import BranchingWay
+from experiment.models.local.computing import Computing
+from experiment.models.local.encdec import EncoderDecoderWay
 from experiment.models.local.expanded import ExpandedWay
-from experiment.models.local.head import CausalModel, is_out_of_memory
-from experiment.models.local.jobs import Job, job_of, reply_of
+from experiment.models.local.head import CausalModel
+from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
 from experiment.models.local.plain import PlainWay
-from experiment.models.local.rows import Budget, Found, Row
+from experiment.models.local.rows import Budget, Row
 from experiment.models.local.tokens import Template, Tokens, Wording
+from experiment.models.local.windows import Windows, Work, merged
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
-
-WINDOW = 8192
-"""Requests that are planned together."""
+from stimuli.seeds import generator
 
 BUNDLE = 32
 """Requests that are always computed together with ``determinism: stable``."""
 
+WARM_UP = 3
+"""Requests that are computed and thrown away before times are taken."""
+
 DETERMINISM = ("fast", "stable", "exact")
 _BUDGETS = {"cpu": (768, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)}
-Way = BranchingWay | ExpandedWay | PlainWay
-
-
-@dataclass
-class _Work:
-    """One row to compute and all jobs that wait for it."""
-
-    row: Row
-    waiting: list[tuple[Job, int]] = field(default_factory=list)
 
 
 class LocalEngine:
@@ -52,7 +45,8 @@ class LocalEngine:
     ----------
     settings : ModelSettings
         Reads the options ``template``, ``leading_space``, ``thinking``, ``dtype``, ``device``, ``revision``,
-        ``quantisation``, ``token_budget``, ``determinism``, ``timing``.
+        ``quantisation``, ``token_budget``, ``determinism``, ``timing`` and ``order_seed`` (of the order in which timed
+        trials come).
 
     Raises
     ------
@@ -66,31 +60,45 @@ class LocalEngine:
         self.source = checkpoints.find_source(settings)
         self.device = checkpoints.choose_device(options.get("device"))
         self.dtype = checkpoints.choose_dtype(options.get("dtype"), self.device)
+        self.quantisation = checkpoints.choose_quantisation(options.get("quantisation"), self.device)
         self.config, tokenizer = checkpoints.load_tokenizer(self.source)
+        self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
         self.wording = Wording(
             tokenizer,
             template=cast("Template | None", options.get("template")),
             leading_space=cast("bool | None", options.get("leading_space")),
             thinking=bool(options.get("thinking", False)),
+            decoder_start=_decoder_start(self.config) if self.has_encoder else None,
         )
         self.revision = checkpoints.name_revision(self.source, self.config)
         self.determinism = str(options.get("determinism", "fast"))
         if self.determinism not in DETERMINISM:
             raise unknown_name("determinism", self.determinism, DETERMINISM)
         self.timing = bool(options.get("timing", False))
-        self.parity: dict[str, object] = {"path": None, "checked": 0}
+        self.order_seed = int(cast(int, options.get("order_seed", 1)))
         tokens, held = _BUDGETS[self.device.partition(":")[0]]
         asked = options.get("token_budget")
-        self.budget = Budget(int(cast(int, asked)) if asked is not None else tokens, held)
-        self.trie_tokens = 0
+        if asked is not None and (not isinstance(asked, int) or isinstance(asked, bool) or asked < 1):
+            raise UserError(
+                f"token_budget: {asked} is no number of tokens",
+                mend="Write a whole number, 768 for instance.",
+            )
+        self.budget = Budget(asked if asked is not None else tokens, held)
         self._model: CausalModel | None = None
-        self._way: Way | None = None
+        self._computing: Computing | None = None
+        self._longest = 1
+        self._is_warm = False
         self._closed = False
 
     @property
     def bundle(self) -> int | None:
         """How many planned requests must always come together and in their order; None where company does not matter."""
         return BUNDLE if self.determinism == "stable" and not self.timing else None
+
+    @property
+    def parity(self) -> dict[str, object]:
+        """Which way is taken, what the check at the start saw, and every change of way since."""
+        return self._computing.record if self._computing is not None else {"path": None, "checked": 0}
 
     def describe(self) -> dict[str, object]:
         """Return model, revision, numbers, wording, versions and the outcome of the parity check."""
@@ -99,143 +107,162 @@ class LocalEngine:
             "model": self.settings.name,
             "revision": self.revision,
             "dtype": self.dtype,
+            **({"quantisation": self.quantisation} if self.quantisation else {}),
             **self.wording.describe(),
         }
         model = self._model
         return {
             **identity,
             "identity": identity,
-            "parameters": model.model.num_parameters() if model else None,
-            "architecture": type(model.model).__name__ if model else None,
+            "quantisation": self.quantisation,
+            "quantised_by": checkpoints.quantisation_package(self.quantisation, self.device),
+            "parameters": checkpoints.count_parameters(model.model) if model else None,
+            "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
+            "encoder": self.has_encoder,
+            "surprisal": "not defined: the encoder reads a text in both directions"
+            if self.has_encoder
+            else "per region",
             "device": self.device,
-            "processor": platform.processor() or platform.machine(),
+            "processor": checkpoints.name_processor(self.device),
             "system_role": self.wording.system_role if self.wording.template == "chat" else None,
             "transformers": importlib.metadata.version("transformers"),
             "torch": importlib.metadata.version("torch"),
             "determinism": self.determinism,
             "timing": self.timing,
+            "order_seed": self.order_seed if self.timing else None,
             "parity": dict(self.parity),
             "token_budget": self.budget.tokens,
             "tokens_forwarded": model.forwarded if model else 0,
+            "tokens_of_check": model.check_tokens if model else 0,
         }
 
     def preview(self, request: Request) -> dict[str, object]:
         """Return the text that the model reads and its number of tokens; loads no weights."""
         tokens = self.wording.tokens(request)
         labels = {label.label: len(label.targets) for label in tokens.labels}
-        return {"text": tokens.text, "tokens": len(tokens.ids), "label_tokens": labels or None}
+        count = len(tokens.ids if tokens.source is None else tokens.source)
+        return {"text": tokens.text, "tokens": count, "label_tokens": labels or None}
 
     def close(self) -> None:
         """Begin no further pass."""
         self._closed = True
+        if self._model is not None:
+            self._model.is_closed = True
+
+    def forget(self) -> None:
+        """Give up what is remembered of earlier requests, and the choice of a way; the model stays loaded."""
+        self._computing = None
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after."""
-        waiting: list[Request] = list(requests)
-        size = self.bundle or WINDOW
-        while waiting and not self._closed:
-            window, waiting = waiting[:size], waiting[size:]
-            for reply in self._window(window):
+        """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after.
+
+        With ``timing`` requests come in a random order. With ``determinism: stable`` they come in bundles, and each one
+        that follows from a reply is computed by itself.
+        """
+        windows = Windows(self._ordered(requests), self.bundle, leads_on=follow is not None)
+        while windows and not self._closed:
+            window, holds = windows.next(self.budget.held // self._longest)
+            if self.timing and not self._is_warm:
+                self._warm_up(window[0])
+            for reply in self._window(window, holds=holds):
                 if follow is not None:
-                    waiting += follow(reply)
+                    windows.follow(follow(reply))
                 yield reply
                 if self._closed:
                     return
 
-    def _window(self, requests: Sequence[Request]) -> Iterator[Reply]:
+    def _ordered(self, requests: Sequence[Request]) -> Sequence[Request]:
+        if not self.timing:
+            return requests
+        shuffled = list(requests)
+        generator("order of timed trials", self.order_seed).shuffle(shuffled)
+        return shuffled
+
+    def _warm_up(self, request: Request) -> None:
+        """Compute a request some times before times are taken."""
+        model = self._load()
+        forwarded, calls = model.forwarded, model.calls
+        for _ in range(WARM_UP):
+            list(self._window([request], holds=False))
+        model.forwarded, model.calls = forwarded, calls
+        self._is_warm = True
+
+    def _window(self, requests: Sequence[Request], *, holds: bool) -> Iterator[Reply]:
         jobs: list[Job] = []
         for request in requests:
+            if self._closed:
+                return
             try:
-                jobs.append(job_of(request, self._fitting(request), _Stops(self.wording, request.stop)))
+                jobs.append(job_of(request, self._fitting(request), self.wording))
             except ValueError as error:
                 yield self._failed(request, str(error))
-        work = _merged(jobs)
-        for job in jobs:
-            if not job.rows:
-                yield self._reply(job, "none")
+        self._longest = max((len(job.tokens.ids) for job in jobs), default=self._longest)
+        thoughts: list[Job] = []
+        for job, path in self._jobs(jobs, holds=holds):
+            if job.thought_only and job.error is None:
+                thoughts.append(job)
+            else:
+                yield self._reply(job, path)
+        for job, path in self._jobs([answer_job(job, self.wording) for job in thoughts], holds=holds):
+            yield self._reply(job, path)
+
+    def _jobs(self, jobs: Sequence[Job], *, holds: bool) -> Iterator[tuple[Job, str]]:
+        """Yield jobs as they are done, and the way that was taken."""
+        yield from ((job, "none") for job in jobs if not job.rows)
+        work = merged(jobs)
         if not work:
             return
-        for one, found, path in self._compute(work):
+        computing = self._begun([one.row for one in work])
+        for one, found, path in computing.compute(work, self.budget, _held(work) if holds else set()):
             for job, place in one.waiting:
                 if job.error is not None:
                     continue
                 if isinstance(found, str):
                     job.error = found
-                    yield self._failed(job.request, found, attempts=job.attempts)
-                    continue
-                job.found[place] = found if one.waiting[0][0] is job else replace(found, computed=0)
+                else:
+                    job.found[place] = found if one.waiting[0][0] is job else replace(found, computed=0)
                 if job.is_done:
-                    yield self._reply(job, path)
+                    yield job, path
 
-    def _compute(self, work: Sequence[_Work]) -> Iterator[tuple[_Work, Found | str, str]]:
-        """Compute rows; halve the budget and go on with what is left when memory runs out."""
-        left = list(work)
-        alone = False
-        while left:
-            way = self._chosen([one.row for one in left])
-            rows = [one.row for one in (left[:1] if alone else left)]
-            done: set[int] = set()
-            try:
-                for place, found in way.compute(rows, self._budget_now()):
-                    done.add(place)
-                    yield left[place], found, way.name
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                for one in left:
-                    for job, _ in one.waiting:
-                        job.attempts += 1
-                if self.budget.exhausted and not done:
-                    if alone or len(left) == 1:
-                        done.add(0)
-                        yield left[0], "memory ran out with this request alone", way.name
-                    alone = not alone
-                self._shrink()
-            else:
-                alone = False
-            left = [one for place, one in enumerate(left) if place not in done]
-
-    def _budget_now(self) -> Budget:
-        model = self._load()
-        self.budget.positions = min(self.budget.positions, model.most_positions)
-        return self.budget
-
-    def _shrink(self) -> None:
-        import gc
-
-        import torch
-
-        self.budget.halve()
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-
-    def _chosen(self, rows: Sequence[Row]) -> Way:
-        """Return the way of computing, found out with the first rows."""
-        if self._way is None:
+    def _begun(self, rows: Sequence[Row]) -> Computing:
+        """Return what computes, its way found out with the first rows."""
+        if self._computing is None:
             model = self._load()
-            plain = PlainWay(model, keeps_memory=ExpandedWay(model).is_possible())
-            if self.determinism == "exact" or self.timing:
-                self.parity = {"path": "plain", "checked": 0, "reason": "asked for"}
-                self._way = plain
+            plain: PlainWay | EncoderDecoderWay
+            if self.has_encoder:
+                plain = EncoderDecoderWay(model, alone=True)
             else:
-                self._way, self.parity = parity.choose_way(model, rows, self.dtype, plain)
-        return self._way
+                plain = PlainWay(model, keeps_memory=ExpandedWay(model).is_possible())
+            if self.determinism == "exact" or self.timing:
+                record: dict[str, object] = {"path": "plain", "checked": 0, "reason": "asked for"}
+                self._computing = Computing(model, [plain], record)
+            else:
+                choice = parity.choose_way(model, rows, self.dtype, plain, remembers=self.bundle is None)
+                self._computing = Computing(model, choice.ways, choice.record)
+        return self._computing
 
     def _fitting(self, request: Request) -> Tokens:
         """Return a request in tokens, or say that it is longer than the model takes."""
         tokens = self.wording.tokens(request)
         most = getattr(self.config.get_text_config(), "max_position_embeddings", None)
-        continued = len(tokens.ids) + request.max_tokens if request.labels is None or request.also_text else 0
+        if most is None or tokens.source is not None:
+            return tokens
+        continues = request.labels is None or request.also_text or self.wording.thinking
+        continued = len(tokens.ids) + request.max_tokens if continues else 0
         longest = max([len(label.ids) for label in tokens.labels] + [continued, len(tokens.ids)])
-        if most is not None and longest > most:
+        if longest > most:
             raise ValueError(f"prompt and answer take {longest} tokens, and the model reads at most {most}")
         return tokens
 
     def _load(self) -> CausalModel:
         if self._model is None:
-            model = checkpoints.load_model(self.source, self.device, self.dtype)
+            model = checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation)
             self._model = CausalModel(model, self.device, self._ends(model), self.wording.begins_word)
+            self._model.is_closed = self._closed
+            free = checkpoints.free_memory(self.device)
+            if free is not None:
+                self.budget.held = max(1, min(self.budget.held, free // 5 // self._model.bytes_a_token))
+            self.budget.positions = min(self.budget.positions, self._model.most_positions)
         return self._model
 
     def _ends(self, model: Any) -> set[int]:
@@ -244,13 +271,9 @@ class LocalEngine:
         return {int(end) for end in (*ends, self.wording.tokenizer.eos_token_id) if end is not None}
 
     def _reply(self, job: Job, path: str) -> Reply:
-        reply = reply_of(
-            job,
-            decode=self.wording.decode,
-            marks_beginnings=lambda: self.wording.marks_beginnings,
-            path=path,
-            thinks=self.wording.thought_end,
-        )
+        if job.error is not None:
+            return self._failed(job.request, job.error, attempts=job.attempts)
+        reply = reply_of(job, self.wording, path)
         if not self.timing:
             reply = replace(reply, latency_ms=None, ttft_ms=None)
         return replace(
@@ -268,41 +291,13 @@ class LocalEngine:
         )  # fmt: skip
 
 
-class _Stops:
-    """Says of the tokens so far whether one of a request's stop texts has been reached."""
-
-    def __init__(self, wording: Wording, stops: Sequence[str]) -> None:
-        self._wording = wording
-        self._stops = stops
-        self._reach = 4 * max(map(len, stops), default=0) + 4
-
-    def __call__(self, ids: Sequence[int]) -> bool:
-        if not self._stops:
-            return False
-        tail = self._wording.decode(ids[-self._reach :])
-        return any(stop in tail for stop in self._stops)
+def _held(work: Sequence[Work]) -> set[int]:
+    return {place for place, one in enumerate(work) if one.is_prompt}
 
 
-def _merged(jobs: Sequence[Job]) -> list[_Work]:
-    """Return the rows of all jobs, those that say the same once."""
-    found: dict[tuple[object, ...], _Work] = {}
-    for job in jobs:
-        for place, row in enumerate(job.rows):
-            how = row.decoding
-            said: tuple[object, ...] = ()
-            if how is not None:
-                draws = (how.temperature, how.seed, how.top_p, how.top_k) if how.temperature > 0 else ()
-                said = (how.max_tokens, job.request.stop, *draws)
-            key = (row.ids.tobytes(), said)
-            one = found.get(key)
-            if one is None:
-                found[key] = one = _Work(row)
-            else:
-                one.row = replace(
-                    one.row,
-                    targets=tuple(dict.fromkeys([*one.row.targets, *row.targets])),
-                    borders=tuple(sorted({*one.row.borders, *row.borders})),
-                    states=tuple(sorted({*one.row.states, *row.states})),
-                )
-            one.waiting.append((job, place))
-    return list(found.values())
+def _decoder_start(config: Any) -> int:
+    """Return the token with which an encoder–decoder's answers begin."""
+    given = getattr(config, "decoder_start_token_id", None)
+    if given is None:
+        given = getattr(config, "pad_token_id", None)
+    return int(given or 0)

@@ -8,7 +8,7 @@ cannot see it; rows to continue have one length in a batch, so nothing is padded
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,22 @@ from experiment.models.local.drawing import choose, goes_on
 from experiment.models.local.grouping import Group, batches, plan_groups
 from experiment.models.local.head import CausalModel
 from experiment.models.local.noting import note
-from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row
+from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row, common_length
 from stimuli.seeds import generator
 
 FORKABLE = ("DynamicLayer", "DynamicSlidingWindowLayer")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Prefix:
-    """A computed prefix: its length in tokens and the cache to fork."""
+    """A computed prefix: its tokens and the cache to fork."""
 
-    length: int
+    ids: Ids
     cache: Any
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
 
 
 class ExpandedWay:
@@ -36,12 +40,16 @@ class ExpandedWay:
     Parameters
     ----------
     model : CausalModel
+    remembers : bool
+        Whether a window of rows goes on from prefixes of the window before.
     """
 
     name = "expanded"
 
-    def __init__(self, model: CausalModel) -> None:
+    def __init__(self, model: CausalModel, *, remembers: bool = True) -> None:
         self.model = model
+        self.remembers = remembers
+        self._kept: list[_Prefix] = []
 
     def is_possible(self) -> bool:
         """Whether every layer's cache is one that forks safely."""
@@ -53,33 +61,65 @@ class ExpandedWay:
             return False
         return bool(layers) and all(type(layer).__name__ in FORKABLE for layer in layers)
 
-    def compute(self, rows: Sequence[Row], budget: Budget) -> Iterator[tuple[int, Found]]:
-        """Yield the place of each row and what was found of it, as soon as it is complete."""
-        for group in plan_groups(rows):
-            prefix = self._prefix(rows[group.members[0]].ids[: group.prefix].tolist())
-            paid = prefix.length == 0
+    def compute(
+        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+    ) -> Iterator[tuple[int, Found]]:
+        """Yield the place of each row and what was found of it, as soon as it is complete.
+
+        Parameters
+        ----------
+        hold : set of int
+            Places of rows that later ones will go on from.
+        """
+        if not self.remembers:
+            self._kept = []
+        groups = [Group(rows[place].shareable, (place,)) for place in sorted(hold)]
+        others = [place for place in range(len(rows)) if place not in hold]
+        for group in plan_groups([rows[place] for place in others]):
+            groups.append(Group(group.prefix, tuple(others[place] for place in group.members)))
+        for group in groups:
+            ids = rows[group.members[0]].ids[: group.prefix]
+            prefix, paid = self._prefix(ids, budget)
             left = list(group.members)
             while left:
                 batch = next(batches(Group(prefix.length, tuple(left)), rows, budget))
                 taken = [rows[place] for place in batch]
                 for number, one in self._batch(prefix, taken):
                     own = len(taken[number].ids) - prefix.length
-                    one.computed = own + (0 if paid or number else prefix.length)
+                    one.computed = own + (0 if number else paid)
                     yield batch[number], one
-                paid = True
+                paid = 0
                 left = [place for place in left if place not in set(batch)]
 
-    def _prefix(self, ids: Sequence[int]) -> _Prefix:
+    def _prefix(self, ids: Ids, budget: Budget) -> tuple[_Prefix, int]:
+        """Return a computed prefix and how many tokens were computed for it; it goes on from the longest that is kept."""
         import torch
         from transformers import DynamicCache
 
-        cache = DynamicCache(config=self.model.model.config)
-        if ids:
-            with torch.inference_mode():
-                tokens = torch.tensor([list(ids)], device=self.model.device)
-                self.model.logits(tokens, [len(ids) - 1], past_key_values=cache, use_cache=True)
-            self.model.forwarded += len(ids)
-        return _Prefix(len(ids), cache)
+        if not len(ids):
+            return _Prefix(ids, DynamicCache(config=self.model.model.config)), 0
+        known = max(
+            (one for one in self._kept if common_length(one.ids, ids) == one.length),
+            key=lambda one: one.length,
+            default=None,
+        )
+        if known is not None and known.length == len(ids):
+            return known, 0
+        cache = DynamicCache(config=self.model.model.config) if known is None else _fork(known, 1)
+        start = 0 if known is None else known.length
+        with torch.inference_mode():
+            while start < len(ids):
+                piece = ids[start : start + max(1, budget.tokens)]
+                tokens = torch.tensor([piece.tolist()], device=self.model.device)
+                self.model.logits(tokens, [len(piece) - 1], past_key_values=cache, use_cache=True)
+                start += len(piece)
+        paid = len(ids) - (0 if known is None else known.length)
+        self.model.forwarded += paid
+        prefix = _Prefix(ids, cache)
+        self._kept = [*(one for one in self._kept if one is not known), prefix]
+        while sum(one.length for one in self._kept[:-1]) > budget.held:
+            self._kept.pop(0)
+        return prefix, paid
 
     def _batch(self, prefix: _Prefix, rows: Sequence[Row]) -> Iterator[tuple[int, Found]]:
         import torch

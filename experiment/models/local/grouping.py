@@ -34,12 +34,6 @@ class Group:
     members: tuple[int, ...]
 
 
-def shareable(row: Row) -> int:
-    """Return how many of a row's leading tokens may come from another row's computation: nothing is asked of them."""
-    asked = {*row.asked_at(), *row.states, len(row.ids) - 1}
-    return min(asked)
-
-
 def plan_groups(rows: Sequence[Row]) -> list[Group]:
     """Cut rows into groups with a common prefix each, so that few tokens are computed.
 
@@ -49,7 +43,7 @@ def plan_groups(rows: Sequence[Row]) -> list[Group]:
         Every row in exactly one group; rows that share nothing stand together in one group of prefix 0.
     """
     order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
-    most = [shareable(row) for row in rows]
+    most = [row.shareable for row in rows]
     shared = [min(common_length(rows[a].ids, rows[b].ids), most[a], most[b]) for a, b in pairwise(order)]
 
     def cut(start: int, stop: int, depth: int) -> tuple[int, list[tuple[int, int, int]]]:

@@ -21,6 +21,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
 
 
+class Closed(Exception):
+    """The engine was closed while a pass was to be made."""
+
+
 class CausalModel:
     """A transformers causal language model in evaluation mode.
 
@@ -40,6 +44,10 @@ class CausalModel:
         Tokens sent through the model so far, padding left out.
     calls : int
         Passes made so far.
+    check_tokens : int
+        Tokens sent through the model to check a way of computing; not among ``forwarded``.
+    is_closed : bool
+        Whether no further pass may begin.
     """
 
     def __init__(
@@ -50,6 +58,8 @@ class CausalModel:
         self.ends = ends
         self.forwarded = 0
         self.calls = 0
+        self.check_tokens = 0
+        self.is_closed = False
         self._begins_word = begins_word
         self._mask: Any = None
         self._taken = inspect.signature(model.forward).parameters
@@ -57,7 +67,27 @@ class CausalModel:
     @property
     def vocabulary(self) -> int:
         """Size of the vocabulary, as the model's output has it."""
+        head = self.model.get_output_embeddings()
+        weight = getattr(head, "weight", None)
+        if weight is not None and getattr(head, "out_features", weight.shape[0]) == weight.shape[0]:
+            return int(weight.shape[0])
         return int(self.model.config.get_text_config().vocab_size)
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens back the attention of some layer reaches, where not all."""
+        config = self.model.config.get_text_config()
+        found = getattr(config, "sliding_window", None) or getattr(config, "attention_window_size", None)
+        return int(found) if isinstance(found, int) else None
+
+    @property
+    def bytes_a_token(self) -> int:
+        """Bytes of keys and values that one token takes."""
+        config = self.model.config.get_text_config()
+        heads = getattr(config, "num_attention_heads", None) or getattr(config, "num_heads", 1)
+        width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        kept = getattr(config, "num_key_value_heads", None) or heads
+        return int(2 * config.num_hidden_layers * kept * width * next(self.model.parameters()).element_size())
 
     @property
     def most_positions(self) -> int:
@@ -68,6 +98,8 @@ class CausalModel:
         """Run one pass and return logits at the positions ``keep``, shape (rows, len(keep), vocabulary), float32."""
         import torch
 
+        if self.is_closed:
+            raise Closed
         self.calls += 1
         places = torch.tensor(list(keep), dtype=torch.long, device=self.device)
         extra = {"logits_to_keep": places} if "logits_to_keep" in self._taken else {}
@@ -122,6 +154,8 @@ class CausalModel:
 
         if self._mask is None:
             if self._begins_word is None:
-                raise ValueError("borders of words are asked and the tokenizer's word beginnings are not known")
+                raise ValueError(
+                    "borders of words are asked and the tokenizer's word beginnings are not known"
+                )
             self._mask = torch.tensor(self._begins_word(self.vocabulary), device=self.device)
         return self._mask

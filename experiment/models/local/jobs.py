@@ -1,16 +1,21 @@
-"""From a request to rows of tokens, and from what was found of them to its reply."""
+"""From a request to rows of tokens, and from what was found of them to its reply.
+
+A request for labels from a model that thinks takes two jobs: the first generates the thought, and in the second the labels
+are scored behind it. Everything else is one job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from experiment.models.engine import Reply, ReplyStatus, Request, State
 from experiment.models.local import regions
-from experiment.models.local.rows import Decoded, Decoding, Found, Row
-from experiment.models.local.tokens import Tokens
+from experiment.models.local.rows import Decoded, Decoding, Found, Ids, Row
+from experiment.models.local.thoughts import Stops
+from experiment.models.local.tokens import Tokens, Wording
 
 
 @dataclass
@@ -20,9 +25,13 @@ class Job:
     Attributes
     ----------
     rows : list of Row
-        The prompt's own row first; further ones for labels of several tokens.
+        The prompt's own row first where it has one; further ones for labels of several tokens.
     found : dict of int to Found
         By place in ``rows``.
+    thought_only : bool
+        Whether the labels are still to be scored, behind what this job generates.
+    before : Job or None
+        The job that generated the thought.
     """
 
     request: Request
@@ -31,25 +40,66 @@ class Job:
     found: dict[int, Found] = field(default_factory=dict)
     attempts: int = 1
     error: str | None = None
+    thought_only: bool = False
+    before: Job | None = None
 
     @property
     def is_done(self) -> bool:
         """Whether all its rows are computed, or it failed."""
         return self.error is not None or len(self.found) == len(self.rows)
 
+    @property
+    def thought(self) -> Decoded:
+        """What the job of a thought has generated."""
+        decoded = self.found[0].decoded
+        assert decoded is not None
+        return decoded
 
-def job_of(request: Request, tokens: Tokens, stopped: Callable[[Sequence[int]], bool]) -> Job:
+
+def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
     """Return a job with its rows: labels that go on from the same tokens share one."""
-    job = Job(request, tokens)
+    thinks = wording.thinking and wording.thoughts.marks is not None and tokens.source is None
+    thought_only = bool(request.labels) and thinks and request.max_tokens > 0
+    opened = wording.thoughts.is_opened_by(tokens.text)
     targets, borders = regions.asked(tokens.regions, tokens.ids)
-    states = _state_positions(request, tokens)
-    continued = request.labels is None or request.also_text
-    decoding = (
-        Decoding(request.max_tokens, request.temperature, request.seed, stopped, request.top_p, request.top_k)
-        if continued and request.max_tokens > 0
-        else None
-    )
-    prompt = Row(_ids(tokens.ids), tuple(targets), tuple(borders), tuple(states.values()), decoding)
+    decoding = None
+    if (request.labels is None or request.also_text or thought_only) and request.max_tokens > 0:
+        stops = Stops(
+            request.stop, wording.thoughts, wording.decode, opened=opened, thought_only=thought_only
+        )
+        decoding = _decoding(request, request.max_tokens, stops)
+    prompt = Row(
+        _ids(tokens.ids), tuple(targets), tuple(borders), tuple(_state_positions(request, tokens).values()), decoding,
+        None if tokens.source is None else _ids(tokens.source),
+    )  # fmt: skip
+    if thought_only:
+        return Job(request, tokens, [prompt], thought_only=True)
+    return Job(request, tokens, _rows(prompt, tokens))
+
+
+def answer_job(thought: Job, wording: Wording) -> Job:
+    """Return the job that scores a request's labels behind its thought, and generates what else is asked for."""
+    request, decoded = thought.request, thought.thought
+    apart = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(thought.tokens.text))
+    ids = decoded.ids[: apart.tokens] if apart.reasoning is not None or apart.tokens else []
+    tokens = wording.after_thought(thought.tokens, ids, request.labels or ())
+    left = request.max_tokens - len(ids)
+    decoding = None
+    if request.also_text and left > 0:
+        decoding = _decoding(
+            request, left, Stops(request.stop, wording.thoughts, wording.decode, opened=False)
+        )
+    job = Job(request, tokens, _rows(Row(_ids(tokens.ids), decoding=decoding), tokens), before=thought)
+    job.attempts = thought.attempts
+    return job
+
+
+def _decoding(request: Request, most: int, stops: Stops) -> Decoding:
+    return Decoding(most, request.temperature, request.seed, stops, request.top_p, request.top_k)
+
+
+def _rows(prompt: Row, tokens: Tokens) -> list[Row]:
+    """Return the prompt's row with what is asked of it, and one for every other beginning of labels."""
     asked: dict[bytes, list[tuple[int, int]]] = {}
     ids = {prompt.ids.tobytes(): prompt.ids}
     for label in tokens.labels:
@@ -58,20 +108,23 @@ def job_of(request: Request, tokens: Tokens, stopped: Callable[[Sequence[int]], 
         asked.setdefault(whole.tobytes(), []).extend(
             (label.start + step, token) for step, token in enumerate(label.targets)
         )
-    first = prompt.ids.tobytes()
-    own = tuple(dict.fromkeys([*targets, *asked.pop(first, [])]))
-    job.rows = [replace(prompt, targets=own)] if own or borders or states or decoding is not None else []
-    job.rows += [Row(ids[key], tuple(dict.fromkeys(places))) for key, places in asked.items()]
-    return job
+    own = tuple(dict.fromkeys([*prompt.targets, *asked.pop(prompt.ids.tobytes(), [])]))
+    needed = own or prompt.borders or prompt.states or prompt.decoding is not None
+    rows = [replace(prompt, targets=own)] if needed else []
+    return rows + [
+        Row(ids[key], tuple(dict.fromkeys(places)), source=prompt.source) for key, places in asked.items()
+    ]
 
 
-def _ids(ids: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _ids(ids: Sequence[int]) -> Ids:
     return np.asarray(ids, dtype=np.int32)
 
 
 def _state_positions(request: Request, tokens: Tokens) -> dict[str, int]:
     """Return the positions whose hidden states are kept, by name."""
     found: dict[str, int] = {}
+    if tokens.source is not None:
+        return found
     if "last" in request.states:
         found["last"] = len(tokens.ids) - 1
     if "regions" in request.states:
@@ -100,106 +153,81 @@ def label_logprobs(job: Job) -> dict[str, float]:
     }
 
 
-def reply_of(
-    job: Job, *, decode: Callable[[Sequence[int]], str], marks_beginnings: Callable[[], bool], path: str, thinks: str | None
-) -> Reply:
-    """Return the reply to a request whose rows are all computed.
-
-    Parameters
-    ----------
-    thinks : str or None
-        What ends a model's thought where it writes one before its answer.
-    """
-    request, prompt = job.request, job.found.get(0)
-    computed = sum(found.computed for found in job.found.values())
+def reply_of(job: Job, wording: Wording, path: str) -> Reply:
+    """Return the reply to a request whose rows are all computed."""
+    request, first = job.request, job.before or job
+    found = [*job.found.values(), *(first.found.values() if job.before is not None else ())]
+    computed = sum(one.computed for one in (first.found if job.before is not None else job.found).values())
+    length = len(first.tokens.ids if first.tokens.source is None else first.tokens.source)
     reply = Reply(
         request.work_key,
         None,
         "answered",
-        prompt_tokens=len(job.tokens.ids),
-        cached_tokens=max(0, len(job.tokens.ids) - computed),
-        completion_tokens=0,
+        prompt_tokens=length,
+        cached_tokens=max(0, length - computed),
+        completion_tokens=sum(len(one.decoded.ids) for one in found if one.decoded is not None),
         path=path,
         attempts=job.attempts,
-        latency_ms=_sum(found.milliseconds for found in job.found.values()),
+        latency_ms=_sum(one.milliseconds for one in found),
+        ttft_ms=next((one.first_ms for one in (first.found.get(0),) if one is not None), None),
         finish_reason="scored",
     )
-    text: str | None = None
-    status: ReplyStatus = "answered"
+    prompt = first.found.get(0)
+    thinks = wording.thoughts.marks is not None and first.tokens.source is None
+    answer: str | None = None
     if prompt is not None and prompt.decoded is not None:
-        raw = decode(prompt.decoded.ids)
-        reasoning, answer = _apart(raw, thinks)
-        thought = len(prompt.decoded.ids) - _tokens_after(prompt.decoded.ids, decode, thinks) if reasoning else 0
-        text, status = _read(answer, prompt.decoded, request.stop)
-        if reasoning is not None and answer == "" and prompt.decoded.finish == "length":
-            status = "truncated"
+        decoded = prompt.decoded
+        apart = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(first.tokens.text))
+        answer, status = _read(apart.answer, decoded, request.stop, is_ended=apart.is_ended)
         reply = replace(
             reply,
-            text=text,
+            text=answer,
             status=status,
-            reasoning=reasoning,
-            reasoning_tokens=thought if thinks else None,
-            completion_tokens=len(prompt.decoded.ids),
-            finish_reason=prompt.decoded.finish,
-            ttft_ms=prompt.first_ms,
+            reasoning=apart.reasoning,
+            reasoning_tokens=apart.tokens if thinks else None,
+            finish_reason=decoded.finish,
         )
     if request.labels is not None:
+        cut_short = job.before is not None and reply.status == "truncated" and reply.reasoning is not None
+        own = job.found.get(0)
+        if job.before is not None:
+            answer = None
+            if own is not None and own.decoded is not None:
+                answer, _ = _read(wording.decode(own.decoded.ids), own.decoded, request.stop, is_ended=True)
         logprobs = label_logprobs(job)
         reply = replace(
             reply,
             text=max(request.labels, key=lambda label: logprobs[label]),
-            status="answered",
+            status="truncated" if cut_short else "answered",
             label_logprobs=logprobs,
-            generated=text,
-            finish_reason="scored",
+            generated=answer,
+            finish_reason="length" if cut_short else "scored",
         )
-    if job.tokens.regions and prompt is not None:
+    if first.tokens.regions and prompt is not None:
         scores = regions.score(
-            job.tokens.regions, job.tokens.ids, prompt.logprobs, prompt.borders, marks_beginnings=marks_beginnings()
+            first.tokens.regions,
+            first.tokens.ids,
+            prompt.logprobs,
+            prompt.borders,
+            marks_beginnings=wording.marks_beginnings,
         )
         reply = replace(reply, regions=scores)
     if request.states and prompt is not None:
-        places = _state_positions(request, job.tokens)
-        reply = replace(reply, states=tuple(State(name, prompt.states[at]) for name, at in places.items()))
+        places = _state_positions(request, first.tokens)
+        states = tuple(State(name, prompt.states[at]) for name, at in places.items())
+        reply = replace(reply, states=states)
     return reply
 
 
-def _sum(values: object) -> float | None:
-    known = [value for value in values if value is not None]  # type: ignore[attr-defined]
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-def _apart(text: str, thinks: str | None) -> tuple[str | None, str]:
-    """Return thought and answer; a text that never ends its thought is all thought."""
-    if thinks is None:
-        return None, text
-    opening = thinks.replace("/", "", 1)
-    before, end, after = text.partition(thinks)
-    if not end:
-        return (text.replace(opening, "", 1).strip(), "") if opening in text else (None, text)
-    return before.replace(opening, "", 1).strip(), after.lstrip("\n")
-
-
-def _tokens_after(ids: Sequence[int], decode: Callable[[Sequence[int]], str], thinks: str | None) -> int:
-    """Return how many tokens stand behind the end of the thought."""
-    if thinks is None:
-        return len(ids)
-    low, high = 0, len(ids)
-    if thinks not in decode(ids):
-        return 0
-    while low < high:
-        middle = (low + high) // 2
-        if thinks in decode(ids[:middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return len(ids) - low
-
-
-def _read(text: str, decoded: Decoded, stops: Sequence[str]) -> tuple[str, ReplyStatus]:
+def _read(text: str, decoded: Decoded, stops: Sequence[str], *, is_ended: bool) -> tuple[str, ReplyStatus]:
     """Return generated text up to the first stop text, and how it ended."""
     places = [place for stop in stops if (place := text.find(stop)) >= 0]
     text = text[: min(places)] if places else text
-    if decoded.finish == "length" and not places:
+    if (decoded.finish == "length" or not is_ended) and not places:
         return text, "truncated"
     return text, "answered" if text.strip() else "empty"

@@ -6,7 +6,7 @@ It is the way of trials that are timed, of ``determinism: exact``, and of models
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from experiment.models.local.drawing import choose, goes_on
@@ -33,7 +33,9 @@ class PlainWay:
         self.model = model
         self.keeps_memory = keeps_memory
 
-    def compute(self, rows: Sequence[Row], budget: Budget) -> Iterator[tuple[int, Found]]:
+    def compute(
+        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+    ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it; ``milliseconds`` and ``first_ms`` are this row's alone."""
         for place, row in enumerate(rows):
             yield place, self._one(row)
@@ -45,7 +47,9 @@ class PlainWay:
         found = Found(computed=len(row.ids))
         keep = sorted(row.asked_at()) or [len(row.ids) - 1]
         cache = self._cache()
-        given: dict[str, Any] = {"use_cache": False} if cache is None else {"past_key_values": cache, "use_cache": True}
+        given: dict[str, Any] = (
+            {"use_cache": False} if cache is None else {"past_key_values": cache, "use_cache": True}
+        )
         with torch.inference_mode():
             tokens = torch.tensor([row.ids.tolist()], device=self.model.device)
             with self.model.watched([(0, at) for at in row.states]) as hidden:

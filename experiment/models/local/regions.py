@@ -3,7 +3,10 @@
 Many tokenizers put the blank before a word into the word's first token. The probability of such a token then holds that
 of a word ending before it, and misses that its own word ends. Following Pimentel and Meister (2024, "How to compute the
 probability of a word", EMNLP) and Oh and Schuler (2024), the probability that a new word begins is taken out before the
-region and put in behind it.
+region and put in behind it: for tokens t₁ … tₙ of a region after a context c, and B the tokens that can begin a word or
+end the text, p(region | c) = p(t₁ … tₙ | c) · p(B | c t₁ … tₙ) / p(B | c). What stands in the text decides where that is
+done: behind a region that goes on without a blank (before a comma, say) no word ends, and before one that begins without
+a blank none begins; so the surprisals of regions that follow one another always sum to that of all of them together.
 """
 
 from __future__ import annotations
@@ -15,6 +18,11 @@ from typing import Any
 
 from experiment.models.engine import RegionScore
 
+_BLANKS = frozenset({"Ġ", "▁", "Ċ", "ĉ", "č", "ċ", "Č", " ", "\n", "\t", "\r"})
+"""How tokenizers of bytes, of pieces of sentences, and of characters write blanks and line ends."""
+
+_BLANK_BYTES = frozenset({"<0x20>", "<0x0A>", "<0x09>", "<0x0D>"})
+
 
 @dataclass(frozen=True)
 class RegionTokens:
@@ -25,12 +33,15 @@ class RegionTokens:
     first, last : int
         Positions of its first token and behind its last.
     begins_word : bool
-        Whether its first token holds the blank before it.
+        Whether its first token can begin a word: it holds the blank before it.
+    ends_word : bool
+        Whether the next token can begin a word, or there is none.
     """
 
     first: int
     last: int
     begins_word: bool
+    ends_word: bool
 
     @property
     def is_scored(self) -> bool:
@@ -39,21 +50,32 @@ class RegionTokens:
 
 
 def find_regions(
-    text: str, offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
+    text: str,
+    offsets: Sequence[tuple[int, int]],
+    spans: Sequence[tuple[int, int]],
+    begins: Sequence[bool],
+    special_before: int = 0,
 ) -> list[RegionTokens]:
     """Return the tokens of each stretch of a text.
 
     A token belongs to the region of its first character that is no blank, so that the blank before a word goes with it
-    and a token of blanks alone with what follows.
+    and a single blank right before a region with the region. A token over a border between two regions is the first
+    one's.
 
     Parameters
     ----------
     text : str
     offsets : sequence of (int, int)
-        First character of each token and the one behind its last.
+        First character of each token and the one behind its last; tokenizers differ in whether the blank before a word
+        lies within.
     spans : sequence of (int, int)
         In order of the text, not overlapping.
+    begins : sequence of bool
+        Whether each token can begin a word.
+    special_before : int
+        How many special tokens stand before the text; positions in the result count them.
     """
+    offsets = _without_gaps(text, offsets)
     starts: list[int] = []
     for start, end in offsets:
         at = start
@@ -70,8 +92,9 @@ def find_regions(
             place += 1
         while first > 0 and first < place and _is_leading(text, offsets[first - 1], start):
             first -= 1
-        begins = first < place and text[offsets[first][0] : offsets[first][0] + 1].isspace()
-        found.append(RegionTokens(first, place, begins))
+        begins_word = first < place and begins[first]
+        ends_word = place >= len(begins) or begins[place]
+        found.append(RegionTokens(first + special_before, place + special_before, begins_word, ends_word))
     return found
 
 
@@ -81,7 +104,8 @@ def asked(regions: Sequence[RegionTokens], ids: Sequence[int]) -> tuple[list[tup
     for region in regions:
         if region.is_scored:
             targets += [(position, int(ids[position])) for position in range(region.first, region.last)]
-            borders.append(region.last)
+            if region.ends_word:
+                borders.append(region.last)
             if region.begins_word:
                 borders.append(region.first)
     return targets, sorted(set(borders))
@@ -108,15 +132,18 @@ def score(
         if not region.is_scored:
             scores.append(RegionScore(None, count))
             continue
-        total = math.fsum(logprobs[position, int(ids[position])] for position in range(region.first, region.last))
+        total = math.fsum(
+            logprobs[position, int(ids[position])] for position in range(region.first, region.last)
+        )
         if marks_beginnings:
-            total += borders[region.last] - (borders[region.first] if region.begins_word else 0.0)
+            total += borders[region.last] if region.ends_word else 0.0
+            total -= borders[region.first] if region.begins_word else 0.0
         scores.append(RegionScore(-total, count))
     return tuple(scores)
 
 
 def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
-    """Return for every token whether a new word can begin with it: it opens with a blank, or ends the text.
+    """Return for every token whether a new word can begin with it: it opens with a blank, or is special (ends the text).
 
     Parameters
     ----------
@@ -125,13 +152,21 @@ def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
     """
     special = set(tokenizer.all_special_ids)
     begins = [False] * vocabulary
-    pieces = tokenizer.convert_ids_to_tokens(list(range(min(vocabulary, len(tokenizer)))))
-    for number, piece in enumerate(pieces):
-        if number in special:
-            begins[number] = True
-        elif piece is not None:
-            begins[number] = piece[:1] in ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t") or piece in ("<0x20>", "<0x0A>")
+    for piece, number in tokenizer.get_vocab().items():
+        if number < vocabulary:
+            begins[number] = number in special or piece[:1] in _BLANKS or piece in _BLANK_BYTES
     return begins
+
+
+def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return offsets in which a token holds the blanks before it, also where the tokenizer reports it without."""
+    found: list[tuple[int, int]] = []
+    before = 0
+    for start, end in offsets:
+        start = before if before < start and text[before:start].isspace() else start
+        found.append((start, end))
+        before = max(before, end)
+    return found
 
 
 def _is_blank(text: str, offset: tuple[int, int], before: int) -> bool:

@@ -54,6 +54,8 @@ class Row:
         Positions whose hidden states are kept, 0 ≤ position < length.
     decoding : Decoding, optional
         How the row is to be continued.
+    source : ndarray of int32, optional
+        What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with.
     """
 
     ids: Ids
@@ -61,6 +63,7 @@ class Row:
     borders: tuple[int, ...] = ()
     states: tuple[int, ...] = ()
     decoding: Decoding | None = None
+    source: Ids | None = None
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
@@ -68,6 +71,11 @@ class Row:
         if self.decoding is not None:
             found.add(len(self.ids) - 1)
         return found
+
+    @property
+    def shareable(self) -> int:
+        """How many leading tokens may come from an earlier computation: nothing is asked of them."""
+        return min({*self.asked_at(), *self.states, len(self.ids) - 1})
 
 
 @dataclass

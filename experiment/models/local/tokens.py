@@ -8,19 +8,22 @@ the tokens beyond those that the prompt alone has in common with prompt and labe
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from experiment.models.engine import Message, Request, Span
+from experiment.models.engine import Message, Request
+from experiment.models.local.encoding import TextEncoder
 from experiment.models.local.regions import RegionTokens, find_regions, word_beginnings
+from experiment.models.local.thoughts import Thoughts
 from stimuli.errors import UserError
 
 Template = Literal["chat", "plain"]
-THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "[/THINK]")
-"""What ends a model's thought in the templates of open models; its opening mark is the same without the slash."""
+_PLACEHOLDER = "\ue0f5{}\ue0f6"
+"""Stands for a message where a template is rendered to see what it puts around messages; of Unicode's private use."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,19 @@ class LabelTokens:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked."""
+    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked.
+
+    Attributes
+    ----------
+    source : tuple of int or None
+        What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with.
+    """
 
     text: str
     ids: tuple[int, ...]
     labels: tuple[LabelTokens, ...]
     regions: tuple[RegionTokens, ...] = ()
+    source: tuple[int, ...] | None = None
 
 
 class Wording:
@@ -68,6 +78,8 @@ class Wording:
         Whether a space stands before a label; None puts one after plain text and none after a chat template.
     thinking : bool
         Given to chat templates that know of reasoning (``enable_thinking``).
+    decoder_start : int or None
+        With which token the decoder begins, for models that read with an encoder and answer with a decoder.
     """
 
     def __init__(
@@ -77,6 +89,7 @@ class Wording:
         template: Template | None = None,
         leading_space: bool | None = None,
         thinking: bool = False,
+        decoder_start: int | None = None,
     ) -> None:
         has_template = bool(getattr(tokenizer, "chat_template", None))
         if template == "chat" and not has_template:
@@ -90,9 +103,12 @@ class Wording:
         self.thinking = thinking
         self.system_role = "as given"
         self._before = _special_before(tokenizer)
-        self._marks: bool | None = None
-        self.thought_end = _thought_end(tokenizer)
         self._hash = _tokenizer_hash(tokenizer)
+        self.decoder_start = decoder_start
+        self.encoder = TextEncoder(tokenizer)
+        self.thoughts = Thoughts(tokenizer, self.decode)
+        self._last = max(tokenizer.get_vocab().values(), default=-1)
+        self._begins: list[bool] | None = None
 
     def text(self, messages: Sequence[Message]) -> str:
         """Return the text that the model reads."""
@@ -113,8 +129,8 @@ class Wording:
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a whole text; a template's text already holds its special tokens."""
-        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return tuple(found) if self.template == "chat" else (*self._before, *found)
+        found = self.encoder.ids(text)
+        return found if self.template == "chat" else (*self._before, *found)
 
     def tokens(self, request: Request) -> Tokens:
         """Return a request in tokens, with every label in its place.
@@ -125,10 +141,14 @@ class Wording:
             When the prompt has no token, or a label adds none or leaves none before it.
         """
         text = self.text(request.messages)
-        ids = self.ids(text)
+        if self.decoder_start is not None:
+            return self._of_two_texts(text, request.labels or ())
+        if request.regions:
+            ids, regions = self._regions(text, request)
+        else:
+            ids, regions = self.ids(text), ()
         if not ids:
             raise ValueError("the prompt is empty: there is no token to go on from")
-        regions = self._regions(text, request) if request.regions else ()
         if request.labels is None:
             return Tokens(text, ids, (), regions)
         space = " " if self.leading_space and not text[-1:].isspace() else ""
@@ -142,40 +162,106 @@ class Wording:
         )
         return Tokens(text, ids, labels, regions)
 
-    def _regions(self, text: str, request: Request) -> tuple[RegionTokens, ...]:
-        """Return the tokens of a request's regions.
+    def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
+        """Return a request's tokens with labels behind a thought that the model has generated.
+
+        The thought's own tokens are kept as they were generated. The mark that ends it is put in where the model has not
+        come to it.
+        """
+        marks = self.thoughts.marks
+        assert marks is not None
+        raw = self.thoughts.raw(thought)
+        end = marks.between if marks.ends in raw else f"\n{marks.ends}{marks.between}"
+        before = (*tokens.ids, *thought) if thought else tokens.ids
+        if not thought:
+            end = ""
+        own = self.encoder.ids(end) if end else ()
+        space = " " if self.leading_space and not (end or tokens.text)[-1:].isspace() else ""
+        whole = [(*before, *self.encoder.ids(end + space + label)) for label in labels]
+        ids = (*before, *own)
+        start = min(_common_length(ids, one) for one in whole)
+        found = tuple(LabelTokens(label, one, start) for label, one in zip(labels, whole, strict=True))
+        return Tokens(tokens.text + raw + end, ids, found)
+
+    def _of_two_texts(self, text: str, labels: Sequence[str]) -> Tokens:
+        """Return what the encoder reads and what the decoder is to say, each a text of its own."""
+        assert self.decoder_start is not None
+        source = tuple(self.tokenizer(text)["input_ids"])
+        if not source:
+            raise ValueError("the prompt is empty: there is no token to read")
+        begun = (self.decoder_start,)
+        found = [LabelTokens(label, (*begun, *self.encoder.ids(label)), 1) for label in labels]
+        for label in found:
+            if len(label.ids) < 2:
+                raise ValueError(f"label {label.label!r} cannot be scored: it has no token")
+        return Tokens(text, begun, tuple(found), (), source)
+
+    def _regions(self, text: str, request: Request) -> tuple[tuple[int, ...], tuple[RegionTokens, ...]]:
+        """Return the tokens of a text and those of a request's regions.
 
         Raises
         ------
         ValueError
             Where the tokenizer does not say where its tokens stand, or the template has changed a message.
         """
-        if not self.tokenizer.is_fast:
-            raise ValueError("this tokenizer does not say which characters its tokens stand for")
-        spans = _places_in(text, request.messages, request.regions)
-        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        shift = 0 if self.template == "chat" else len(self._before)
-        return tuple(
-            RegionTokens(one.first + shift, one.last + shift, one.begins_word)
-            for one in find_regions(text, found, spans)
-        )
+        spans = self._places(text, request)
+        whole = self.encoder.whole(text)
+        begins = self.beginnings
+        before = () if self.template == "chat" else self._before
+        mask = [begins[one] for one in whole.ids]
+        return (*before, *whole.ids), tuple(find_regions(text, whole.offsets, spans, mask, len(before)))
+
+    def _places(self, text: str, request: Request) -> list[tuple[int, int]]:
+        """Return where in a rendered text the spans of messages stand; templates may strip a message's ends."""
+        marked = [Message(one.role, _PLACEHOLDER.format(n)) for n, one in enumerate(request.messages)]
+        between = re.split(_PLACEHOLDER.format(r"\d+"), self.text(marked))
+        starts: list[int] = []
+        cursor = len(between[0])
+        for message, after in zip(request.messages, between[1:], strict=False):
+            content = message.content
+            for kept in (content, content.rstrip(), content.lstrip(), content.strip()):
+                if text.startswith(kept + after, cursor):
+                    break
+            else:
+                break
+            starts.append(cursor - (content.find(kept) if kept else 0))
+            cursor += len(kept) + len(after)
+        if (
+            len(starts) < len(request.messages)
+            or len(between) != len(request.messages) + 1
+            or cursor != len(text)
+        ):
+            raise ValueError(
+                "the chat template changes the text of a message, so its regions are not to be found"
+            )
+        return [
+            (starts[span.message] + span.start, starts[span.message] + span.end) for span in request.regions
+        ]
+
+    @property
+    def beginnings(self) -> list[bool]:
+        """Whether a new word can begin with each token of the tokenizer."""
+        if self._begins is None:
+            self._begins = word_beginnings(self.tokenizer, self._last + 1)
+        return self._begins
 
     @property
     def marks_beginnings(self) -> bool:
         """Whether this tokenizer's tokens hold the blank before a word, as far as one word tells."""
-        if self._marks is None:
-            offsets = self.tokenizer("a a", add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-            self._marks = any(start == 1 for start, _ in offsets)
-        return self._marks
+        begins = self.beginnings
+        return any(begins[one] for one in self.encoder.ids("a a")[1:])
 
     def begins_word(self, vocabulary: int) -> list[bool]:
-        """Return for every token whether a new word can begin with it."""
-        return word_beginnings(self.tokenizer, vocabulary)
+        """Return for every token whether a new word can begin with it; ids beyond the tokenizer's own begin nothing."""
+        known = self.beginnings[:vocabulary]
+        return known + [False] * (vocabulary - len(known))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return generated tokens as text, without special tokens."""
         text: str = self.tokenizer.decode(
-            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            [one for one in ids if one <= self._last],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
         )
         return text
 
@@ -204,20 +290,6 @@ def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
     return int(differ.argmax()) if differ.any() else shorter
 
 
-def _places_in(text: str, messages: Sequence[Message], spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Return where in a rendered text the spans of messages stand; templates may strip a message's ends."""
-    starts: list[int] = []
-    cursor = 0
-    for message in messages:
-        stripped = message.content.strip()
-        at = text.find(stripped, cursor)
-        if at < 0:
-            raise ValueError("the chat template changes the text of a message, so its regions are not to be found")
-        starts.append(at - (len(message.content) - len(message.content.lstrip())))
-        cursor = at + len(stripped)
-    return [(starts[span.message] + span.start, starts[span.message] + span.end) for span in spans]
-
-
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Join system messages to the first user message, for templates that know no system role."""
     said = [turn["content"] for turn in turns if turn["role"] == "system"]
@@ -232,13 +304,6 @@ def _template_fault(error: Exception) -> UserError:
         f"the chat template of this model cannot render the messages: {error}",
         mend="Write template: plain for this model.",
     )
-
-
-def _thought_end(tokenizer: Any) -> str | None:
-    """Return the mark that ends a thought, where the tokenizer or its template knows one."""
-    known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
-    template = str(getattr(tokenizer, "chat_template", None) or "")
-    return next((mark for mark in THOUGHT_ENDS if mark in known or mark in template), None)
 
 
 def _special_before(tokenizer: Any) -> tuple[int, ...]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiment.models.local.rows import Budget, Ids, Row, common_length
-
 
 WORTH_SHARING = 16
 """A common stretch of so many tokens is computed before what follows when rows are to be continued from it."""
@@ -92,15 +92,30 @@ class Trie:
         self._added = np.concatenate([[0], np.cumsum(self._lengths - self._shared)])
         asked = [len(rows[place].asked_at()) for place in self.order]
         self._asked = np.concatenate([[0], np.cumsum(asked)])
-        continued = [rows[place].decoding is not None for place in self.order]
-        self._continued = np.array(continued, dtype=bool)
+        self._continued = np.array(
+            [number for number, place in enumerate(self.order) if rows[place].decoding is not None],
+            dtype=np.int64,
+        )
+        self._common = np.array(
+            [
+                int(self._shared[left + 1 : right + 1].min())
+                for left, right in zip(self._continued, self._continued[1:], strict=False)
+            ],
+            dtype=np.int64,
+        )
         self.size = int(self._added[-1])
 
-    def passes(self, budget: Budget) -> Iterator[Pass]:
-        """Yield passes in the order of a walk; the budget is read anew for each."""
+    def passes(self, budget: Budget, known: int = 0) -> Iterator[Pass]:
+        """Yield passes in the order of a walk; the budget is read anew for each.
+
+        Parameters
+        ----------
+        known : int
+            How many leading tokens lie on the path already: common to all rows, and none of them asked for anything.
+        """
         if not self.order:
             return
-        waiting = [(0, len(self.order), 0)]
+        waiting = [(0, len(self.order), known)]
         while waiting:
             low, high, depth = waiting.pop()
             if self._fits(low, high, depth, budget):
@@ -127,8 +142,8 @@ class Trie:
 
     def _is_worth_sharing(self, low: int, high: int, depth: int) -> bool:
         """Whether rows that are to be continued have a stretch in common that each would else keep for itself."""
-        within = self._continued[low : high - 1] & self._continued[low + 1 : high]
-        return bool((within & (self._shared[low + 1 : high] >= depth + WORTH_SHARING)).any())
+        first, last = np.searchsorted(self._continued, (low, high))
+        return bool((self._common[first : max(first, last - 1)] >= depth + WORTH_SHARING).any())
 
     def _count(self, low: int, high: int, depth: int) -> int:
         """Return the tokens of rows low … high-1 beyond ``depth``, which all of them share."""
@@ -139,7 +154,7 @@ class Trie:
         forks = np.flatnonzero(self._shared[low + 1 : high] == depth) + low + 1
         borders = [low, *(int(fork) for fork in forks), high]
         start = low
-        for left, right in zip(borders[1:-1], borders[2:], strict=True):
+        for left, right in pairwise(borders[1:]):
             if not self._fits(start, right, depth, budget):
                 yield start, left, depth
                 start = left

@@ -38,7 +38,7 @@ def test_greedy_text_equals_generate_of_transformers(plain_model, local) -> None
         expected = generated(plain_model, requests[int(reply.work_key)].messages[0].content, 12)
         assert reply.text == engine.wording.decode(expected)
         assert reply.completion_tokens == len(expected)
-        assert reply.path == "shared"
+        assert reply.path == "packed"
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -65,11 +65,9 @@ def test_sampled_answers_follow_the_seed_of_their_request(plain_model, local) ->
 def test_sampling_follows_the_models_distribution(plain_model, local) -> None:
     engine = local(plain_model)
     engine._load()
-    from experiment.models.forward import NOTHING
-    from experiment.models.sharing import Row
-
     ids = engine.wording.tokens(ask("k", "The dog")).ids
-    probability = engine._passes.next_logprobs(NOTHING, [Row(ids, 0)])[0].exp()
+    with torch.no_grad():
+        probability = engine._load().model(torch.tensor([ids])).logits[0, -1].softmax(-1)
     best = int(probability.argmax())
     requests = [ask(str(n), "The dog", max_tokens=1, temperature=1.0, seed=n) for n in range(600)]
     hits = sum(reply.text == engine.wording.decode([best]) for reply in engine.answer(requests))
@@ -162,4 +160,4 @@ def test_other_families_answer_like_their_own_plain_passes(tmp_path, local, name
                 logprobs = model(torch.tensor([list(label.ids)])).logits[0].log_softmax(-1)
             expected = sum(logprobs[i - 1, label.ids[i]].item() for i in range(label.start, len(label.ids)))
             assert reply.label_logprobs[label.label] == pytest.approx(expected, abs=1e-3)
-    assert engine.describe()["parity"]["path"] == ("plain" if name == "Mamba" else "shared")
+    assert engine.describe()["parity"]["path"] == {"Mamba": "plain", "Bloom": "expanded"}.get(name, "packed")

@@ -1,0 +1,176 @@
+"""The way through models that read with an encoder and answer with a decoder (T5, UL2, ByT5).
+
+Every text is encoded once, texts of like length in one batch; labels are scored by teacher forcing in the decoder, and
+rows that generate leave the batch as they are done. There is no causal prefix to share: an encoder's every token sees all
+others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+from experiment.models.local.drawing import choose, goes_on
+from experiment.models.local.head import CausalModel, Closed
+from experiment.models.local.noting import note
+from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row
+from stimuli.seeds import generator
+
+
+class EncoderDecoderWay:
+    """Computes rows whose ``source`` an encoder reads.
+
+    Parameters
+    ----------
+    model : CausalModel
+    alone : bool
+        Whether every row is computed by itself, for exact repetition and for times.
+    """
+
+    def __init__(self, model: CausalModel, *, alone: bool = False) -> None:
+        self.model = model
+        self.alone = alone
+        self.name = "plain" if alone else "batched"
+
+    def compute(
+        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+    ) -> Iterator[tuple[int, Found]]:
+        """Yield the place of each row and what was found of it, as soon as it is complete."""
+        of_source: dict[bytes, list[int]] = {}
+        for place, row in enumerate(rows):
+            key = _source(row).tobytes()
+            of_source.setdefault(key if not self.alone else key + place.to_bytes(4, "big"), []).append(place)
+        waiting = sorted(of_source.values(), key=lambda places: -len(_source(rows[places[0]])))
+        while waiting:
+            longest = len(_source(rows[waiting[0][0]]))
+            most = 1 if self.alone else max(1, min(budget.tokens // longest, budget.positions))
+            batch = [
+                places
+                for places in waiting[:most]
+                if len(_source(rows[places[0]])) >= longest - 16 - longest // 4
+            ]
+            waiting = waiting[len(batch) :]
+            yield from self._batch(rows, batch, budget)
+
+    def _batch(
+        self, rows: Sequence[Row], batch: Sequence[Sequence[int]], budget: Budget
+    ) -> Iterator[tuple[int, Found]]:
+        """Encode each text of a batch once, then decode all rows that go on from it."""
+        import torch
+
+        started = time.perf_counter()
+        sources = [_source(rows[places[0]]).tolist() for places in batch]
+        longest = max(map(len, sources))
+        with torch.inference_mode():
+            padded = [[*one, *[0] * (longest - len(one))] for one in sources]
+            seen = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in sources])
+            seen = seen.to(self.model.device)
+            if self.model.is_closed:
+                raise Closed
+            hidden = self.model.model.get_encoder()(
+                input_ids=torch.tensor(padded, device=self.model.device), attention_mask=seen
+            ).last_hidden_state
+        self.model.forwarded += sum(map(len, sources))
+        lines = [(number, place) for number, places in enumerate(batch) for place in places]
+        scored = [one for one in lines if rows[one[1]].decoding is None]
+        continued = [one for one in lines if rows[one[1]].decoding is not None]
+        first = {places[0]: len(source) for places, source in zip(batch, sources, strict=True)}
+        for some, padded_right in ((scored, True), (continued, False)):
+            while some:
+                length = max(len(rows[place].ids) for _, place in some)
+                together = [one for one in some if padded_right or len(rows[one[1]].ids) == length]
+                together = together[: 1 if self.alone else max(1, budget.tokens // length)]
+                for place, found in self._decode(rows, together, hidden, seen):
+                    found.computed = first.get(place, 0)
+                    if self.alone:
+                        found.milliseconds = (time.perf_counter() - started) * 1000
+                        found.first_ms = found.first_ms and found.first_ms - started * 1000
+                    else:
+                        found.first_ms = None
+                    yield place, found
+                taken = set(together)
+                some = [one for one in some if one not in taken]
+
+    def _decode(
+        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], hidden: Any, seen: Any
+    ) -> Iterator[tuple[int, Found]]:
+        """Score rows of one batch of the decoder, or continue them."""
+        import torch
+        from transformers.modeling_outputs import BaseModelOutput
+
+        some = [rows[place] for _, place in lines]
+        longest = max(len(row.ids) for row in some)
+        found = [Found() for _ in some]
+        keep = sorted({at for row in some for at in row.asked_at()}) or [longest - 1]
+        continues = some[0].decoding is not None
+        with torch.inference_mode():
+            of_line = torch.tensor([number for number, _ in lines], device=self.model.device)
+            read = BaseModelOutput(last_hidden_state=hidden[of_line])
+            mask = seen[of_line]
+            begun = torch.tensor([[*row.ids.tolist(), *[0] * (longest - len(row.ids))] for row in some])
+            output = self._pass(begun, read, mask, None, use_cache=continues)
+            logits = output.logits[:, keep].float()
+            note(self.model, some, found, logits, {at: number for number, at in enumerate(keep)}, ())
+        self.model.forwarded += sum(len(row.ids) for row in some)
+        if not continues:
+            yield from ((place, found[number]) for number, (_, place) in enumerate(lines))
+            return
+        decodings = [row.decoding for row in some if row.decoding is not None]
+        for number in self._continue(decodings, logits[:, -1], output.past_key_values, read, mask, found):
+            yield lines[number][1], found[number]
+
+    def _continue(
+        self, how: Sequence[Decoding], logits: Any, cache: Any, read: Any, mask: Any, found: Sequence[Found]
+    ) -> Iterator[int]:
+        """Continue rows one token a pass; a row leaves when it is done."""
+        import torch
+        from transformers.modeling_outputs import BaseModelOutput
+
+        draws = [generator("sampling", one.seed) for one in how]
+        done = [Decoded() for _ in how]
+        active = list(range(len(how)))
+        while active:
+            with torch.inference_mode():
+                chosen = choose(logits, [how[line] for line in active], [draws[line] for line in active])
+            for line in active:
+                if found[line].first_ms is None:
+                    found[line].first_ms = time.perf_counter() * 1000
+            stay = [
+                number
+                for number, (line, token) in enumerate(zip(active, chosen, strict=True))
+                if goes_on(done[line], token, how[line], self.model.ends)
+            ]
+            for number in sorted({*range(len(active))} - {*stay}):
+                found[active[number]].decoded = done[active[number]]
+                yield active[number]
+            if not stay:
+                return
+            with torch.inference_mode():
+                if len(stay) < len(active):
+                    left = torch.tensor(stay, device=self.model.device)
+                    cache.batch_select_indices(left)
+                    read = BaseModelOutput(last_hidden_state=read.last_hidden_state[left])
+                    mask = mask[left]
+                active = [active[number] for number in stay]
+                news = torch.tensor([[chosen[number]] for number in stay])
+                output = self._pass(news, read, mask, cache, use_cache=True)
+                logits, cache = output.logits[:, -1].float(), output.past_key_values
+            self.model.forwarded += len(active)
+
+    def _pass(self, tokens: Any, read: Any, mask: Any, cache: Any, *, use_cache: bool) -> Any:
+        if self.model.is_closed:
+            raise Closed
+        self.model.calls += 1
+        return self.model.model(
+            encoder_outputs=read,
+            attention_mask=mask,
+            decoder_input_ids=tokens.to(self.model.device),
+            past_key_values=cache,
+            use_cache=use_cache,
+        )
+
+
+def _source(row: Row) -> Any:
+    assert row.source is not None
+    return row.source
