@@ -52,16 +52,47 @@ def spending(connection: Connection, study: str) -> Spending:
     spent = connection.execute(
         select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(calls.c.session_id.in_(of_study))
     ).scalar_one()
-    held: dict[str, float] = dict(
-        connection.execute(
-            select(reservations.c.state, func.coalesce(func.sum(reservations.c.open_usd), 0.0))
-            .where(reservations.c.study == study)
-            .group_by(reservations.c.state)
-        )
-        .tuples()
-        .all()
+    rows = connection.execute(
+        select(reservations.c.state, func.coalesce(func.sum(reservations.c.open_usd), 0.0))
+        .where(reservations.c.study == study)
+        .group_by(reservations.c.state)
     )
-    return Spending(float(spent), float(held.get("open", 0.0)), float(held.get("lost", 0.0)))
+    held = {state: float(amount) for state, amount in rows}
+    return Spending(float(spent), held.get("open", 0.0), held.get("lost", 0.0))
+
+
+class Allowance:
+    """What all models of one command may use together: dollars, or tokens.
+
+    Parameters
+    ----------
+    most : float
+    """
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self.used = 0.0
+        self._under_way = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def left(self) -> float:
+        """What is neither used nor set aside."""
+        return max(0.0, self.most - self.used - self._under_way)
+
+    def take(self, most: float) -> bool:
+        """Set aside what a request can use at most; say whether there is that much."""
+        with self._lock:
+            if self.used + self._under_way + most > self.most:
+                return False
+            self._under_way += most
+            return True
+
+    def give_back(self, most: float, used: float) -> None:
+        """Note what a request that :meth:`take` allowed did use."""
+        with self._lock:
+            self._under_way -= most
+            self.used += used
 
 
 class Purse:
@@ -73,8 +104,8 @@ class Purse:
     study, run_id, reader : str
     budget : float or None
         US dollars that the study may cost in all; None where it sets no limit.
-    limit : float or None
-        US dollars that this command may cost.
+    limit : Allowance, float or None
+        US dollars that this command may cost; an allowance is shared by all models of the command.
     """
 
     def __init__(
@@ -85,11 +116,13 @@ class Purse:
         reader: str,
         *,
         budget: float | None = None,
-        limit: float | None = None,
+        limit: Allowance | float | None = None,
     ) -> None:
         self.study, self.run_id, self.reader = study, run_id, reader
-        self.budget, self.limit = budget, limit
+        self.budget = budget
+        self.limit = Allowance(limit) if isinstance(limit, int | float) else limit
         self.spent = 0.0
+        self.why: str | None = None
         self._store = store
         self._name = f"{run_id}-{secrets.token_hex(4)}"
         self._lock = threading.Lock()
@@ -105,9 +138,13 @@ class Purse:
         if most <= 0:
             return True
         with self._lock:
-            if self.limit is not None and self.spent + self._under_way + most > self.limit:
+            if self.limit is not None and not self.limit.take(most):
+                self.why = "the limit of this command (--max-cost) is reached"
                 return False
             if self.budget is not None and self._held < most and not self._fill(most):
+                if self.limit is not None:
+                    self.limit.give_back(most, 0.0)
+                self.why = "the study's budget is reached"
                 return False
             self._held -= most
             self._under_way += most
@@ -120,6 +157,8 @@ class Purse:
         with self._lock:
             self._under_way -= most
             self.spent += cost
+            if self.limit is not None:
+                self.limit.give_back(most, cost)
 
     def settled(self, connection: Connection, most: float) -> None:
         """Give back in the store what was set aside for a request, in the transaction that stores its cost."""
