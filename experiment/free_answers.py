@@ -12,7 +12,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 DECIMAL_COMMA = frozenset(
     (
@@ -22,8 +22,8 @@ DECIMAL_COMMA = frozenset(
 )  # fmt: skip
 """Languages that write 3,5 and 1.500 (Unicode CLDR 46, decimal and group of the standard numbers)."""
 _ANNOUNCED = re.compile(
-    r"(?:\b(?:(?:the|my|final|correct)\s+)*answer\s*(?:is|:|=)|####|\b(?:die\s+)?antwort\s*(?:ist|lautet|:)|"
-    r"\b(?:la\s+)?respuesta\s*(?:es|:))\s*:?\s*(?P<given>[^\n]+)",
+    r"(?:\banswer\s{0,3}(?:is|:|=)|####|\bantwort\s{0,3}(?:ist|lautet|:)|\brespuesta\s{0,3}(?:es|:))"
+    r"\s{0,3}:?\s{0,3}(?P<given>[^\n]+)",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:not|nicht|no)\s+[-−]?\d[\d.,]*", re.IGNORECASE)
@@ -159,10 +159,9 @@ def number_of(text: str, decimal: str = ".") -> Decimal | None:
     else:
         plain = plain.replace(",", "")
     try:
-        value = Decimal(plain) / Decimal(below) if below else Decimal(plain)
-    except (InvalidOperation, ZeroDivisionError):
+        return (Decimal(plain) / Decimal(below) if below else Decimal(plain)).normalize()
+    except ArithmeticError:  # nothing, or a number beyond all that can be meant
         return None
-    return value.normalize()
 
 
 def _words(text: str) -> list[str]:

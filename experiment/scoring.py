@@ -16,10 +16,12 @@ from typing import Any
 from rapidfuzz.distance import OSA
 
 from experiment.free_answers import is_accepted, overlap
-from experiment.parsing import PARSERS, Parsed, ResponseStatus, fold
+from experiment.parsing import PARSERS, Parsed, ResponseStatus, final_answer, fold, without_thought
 from experiment.trials import trial_type
 
-VERSION = 1
+VERSION = 2
+LOG_LIKELIHOOD = "log_likelihood"
+"""Scorer of teacher-forced sessions."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ def score_trial(
     *,
     timed_out: bool = False,
     reply_status: str | None = None,
+    thinks: bool = False,
+    parser: str | None = None,
 ) -> Score:
     """Parse and score one response to a planned trial.
 
@@ -53,6 +57,15 @@ def score_trial(
         A person's time ran out before an answer.
     reply_status : str, optional
         What the engine said of a model's reply; a failure there (truncated, refused, …) stands unless a label was found.
+    thinks : bool
+        The reply was asked to think aloud and to give its answer at the end.
+    parser : str, optional
+        One of :data:`experiment.published_scoring.PUBLISHED`: a paper's parser and scorer, fault for fault. None is wrods' own.
+
+    Notes
+    -----
+    Thoughts that stand between marks (``<think>``) are cut off before anything is read. A reply that only thinks, and was cut
+    short, is ``truncated``.
     """
     answering = trial["steps"][-1]
     declared = trial_type(answering["step"])
@@ -63,14 +76,43 @@ def score_trial(
         return Score(None, "timeout", None, None, name)
     if reply_status in ("error", "timeout", "empty", "refused") and not (response_raw or "").strip():
         return Score(None, reply_status, None, None, name)  # type: ignore[arg-type]
+    if parser is not None:
+        from experiment.published_scoring import published_score
+
+        return published_score(parser, trial, response_raw or "")
     scorer = SCORERS[declared.scorer]
-    parsed = PARSERS[declared.parser](response_raw, answering)
+    said = response_raw if reply_status is None else without_thought(response_raw or "")
+    if thinks and said and answering.get("read_as", "text") == "text":
+        said, is_announced = final_answer(said)
+        if reply_status == "truncated" and not is_announced:
+            return Score(None, "truncated", None, None, name)
+    if not (said or "").strip() and (response_raw or "").strip():
+        return Score(None, "truncated" if reply_status == "truncated" else "empty", None, None, name)
+    parsed = PARSERS[declared.parser](said, answering)
     cut = scorer.needs_all and reply_status == "truncated"
     if parsed.status != "valid" or parsed.value is None or cut:
         kept = parsed.value if cut else None
         return Score(kept, _failure(parsed, reply_status), None, None, name)
     judged = scorer.judge(parsed.value, trial)
     return Score(judged.response, "valid", judged.correct, judged.score, name)
+
+
+def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str, float] | None) -> Score:
+    """Return how probable a model held what a person answered, in nats; it is no answer of the model's, so never right or wrong.
+
+    Parameters
+    ----------
+    trial : mapping
+        The trial of the plan.
+    answer : str
+        The label that the person chose, or the text typed.
+    logprobs : mapping of str to float or None
+        Log-probability of the labels that were scored; where the answer's is not among them, the status is ``unparsed``.
+    """
+    step = trial["steps"][-1]
+    response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
+    told = (logprobs or {}).get(answer)
+    return Score(response, "unparsed" if told is None else "valid", None, told, f"{LOG_LIKELIHOOD}-{VERSION}")
 
 
 def same_words(given: str, intact: str) -> bool:

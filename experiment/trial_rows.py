@@ -42,8 +42,11 @@ def _flat(
     marks: tuple[Marked, ...] = ((key, None, None), (key, index, None), (key, index, trial["attempt"]))
     label_map = session["label_map"] or {}
     labels = trial["label_logprobs"]
+    # what a person answered and how probable a model held it is no answer of the model's, right or wrong
+    status = None if session["context"] == "teacher_forced" else trial["response_status"]
     return {
         **trial,
+        "response_status": status,
         **{name: session[name] for name in OF_SESSION},
         **(trial["condition"] or {}),
         "set": trial["item_set"],

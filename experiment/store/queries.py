@@ -23,6 +23,8 @@ Row = dict[str, Any]
 SESSION_COLUMNS = tuple(column for column in sessions.c if column.key not in ("plan", "client", "token_hash"))
 _SCORE_COLUMNS = ("response", "response_status", "correct", "score", "scorer", "scorer_version")
 _LARGEST_IN = 500
+BESIDE = "also:"
+"""What the name of a scorer begins with whose verdicts stand beside those that count (``wrods score --parser``)."""
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[Row]:
@@ -126,6 +128,7 @@ def _with_latest_score() -> Select[Any]:
             scores.c.attempt,
             func.max(scores.c.score_id).label("score_id"),
         )
+        .where(~scores.c.scorer.startswith(BESIDE, autoescape=True))
         .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
         .subquery()
     )

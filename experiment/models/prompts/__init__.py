@@ -1,5 +1,17 @@
-"""Renders a planned trial to messages: the same plan that people's pages show, as text."""
+"""Renders planned trials to text: the same plan that people's pages show; wordings and papers' prompts are data."""
 
-from experiment.models.prompts.render import Rendered, render, wording_language
+from experiment.models.prompts.data import wording_language
+from experiment.models.prompts.prompter import Prompter, Strategy, Turn, changed_field, read_step
+from experiment.models.prompts.render import Rendered, instructions_before, render
 
-__all__ = ["Rendered", "render", "wording_language"]
+__all__ = [
+    "Prompter",
+    "Rendered",
+    "Strategy",
+    "Turn",
+    "changed_field",
+    "instructions_before",
+    "read_step",
+    "render",
+    "wording_language",
+]

@@ -1,0 +1,115 @@
+"""``wrods score``: stored responses scored again, without asking for them anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from experiment.rescoring import Rescored
+    from experiment.store import Store
+    from experiment.study import Study
+
+
+@click.command()
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option(
+    "--parser",
+    metavar="NAME",
+    help="corrected (wrods' own), published (the paper of the materials), htest, letter_geometry, scrambled_bench or "
+    "typobench; the study's own unless given.",
+)
+@click.option(
+    "--judge",
+    metavar="MODEL",
+    help="Let this model of the study read replies to choices; the only calls made.",
+)
+@click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
+@click.option("--dry-run", is_flag=True, help="Say what would change; write and send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def score(
+    study: Path, parser: str | None, judge: str | None, reader: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Score stored responses again, and say how many verdicts change.
+
+    Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
+    where published holds scoring, else wrods' own. Verdicts of another scorer stand beside and enter no table, so that a
+    paper's parser can be compared with ours. What people rated stays as they rated it.
+
+    Example: wrods score my-study --parser published --dry-run
+    """
+    from experiment.cli.study_store import opened_study, this_user
+    from experiment.rescoring import score_again
+    from experiment.store import records
+
+    if parser is not None and judge is not None:
+        raise click.UsageError("Give --parser or --judge, not both.")
+    with opened_study(study) as opened:
+        if judge is not None:
+            outcome, sent = _judge(opened.study, opened.store, judge, reader, dry_run=dry_run)
+        else:
+            sent = None
+            outcome = score_again(opened.study, opened.store, parser=parser, reader=reader, dry_run=dry_run)
+        detail = {
+            "scorer": outcome.scorer,
+            "changed": outcome.changed,
+            "responses": outcome.responses,
+            "reader": reader,
+        }
+        if not dry_run:
+            opened.store.write(
+                lambda connection: records.add_audit(
+                    connection, this_user(), "score", study=opened.study.id, detail=detail
+                )
+            ).result()
+    if as_json:
+        told = outcome.as_json() | {"dry_run": dry_run} | ({} if sent is None else {"judged": sent})
+        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        return
+    _tell(outcome, sent, dry_run=dry_run)
+
+
+def _judge(
+    study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
+) -> tuple[Rescored, int]:
+    from experiment.models.judging import judge_again
+    from experiment.models.opening import open_engine
+    from experiment.models.settings import ModelSettings
+    from experiment.rescoring import require_judge
+
+    given = require_judge(study, judge)
+    settings = ModelSettings(
+        str(given["use"]), {name: value for name, value in given.items() if name != "use"}, study.folder
+    )
+    if dry_run:
+        return judge_again(study, store, None, judge, settings, reader=reader)
+    engine = open_engine(settings)
+    try:
+        return judge_again(study, store, engine, judge, settings, reader=reader)
+    finally:
+        engine.close()
+
+
+def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
+    would = "would change" if dry_run else "changed"
+    if sent is not None and dry_run:
+        click.echo(f"{outcome.scorer}: {sent} replies would be sent to the judge. Nothing was sent.")
+        return
+    judged = "" if sent is None else f", {sent} of them read by the judge now"
+    click.echo(
+        f"{outcome.scorer}: {outcome.responses} responses{judged}; {outcome.changed} verdicts {would}."
+    )
+    for (old, new), number in outcome.moved.most_common():
+        click.echo(f"  {number:>7}  {old} → {new}" + (" (another response)" if old == new else ""))
+    for one in outcome.examples:
+        reply = " ".join(one["reply"].split())[:60]
+        click.echo(f"    {one['reader']}, item {one['item_id']}: {reply!r}: {one['before']} → {one['now']}")
+    if outcome.rated:
+        click.echo(f"  {outcome.rated} responses stay as people rated them.")
+    if not outcome.counts:
+        click.echo("The study names another scorer: these verdicts stand beside and enter no table.")
+    if dry_run:
+        click.echo("Nothing was written.")

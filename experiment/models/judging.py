@@ -1,0 +1,187 @@
+"""A judge: a model of the study that reads what another wrote and says which label it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
+from experiment.models.planning.keys import request_json, request_key
+from experiment.models.prompts import Prompter
+from experiment.models.prompts.published import judge_prompt
+from experiment.models.settings import ModelSettings
+from experiment.parsing import parse_label
+from experiment.published_scoring import htest_label
+from experiment.rescoring import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
+from experiment.scoring import Score
+from experiment.store import Store, queries, records
+from experiment.study import Study
+from stimuli.seeds import stable_seed
+
+JUDGE = "judge"
+VERSION = 1
+AT_ONCE = 500
+_SEED_BITS = 63
+
+
+def judge_request(study: Study, judge: str, settings: ModelSettings, one: Response) -> Request:
+    """Return the request that lets a judge read a response; its work key is the trial's and ``:judge``.
+
+    With ``published: [prompts]`` it is the paper's, and the judge's reply is read as the paper's code reads it.
+    """
+    labels = tuple(one.trial["steps"][-1]["labels"])
+    options = settings.options
+    seed = stable_seed(study.seed, JUDGE, judge, one.session_id, one.trial["trial_index"]) >> (
+        64 - _SEED_BITS
+    )
+    key = f"{one.work_key}:{JUDGE}"
+    if "prompts" in study.published:
+        paper = judge_prompt(one.raw or "", labels)
+        temperature = float(str(options.get("temperature", paper.temperature)))
+        return Request(
+            key, (Message("user", paper.text),), None, paper.max_tokens, temperature, seed, purpose=JUDGE
+        )
+    turn = Prompter(one.plan).judge(one.raw or "", labels)
+    limit = int(str(options.get("max_tokens", turn.max_tokens)))
+    temperature = float(str(options.get("temperature", 0.0)))
+    return Request(key, (Message("user", turn.text),), turn.labels, limit, temperature, seed, purpose=JUDGE)
+
+
+def judge_verdict(study: Study, judge: str, one: Response, reply: Reply) -> Score:
+    """Return what a judge's reply says of a response; a judge that finds no answer leaves it ``unparsed``."""
+    step = one.trial["steps"][-1]
+    if "prompts" in study.published:
+        label = htest_label(reply.text or "")
+    else:
+        label = parse_label(reply.text, [*step["labels"], Prompter(one.plan).words["none"]]).value
+    name = f"{JUDGE}:{judge}-{VERSION}"
+    if label not in step["labels"]:
+        return Score(
+            None, "truncated" if one.status == "truncated" else "unparsed", None, None, name, VERSION
+        )
+    response = step["responses"][step["labels"].index(label)]
+    correct = response == one.trial["answer"]
+    return Score(response, "valid", correct, float(correct), name, VERSION)
+
+
+def judge_again(
+    study: Study,
+    store: Store,
+    engine: Engine | None,
+    judge: str,
+    settings: ModelSettings,
+    *,
+    reader: str | None = None,
+    run_id: str | None = None,
+    tell: Callable[[int, int], None] | None = None,
+) -> tuple[Rescored, int]:
+    """Let a model judge the stored replies to choices, each once; what it has judged before is not asked again.
+
+    Parameters
+    ----------
+    engine : Engine or None
+        The judge; None asks nothing and only counts.
+    reader : str, optional
+        Whose replies; without it those of the models whose ``judge`` this is, or else of all models.
+    tell : callable, optional
+        Told how many of how many are judged.
+
+    Returns
+    -------
+    Rescored, int
+        What changed, and how many replies are (or would be) sent.
+    """
+    named = {name for name, given in study.models.items() if given.get(JUDGE) == judge}
+    outcome = Rescored(f"{JUDGE}:{judge}", bool(named))
+    scorer = f"{JUDGE}:{judge}-{VERSION}"
+    with store.read() as connection:
+        waiting = list(_waiting(study, connection, outcome, scorer, reader, named, judge))
+    if engine is None:
+        return outcome, len(waiting)
+    identity = engine.describe()["identity"]
+    assert isinstance(identity, dict)
+    done = 0
+    for start in range(0, len(waiting), AT_ONCE):
+        asked = {
+            request.work_key: (one, request)
+            for one in waiting[start : start + AT_ONCE]
+            for request in (judge_request(study, judge, settings, one),)
+        }
+        for reply in engine.answer([request for _, request in asked.values()]):
+            one, request = asked[reply.work_key]
+            store.write(_call(one, request, reply, identity, run_id)).result()
+            done += 1
+            if tell is not None:
+                tell(done, len(waiting))
+            if reply.status in UNFINISHED:
+                continue
+            score = judge_verdict(study, judge, one, reply)
+            note(outcome, one, score)
+            counts = one.reader in named
+            write_scores(
+                store, [(one, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))]
+            )
+    return outcome, len(waiting)
+
+
+def _waiting(
+    study: Study,
+    connection: Connection,
+    outcome: Rescored,
+    scorer: str,
+    reader: str | None,
+    named: set[str],
+    judge: str,
+) -> Iterator[Response]:
+    wanted = named if named and reader is None else None
+    for one in responses(study, connection, reader=reader):
+        if one.reader_kind not in MODEL_KINDS or one.reader == judge or one.trial["trial_type"] != "choose":
+            continue
+        if wanted is not None and one.reader not in wanted:
+            continue
+        if one.counts is not None and str(one.counts["scorer"]).startswith(RATED):
+            outcome.rated += 1
+            continue
+        outcome.responses += 1
+        if (one.raw or "").strip() and not _has_judged(connection, one, scorer):
+            yield one
+
+
+def _has_judged(connection: Connection, one: Response, scorer: str) -> bool:
+    from sqlalchemy import select
+
+    from experiment.store.tables import scores
+
+    query = select(scores.c.score_id).where(
+        scores.c.session_id == one.session_id,
+        scores.c.trial_index == one.trial["trial_index"],
+        scores.c.attempt == one.attempt,
+        scores.c.scorer.in_((scorer, f"{queries.BESIDE}{scorer}")),
+    )
+    return connection.scalar(query.limit(1)) is not None
+
+
+def _call(
+    one: Response, request: Request, reply: Reply, identity: dict[str, Any], run_id: str | None
+) -> Callable[[Connection], None]:
+    same = (
+        "text", "status", "label_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens",
+        "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "cost_usd", "dtype", "path", "error",
+        "attempts",
+    )  # fmt: skip
+    row = {name: getattr(reply, name) for name in same} | {
+        "request_key": request_key(identity, request),
+        "work_key": one.work_key,
+        "session_id": one.session_id,
+        "trial_index": one.trial["trial_index"],
+        "attempt": one.attempt,
+        "run_id": run_id,
+        "purpose": JUDGE,
+        "request": request_json(request),
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    return lambda connection: records.store_call(connection, row)

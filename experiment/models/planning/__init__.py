@@ -1,0 +1,26 @@
+"""What a run has to do: a study's model sessions, lazily, and the requests of each as they become possible."""
+
+from experiment.models.planning.keys import canonical_hash, request_json, request_key
+from experiment.models.planning.manner import Manner, is_remote, manner_of
+from experiment.models.planning.plans import needs_people, plan_sessions
+from experiment.models.planning.script import right_answer
+from experiment.models.planning.session import ModelSession, Person, Told
+from experiment.models.planning.stored import People, calls_before, told_of
+
+__all__ = [
+    "Manner",
+    "ModelSession",
+    "People",
+    "Person",
+    "Told",
+    "calls_before",
+    "canonical_hash",
+    "is_remote",
+    "manner_of",
+    "needs_people",
+    "plan_sessions",
+    "request_json",
+    "request_key",
+    "right_answer",
+    "told_of",
+]

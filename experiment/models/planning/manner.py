@@ -1,0 +1,153 @@
+"""How a study asks one model: in which context, after which practice, by which strategy, with which sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast
+
+from experiment.models.prompts import Strategy
+from experiment.models.servers import server_of
+from experiment.models.settings import ModelSettings
+from experiment.procedure import TYPED
+from experiment.study import Study
+from stimuli.errors import UserError
+
+Context = Literal["independent", "session", "teacher_forced"]
+Practice = Literal["none", "shown", "answered"]
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How one model is asked.
+
+    Attributes
+    ----------
+    context : {"independent", "session", "teacher_forced"}
+    practice : {"none", "shown", "answered"}
+        Practice trials are left out, stand solved in the prompt, or are answered first.
+    strategy : {"direct", "chain_of_thought", "unscramble_first"}
+    feedback : bool
+        A conversation tells what a person would be told.
+    system : bool
+        Instructions stand in a system message.
+    also_text : bool
+        Beside scored labels, the model's own answer is generated.
+    reads : bool
+        The engine tells surprisal; texts that are only read are then trials of their own.
+    states : tuple of str
+        Where hidden states are kept.
+    is_local, stops : bool
+        The model runs here; stop texts are sent.
+    max_tokens, temperature, top_p, top_k
+        As the study sets them; None where it does not.
+    """
+
+    context: Context
+    practice: Practice
+    strategy: Strategy
+    feedback: bool
+    system: bool
+    also_text: bool
+    reads: bool
+    states: tuple[str, ...]
+    is_local: bool
+    stops: bool
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float
+    top_k: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what work keys hash; parts that change nothing where they are not set are left out."""
+        usual: dict[str, Any] = {"also_text": False, "states": (), "top_p": 1.0, "top_k": None}
+        return {
+            name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]
+        }
+
+
+def manner_of(study: Study, settings: ModelSettings) -> Manner:
+    """Return how a study asks a model.
+
+    Raises
+    ------
+    UserError
+        Settings that do not go together, such as a paper's prompts in a conversation.
+    """
+    options = settings.options
+    is_baseline = settings.kind == "baseline"
+    context = cast(Context, study.get("models", "context", default="independent"))
+    usual = "answered" if context == "session" else "none"
+    practice = cast(Practice, study.get("models", "practice", default=usual))
+    strategy = cast(Strategy, options.get("strategy", study.get("models", "strategy", default="direct")))
+    states = study.get("models", "states", default=())
+    manner = Manner(
+        context=context,
+        practice=practice if context != "teacher_forced" else "answered",
+        strategy="direct" if is_baseline else strategy,
+        feedback=study.get("models", "feedback", default="as_people") != "none",
+        system=options.get("system", "user") == "system",
+        also_text=bool(options.get("also_text", False)),
+        reads=settings.kind == "hf",
+        states=(states,) if isinstance(states, str) else tuple(states),
+        is_local=settings.kind == "hf",
+        stops=settings.kind != "openai",
+        max_tokens=_integer(options, "max_tokens"),
+        temperature=_number(options, "temperature"),
+        top_p=_number(options, "top_p") or 1.0,
+        top_k=_integer(options, "top_k"),
+    )
+    _check(study, manner, settings)
+    return manner
+
+
+def is_remote(settings: ModelSettings) -> bool:
+    """Say whether what a model reads leaves the user's own machine and network."""
+    if settings.kind in ("hf", "baseline"):
+        return False
+    return settings.kind != "openai" or not server_of(settings.options).is_own
+
+
+def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
+    place = study.place("models", "context")
+    if "prompts" in study.published and (manner.context != "independent" or manner.practice != "none"):
+        raise UserError(
+            f"{study.place('published')}: the papers asked each trial alone and without practice",
+            mend="Take prompts out of published, or set models: context: independent and practice: none.",
+        )
+    if manner.strategy == "unscramble_first" and (
+        manner.context != "independent" or manner.practice == "answered"
+    ):
+        raise UserError(
+            f"{place}: a model that restores each text first is asked about each trial alone",
+            mend="Set context: independent and practice: none or shown, or strategy: direct.",
+        )
+    answering = {kind for kind, _ in _answering(study)}
+    if manner.strategy == "unscramble_first" and "recover" in answering:
+        raise UserError(
+            f"{study.place('models')}: strategy unscramble_first restores the text, which is what `recover` asks for already",
+            mend="Set strategy: direct or chain_of_thought.",
+        )
+    if manner.context == "teacher_forced" and manner.strategy != "direct":
+        raise UserError(
+            f"{place}: a person's answers are scored as they stand; nothing is thought or restored before",
+            mend="Set strategy: direct for this model.",
+        )
+    if manner.context == "teacher_forced" and not manner.reads and answering & set(TYPED):
+        raise UserError(
+            f"{place}: what people typed is scored by its log-probability, which {settings.use} cannot tell",
+            mend="Use a local model (hf:…), or another context for this study.",
+        )
+
+
+def _answering(study: Study) -> list[tuple[str, Mapping[str, Any]]]:
+    blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
+    return [next(iter(block["trial"][-1].items())) for block in blocks]
+
+
+def _integer(options: Mapping[str, object], name: str) -> int | None:
+    return None if options.get(name) is None else int(str(options[name]))
+
+
+def _number(options: Mapping[str, object], name: str) -> float | None:
+    return None if options.get(name) is None else float(str(options[name]))

@@ -1,0 +1,143 @@
+"""What the sessions of one list and prompt variant have in common: their trials, what stands between them, digests.
+
+A list is unfolded once and worded once a variant, however many replicates and models read it; of the wording only a
+digest a trial is kept, and a prompt is worded again when it is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from experiment.models.planning.manner import Manner
+from experiment.models.prompts import Prompter, Turn
+from experiment.models.prompts.prompter import BLANK
+from experiment.procedure import Plan, PlannedTrial
+
+DIGEST = 32
+"""Bytes of a trial's digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One trial in its place.
+
+    Attributes
+    ----------
+    lead : str
+        Instructions and other texts before it, since the trial before it where there is one.
+    feedback : mapping or None
+        What its block tells its readers.
+    shows_exemplars : bool
+        Its solved examples are not those of the trial before it in the conversation.
+    """
+
+    trial: PlannedTrial
+    lead: str
+    feedback: Mapping[str, Any] | None
+    shows_exemplars: bool = True
+
+
+class Script:
+    """The turns of one plan, as one model is asked.
+
+    Parameters
+    ----------
+    plan : Plan
+        With its ``prompt_variant`` and ``context``.
+    manner : Manner
+    """
+
+    def __init__(self, plan: Plan, manner: Manner) -> None:
+        self.plan = {
+            **(plan if manner.practice == "answered" else _without_practice(plan)), "strategy": manner.strategy
+        }  # fmt: skip
+        self.manner = manner
+        self.prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
+        self.places = self._places(plan)
+        self.practice = sum(1 for place in self.places if place.trial["is_practice"])
+
+    def turn(self, number: int, *, text: str | None = None) -> Turn:
+        """Return the turn of the trial at a place; ``text`` stands where its changed text stood."""
+        place = self.places[number]
+        return self.prompter.turn(place.trial, with_exemplars=place.shows_exemplars, text=text)
+
+    @cached_property
+    def digests(self) -> bytes:
+        """One digest a trial, :data:`DIGEST` bytes each: of all that is said in its turn and before it."""
+        leads: dict[str, Any] = {}
+        found = bytearray()
+        for number, place in enumerate(self.places):
+            if place.lead not in leads:
+                leads[place.lead] = hashlib.sha256(place.lead.encode("utf-8", "surrogatepass"))
+            turn = self.turn(number)
+            digest = leads[place.lead].copy()
+            rest = [turn.text, turn.labels, turn.max_tokens, turn.stop, turn.words, turn.temperature]
+            own = [place.trial["item_id"], place.trial["condition"], place.trial["trial_index"]]
+            told = place.feedback if self.talks else None
+            digest.update(json.dumps([rest, own, told], ensure_ascii=True).encode())
+            found += digest.digest()
+        return bytes(found)
+
+    @property
+    def talks(self) -> bool:
+        """Whether trials stand in a conversation."""
+        return self.manner.context != "independent" or self.manner.practice == "answered"
+
+    def _places(self, plan: Plan) -> list[Place]:
+        """Return the trials that are asked; a text that is only read joins the next one where it cannot be asked."""
+        manner = self.manner
+        whole = manner.context != "independent"
+        places: list[Place] = []
+        since: list[str] = []
+        shown: list[Mapping[str, Any]] | None = None
+        if self.prompter.is_published:
+            return [Place(trial, "", None) for screen in plan["screens"] if screen["kind"] == "block"
+                    for trial in screen["trials"] if self._is_asked(trial)]  # fmt: skip
+        for screen in plan["screens"]:
+            kind = screen["kind"]
+            if kind == "instructions":
+                since += [page["text"] for page in screen["pages"] if page["text"]]
+            elif kind == "break" and screen.get("text") and whole:
+                since.append(screen["text"])
+            elif kind == "practice" and manner.practice == "shown":
+                since += self._solved(screen)
+            elif kind == "block" or (kind == "practice" and manner.practice == "answered"):
+                in_talk = whole or kind == "practice"
+                lead = BLANK.join(since)
+                for trial in screen["trials"]:
+                    if not self._is_asked(trial):
+                        since += [self.prompter.turn(trial).text] if in_talk else []
+                        continue
+                    if in_talk:
+                        lead, since = BLANK.join(since), []
+                    news = not in_talk or not shown or trial["exemplars"] != shown
+                    shown = trial["exemplars"] if in_talk else None
+                    places.append(Place(trial, lead, screen.get("feedback"), news))
+        return places
+
+    def _is_asked(self, trial: PlannedTrial) -> bool:
+        return trial["trial_type"] != "read" or self.manner.reads
+
+    def _solved(self, screen: Mapping[str, Any]) -> list[str]:
+        solved = [
+            self.prompter.solved(trial, right_answer(trial), screen.get("feedback"))
+            for trial in screen["trials"]
+        ]
+        return [text] if (text := self.prompter.practice(solved)) else []
+
+
+def right_answer(trial: Mapping[str, Any]) -> str:
+    """Return the right answer of a trial as a reader would give it: the label, or the text; empty where there is none."""
+    step = trial["steps"][-1]
+    if step["step"] == "choose":
+        return str(step["labels"][step["responses"].index(trial["answer"])])
+    return str(trial["answer"] or "")
+
+
+def _without_practice(plan: Plan) -> Plan:
+    return {**plan, "screens": [screen for screen in plan["screens"] if screen["kind"] != "practice"]}

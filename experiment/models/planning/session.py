@@ -1,0 +1,431 @@
+"""One session of a model: its trials' work keys, the requests that can be sent, and what each reply makes possible.
+
+A session renders nothing before it is asked for, so that a million planned trials cost a digest each. What is said so far
+is rebuilt from stored answers, word for word as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from experiment.models.engine import UNFINISHED, Message, Reply, Request, Span
+from experiment.models.planning.keys import canonical_hash
+from experiment.models.planning.script import DIGEST, Script, right_answer
+from experiment.models.planning.words import region_rows, trial_surprisal
+from experiment.models.prompts import changed_field
+from experiment.models.prompts.prompter import BLANK
+from experiment.parsing import parse_recovered
+from experiment.procedure import Plan, PlannedTrial
+from experiment.procedure.feedback import feedback_text, verdict_of
+from experiment.scoring import Score, log_likelihood, score_trial
+from stimuli.seeds import stable_seed
+
+UNSCRAMBLE = "unscramble"
+_SEED_BITS = 63
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was answered to a trial, and what its reader was told of it.
+
+    Attributes
+    ----------
+    text : str or None
+        The answer as it came; None where there was none.
+    correct : bool or None
+        The first verdict, by which feedback was given.
+    timed_out : bool
+        A person's time ran out.
+    """
+
+    text: str | None
+    correct: bool | None = None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person's session, as a model follows it.
+
+    Attributes
+    ----------
+    session_id : str
+    plan : dict
+        As it was shown.
+    answers : dict of int to Told
+        By trial index.
+    """
+
+    session_id: str
+    plan: Plan
+    answers: Mapping[int, Told]
+
+
+class ModelSession:
+    """One session that a model is to work through.
+
+    Parameters
+    ----------
+    script : Script
+        What it shares with others of its list and prompt variant.
+    name : sequence
+        What names it beside its script: study, version, design, reader, model identity, list, variant, replicate.
+    seed : int
+        The study's.
+    reader : str
+    replicate : int
+    scorer : str or None
+        The parser by which the study scores; None for wrods' own.
+    person : Person, optional
+        Whose session it is yoked to; where the context is ``teacher_forced``, whose answers it follows.
+
+    Attributes
+    ----------
+    session_id : str
+        Hash of its name and of everything that its trials say.
+    plan : dict
+        The session plan, without practice that models do not do.
+    yoked_to : str or None
+        The human session whose list and order it takes.
+
+    Notes
+    -----
+    Work keys name trials: ``key`` is the answer's, ``key:unscramble`` that of the call before it. Replies of one session
+    come one after the other to :meth:`follow`; different sessions may be followed at once.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        name: Sequence[object],
+        *,
+        seed: int,
+        reader: str,
+        replicate: int,
+        scorer: str | None = None,
+        person: Person | None = None,
+    ) -> None:
+        self.script = script
+        self.manner = script.manner
+        self.plan: Plan = {**script.plan, "replicate": replicate}
+        self.yoked_to = None if person is None else person.session_id
+        self.session_id = canonical_hash([*name, hashlib.sha256(script.digests).hexdigest()])[:32]
+        self._seed = seed
+        self._reader = reader
+        self._scorer = scorer
+        self._person = person if self.manner.context == "teacher_forced" else None
+        self._told: dict[int, Told] = {}
+        self._done: set[int] = set()
+        self._sent: dict[str, Request] = {}
+        self._said: list[Message] = []
+        self._said_places = 0
+        if self._person is not None:
+            indices = {place.trial["trial_index"]: number for number, place in enumerate(script.places)}
+            self._told = {
+                indices[index]: told for index, told in self._person.answers.items() if index in indices
+            }
+
+    @cached_property
+    def numbers(self) -> Sequence[int]:
+        """The places of the script that are asked: all, or those whose human answer is to be scored."""
+        if self._person is None:
+            return range(len(self.script.places))
+        return [number for number in range(len(self.script.places)) if self._is_scored(number)]
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """Iterate over the work key of each trial, in order."""
+        return (self._key(number) for number in self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def trials(self) -> Iterator[PlannedTrial]:
+        """Iterate over the trials that are asked, in the order of :attr:`keys`."""
+        return (self.script.places[number].trial for number in self.numbers)
+
+    def begin(self, stored: Mapping[int, Told], calls: Mapping[str, str] | None = None) -> list[Request]:
+        """Return the requests that can be sent now.
+
+        Parameters
+        ----------
+        stored : mapping of int to Told
+            What is answered already, by trial index (:func:`experiment.models.planning.stored.told_of`).
+        calls : mapping of str to str, optional
+            Stored texts of calls that came before answers which are missing, by work key (``key:unscramble``).
+        """
+        for number in self.numbers:
+            told = stored.get(self.script.places[number].trial["trial_index"])
+            if told is not None:
+                self._note(number, told)
+        return [self._first(number, calls or {}) for number in self._ready()]
+
+    def follow(self, reply: Reply) -> list[Request]:
+        """Return the requests that a reply makes possible: an answer after a restored text, the next turn, or none."""
+        key, _, purpose = reply.work_key.partition(":")
+        number = self._number(key)
+        if reply.status in UNFINISHED:
+            return []
+        self._sent.pop(reply.work_key, None)
+        if purpose == UNSCRAMBLE:
+            return [self._answer(number, restored=reply.text)]
+        if not self._waits(number):
+            return []
+        verdict = self.verdict(reply)
+        self._note(number, Told(reply.text, None if verdict is None else verdict.correct))
+        return [self._first(one, {}) for one in self._ready()]
+
+    def trial_of(self, work_key: str) -> PlannedTrial:
+        """Return the trial that a work key names."""
+        return self.script.places[self._number(work_key.partition(":")[0])].trial
+
+    def request_of(self, work_key: str) -> Request:
+        """Return the request that a work key names: as it was sent, or as it would be now.
+
+        Raises
+        ------
+        KeyError
+            The request follows from a reply that has not come.
+        """
+        if work_key in self._sent:
+            return self._sent[work_key]
+        key, _, purpose = work_key.partition(":")
+        number = self._number(key)
+        if purpose == UNSCRAMBLE:
+            return self._unscramble(number)
+        if self._restores(number) or any(one not in self._told for one in self._before(number)):
+            raise KeyError(work_key)
+        return self._answer(number)
+
+    def verdict(self, reply: Reply) -> Score:
+        """Return what the study's parser and scorer say of a reply to a trial.
+
+        In a teacher-forced session it is the log-likelihood of what the person answered, and says nothing of right or wrong.
+        """
+        number = self._number(reply.work_key.partition(":")[0])
+        trial = self.script.places[number].trial
+        if self._person is not None:
+            return log_likelihood(trial, str(self._told[number].text), reply.label_logprobs)
+        thinks = self.manner.strategy == "chain_of_thought"
+        return score_trial(trial, reply.text, reply_status=reply.status, thinks=thinks, parser=self._scorer)
+
+    def response_raw(self, reply: Reply) -> str | None:
+        """Return what the trials table holds as the response: the reply, or the human answer whose likelihood was asked."""
+        if self._person is not None:
+            return self._told[self._number(reply.work_key.partition(":")[0])].text
+        return reply.text
+
+    def region_rows(self, reply: Reply) -> list[dict[str, Any]]:
+        """Return the rows of the regions table that a reply brings."""
+        return region_rows(self.trial_of(reply.work_key), reply.regions) if reply.regions else []
+
+    def surprisal(self, reply: Reply) -> float | None:
+        """Return the surprisal of what a trial shows to be read, in bits."""
+        return trial_surprisal(reply.regions)
+
+    def right_answers(self) -> dict[str, str]:
+        """Return the right answer by work key, for readers that look it up."""
+        found = {}
+        for number, key in zip(self.numbers, self.keys, strict=True):
+            answer = right_answer(self.script.places[number].trial)
+            if self._person is not None:
+                answer = str(self._told[number].text)
+            found[key] = answer
+        return found
+
+    def _key(self, number: int) -> str:
+        digest = self.script.digests[number * DIGEST : (number + 1) * DIGEST]
+        return hashlib.sha256(b"%s/%d/%s" % (self.session_id.encode(), number, digest)).hexdigest()
+
+    @cached_property
+    def _numbers_by_key(self) -> dict[str, int]:
+        return {self._key(number): number for number in self.numbers}
+
+    def _number(self, key: str) -> int:
+        return self._numbers_by_key[key]
+
+    def _is_scored(self, number: int) -> bool:
+        trial, told = self.script.places[number].trial, self._told.get(number)
+        if (
+            told is None
+            or not (told.text or "").strip()
+            or trial["is_practice"]
+            or trial["trial_type"] == "read"
+        ):
+            return False
+        step = trial["steps"][-1]
+        return step["step"] != "choose" or told.text in step["labels"]
+
+    def _before(self, number: int) -> range:
+        """Return the places whose answers stand before a trial."""
+        if self.manner.context != "independent":
+            return range(number)
+        if self.manner.practice == "answered":
+            return range(min(number, self.script.practice))
+        return range(0)
+
+    def _waits(self, number: int) -> bool:
+        """Say whether something waits for the answer at a place."""
+        if self._person is not None:
+            return False
+        return self.manner.context == "session" or (
+            self.manner.practice == "answered" and number < self.script.practice
+        )
+
+    def _note(self, number: int, told: Told) -> None:
+        self._done.add(number)
+        if self._waits(number):
+            self._told[number] = told
+
+    def _ready(self) -> list[int]:
+        """Return the places that can be asked now and are not answered."""
+        missing = (number for number in self.numbers if number not in self._done)
+        if self._person is not None:
+            return list(missing)
+        first = next(missing, None)
+        if first is None:
+            return []
+        if self._waits(first):
+            return [first]
+        return [first, *missing]
+
+    def _first(self, number: int, calls: Mapping[str, str]) -> Request:
+        """Return the first request of a trial: its answer, or the call before it where its text is not stored yet."""
+        if not self._restores(number):
+            return self._answer(number)
+        before = calls.get(f"{self._key(number)}:{UNSCRAMBLE}")
+        return self._unscramble(number) if before is None else self._answer(number, restored=before)
+
+    def _restores(self, number: int) -> bool:
+        if self.manner.strategy != "unscramble_first":
+            return False
+        return changed_field(self.script.places[number].trial) is not None
+
+    def _unscramble(self, number: int) -> Request:
+        trial = self.script.places[number].trial
+        text = trial["shown"][changed_field(trial)]
+        turn = self.script.prompter.unscramble(text)
+        key = f"{self._key(number)}:{UNSCRAMBLE}"
+        return self._request(
+            number, key, (Message("user", turn.text),), None, turn.max_tokens, purpose=UNSCRAMBLE
+        )
+
+    def _answer(self, number: int, *, restored: str | None = None) -> Request:
+        trial = self.script.places[number].trial
+        parsed = parse_recovered(restored, multiline=True) if restored is not None else None
+        turn = self.script.turn(number, text=None if parsed is None else parsed.value)
+        messages, shift = self._messages(number, turn.text)
+        labels = turn.labels
+        limit = turn.max_tokens
+        if self._person is not None:
+            labels = labels or (str(self._told[number].text),)
+        reads = self.manner.reads and restored is None
+        last = len(messages) - 1
+        regions = tuple(Span(last, begin + shift, end + shift) for begin, end in turn.words) if reads else ()
+        stop = turn.stop if self.manner.stops else ()
+        purpose = "read" if trial["trial_type"] == "read" else "answer"
+        request = self._request(
+            number, self._key(number), messages, labels, limit, stop=stop, regions=regions, purpose=purpose,
+            papers=turn.temperature,
+        )  # fmt: skip
+        if restored is not None:
+            self._sent[request.work_key] = request
+        return request
+
+    def _request(
+        self,
+        number: int,
+        key: str,
+        messages: tuple[Message, ...],
+        labels: tuple[str, ...] | None,
+        limit: int,
+        *,
+        purpose: str,
+        stop: tuple[str, ...] = (),
+        regions: tuple[Span, ...] = (),
+        papers: float | None = None,
+    ) -> Request:
+        manner, trial = self.manner, self.script.places[number].trial
+        plan = self.plan
+        place = (
+            self._reader,
+            plan["list_id"],
+            plan["prompt_variant"],
+            plan["replicate"],
+            trial["trial_index"],
+        )
+        more = (self.yoked_to,) if self.yoked_to is not None else ()
+        what = "sampling" if purpose in ("answer", "read") else f"sampling {purpose}"
+        seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
+        if purpose != "read":
+            limit = manner.max_tokens or limit
+        given = manner.temperature if manner.temperature is not None else papers
+        return Request(
+            work_key=key,
+            messages=messages,
+            labels=labels,
+            max_tokens=limit,
+            temperature=given or 0.0,
+            seed=seed >> (64 - _SEED_BITS),
+            stop=stop,
+            also_text=manner.also_text and labels is not None and self._person is None,
+            regions=regions,
+            states=manner.states if purpose != UNSCRAMBLE else (),
+            top_p=manner.top_p,
+            top_k=manner.top_k,
+            purpose=purpose,
+        )
+
+    def _messages(self, number: int, text: str) -> tuple[tuple[Message, ...], int]:
+        """Return all turns up to a trial, and where the trial's own text begins in the last of them."""
+        before = len(self._before(number))
+        self._say(before)
+        said = self._said[: self._length_of(before)]
+        own, shift = self._user(number, text, is_first=before == 0)
+        return (*said, *own), shift
+
+    def _say(self, places: int) -> None:
+        """Write the conversation of the first places, each with its answer."""
+        while self._said_places < places:
+            number = self._said_places
+            turn = self.script.turn(number)
+            own, _ = self._user(number, turn.text, is_first=number == 0)
+            text = self._told[number].text if number in self._told else None
+            self._said += [
+                *own,
+                Message("assistant", text if text and text.strip() else self.script.prompter.no_answer),
+            ]
+            self._said_places += 1
+
+    def _length_of(self, places: int) -> int:
+        """Return how many messages the conversation of the first places has."""
+        if places == 0:
+            return 0
+        has_system = self._said[0].role == "system"
+        return 2 * places + has_system
+
+    def _user(self, number: int, text: str, *, is_first: bool) -> tuple[list[Message], int]:
+        lead = self.script.places[number].lead
+        own: list[Message] = []
+        if is_first and self.manner.system and lead:
+            own, lead = [Message("system", lead)], ""
+        before = BLANK.join(part for part in ("" if is_first else self._feedback(number), lead) if part)
+        content = BLANK.join(part for part in (before, text) if part)
+        return [*own, Message("user", content)], len(content) - len(text)
+
+    def _feedback(self, number: int) -> str:
+        """Return what is told of the trial before a place in the conversation; empty where nothing is."""
+        last = self._before(number)[-1]
+        place, told = self.script.places[last], self._told.get(last)
+        if not self.manner.feedback or told is None or place.feedback is None:
+            return ""
+        verdict = verdict_of(place.feedback, place.trial, correct=told.correct, timed_out=told.timed_out)
+        if verdict is None:
+            return ""
+        answer = right_answer(place.trial) if place.trial["is_practice"] else None
+        return feedback_text(place.feedback, verdict, answer)

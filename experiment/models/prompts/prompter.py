@@ -1,0 +1,257 @@
+"""From a session plan to text: the turns of a session, worded once a plan and prompt variant.
+
+A turn is what stands in front of a model for one trial: the text and question of the trial, solved examples before it
+where it has some, how to answer. What comes before (instructions, practice, breaks) is told apart from it, for all trials
+share it: in one prompt a trial, or in a conversation that grows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from experiment.models.prompts.data import wording
+from experiment.models.prompts.published import paper_prompt
+from experiment.procedure import TYPED
+from experiment.procedure.feedback import feedback_text
+
+Strategy = Literal["direct", "chain_of_thought", "unscramble_first"]
+MAX_CHOICE_TOKENS = 16
+ANSWER_TOKENS, LONG_ANSWER_TOKENS = 128, 1024
+BLANK = "\n\n"
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One trial as a model meets it, without what comes before it.
+
+    Attributes
+    ----------
+    text : str
+    labels : tuple of str or None
+        What to score by log-probability; None asks for generated text.
+    max_tokens : int
+        Most tokens to generate.
+    stop : tuple of str
+        Where a local model stops generating; an API gets none (its first line is read instead).
+    words : tuple of (int, int)
+        Where each word of the text that is read stands, in characters of ``text``; empty where nothing is read.
+    temperature : float or None
+        The paper's, in its own prompts.
+    """
+
+    text: str
+    labels: tuple[str, ...] | None
+    max_tokens: int
+    stop: tuple[str, ...] = ()
+    words: tuple[tuple[int, int], ...] = ()
+    temperature: float | None = None
+
+
+def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the step whose words a model's reading is measured on: what is read, or the target behind a prime."""
+    steps: Sequence[Mapping[str, Any]] = trial["steps"]
+    read = next((step for step in steps if step["step"] == "read" and step["text"]), None)
+    if read is None and any(step["step"] == "prime" for step in steps):
+        read = steps[-1] if steps[-1]["text"] else None
+    return read
+
+
+class Prompter:
+    """Words the turns of one plan.
+
+    Parameters
+    ----------
+    plan : mapping
+        A session plan; its ``prompt_variant`` and ``language`` say which wordings.
+    strategy : {"direct", "chain_of_thought", "unscramble_first"}
+    is_local : bool
+        For papers that asked local models in other words.
+    """
+
+    def __init__(
+        self, plan: Mapping[str, Any], *, strategy: Strategy = "direct", is_local: bool = True
+    ) -> None:
+        self.words = wording(plan["language"])
+        self.variant = int(plan["prompt_variant"]) - 1
+        self.thinks = strategy == "chain_of_thought"
+        self.is_local = is_local
+        self.is_published = "prompts" in plan.get("published", ())
+
+    def turn(self, trial: Mapping[str, Any], *, with_exemplars: bool = True, text: str | None = None) -> Turn:
+        """Return a trial's turn.
+
+        Parameters
+        ----------
+        with_exemplars : bool
+            Solved examples stand before it; False where an earlier turn of the conversation has shown them.
+        text : str, optional
+            What stands in place of the text that conditions change: a model's own restored text.
+        """
+        answering = trial["steps"][-1]
+        if text is not None:
+            trial = _restored(trial, text)
+            answering = trial["steps"][-1]
+        labels = tuple(answering["labels"]) if answering["step"] == "choose" else None
+        if self.is_published:
+            paper = paper_prompt(trial, thinks=self.thinks, is_local=self.is_local)
+            return Turn(
+                paper.text,
+                labels if paper.is_scored else None,
+                paper.max_tokens,
+                paper.stop,
+                temperature=paper.temperature,
+            )
+        asked = self._asked(answering)
+        if trial["exemplars"] and with_exemplars:
+            parts = self._few_shot(trial, asked)
+        else:
+            parts = [self._step_text(step) for step in trial["steps"]]
+            parts.append("\n".join(asked))
+        parts = [part for part in parts if part]
+        content = BLANK.join(parts)
+        thinks = self.thinks and answering["step"] != "read"
+        limit = LONG_ANSWER_TOKENS if thinks else self._room(answering, labels)
+        stop = () if thinks else _stop(answering)
+        return Turn(content, None if thinks else labels, limit, stop, self._places(trial, content))
+
+    def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
+        """Return a practice trial with its answer, as people saw it: text, question, answer, what was told."""
+        lines = [text for step in trial["steps"] if (text := self._step_text(step))]
+        if trial["steps"][-1]["step"] != "read":
+            lines.append(f"{self.words['answer']} {answer}")
+        told = feedback_text(feedback, "correct") if feedback is not None and feedback["accuracy"] else ""
+        return (
+            BLANK.join([*lines[:-1], "\n".join(part for part in (lines[-1], told) if part)]) if lines else ""
+        )
+
+    def practice(self, solved: Sequence[str]) -> str:
+        """Return solved practice trials under their heading."""
+        if not solved:
+            return ""
+        return BLANK.join(
+            [self.words["practice"][self.variant], *solved, self.words["practice_over"][self.variant]]
+        )
+
+    def unscramble(self, text: str) -> Turn:
+        """Return the turn that asks for a text as it should read, and nothing about it."""
+        content = BLANK.join([self.words["unscramble"][self.variant], text])
+        return Turn(content, None, _room_for(text))
+
+    def judge(self, reply: str, labels: Sequence[str]) -> Turn:
+        """Return the turn by which another model says which label a reply gives; the last label means none."""
+        none = self.words["none"]
+        content = self.words["judge"][self.variant].format(labels=", ".join(labels), none=none, reply=reply)
+        return Turn(content, (*labels, none), MAX_CHOICE_TOKENS)
+
+    @property
+    def no_answer(self) -> str:
+        """What stands in a conversation where no answer was given."""
+        return str(self.words["no_answer"])
+
+    def _few_shot(self, trial: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
+        """Put the question first, then solved trials and the trial itself, all in one form."""
+        *before, answering = trial["steps"]
+        how = list(asked)
+        ending = how.pop() if how and how[-1] == self.words["answer"] else ""
+        question = "\n".join(line for line in (answering.get("ask"), *how) if line)
+        solved = [
+            f"{_captioned(answering, one['text'])}\n{self.words['answer']} {one['label']}"
+            for one in trial["exemplars"]
+        ]
+        closing = ending or ("" if self.thinks else self.words["answer"])
+        last = "\n".join(part for part in (_with_options(answering), closing) if part)
+        return [
+            *(self._step_text(step) for step in before),
+            question,
+            self.words["exemplars"][self.variant],
+            *solved,
+            self.words["item"],
+            last,
+        ]
+
+    def _step_text(self, step: Mapping[str, Any]) -> str:
+        return _with_options(step, step.get("ask") or "")
+
+    def _asked(self, step: Mapping[str, Any]) -> list[str]:
+        """Return the lines that say how to answer; nothing where nothing is asked."""
+        words, answer = self.words, self.words["answer"]
+        if self.thinks and step["step"] == "choose":
+            return [
+                words["think_choose"][self.variant].format(labels=", ".join(step["labels"]), answer=answer)
+            ]
+        if self.thinks and step["step"] in TYPED:
+            kind = "think_code" if step.get("read_as") == "code" else "think_typed"
+            return [words[kind][self.variant].format(answer=answer)]
+        if step["step"] == "choose":
+            return [words["choose"][self.variant].format(labels=", ".join(step["labels"])), answer]
+        if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
+            return []  # how long an answer is wanted, only the study's question says
+        name = f"answer_{step['read_as']}" if step["step"] == "answer" else step["step"]
+        return [words[name][self.variant], answer] if step["step"] in TYPED else []
+
+    def _room(self, step: Mapping[str, Any], labels: tuple[str, ...] | None) -> int:
+        """Return room for the text again, at a token a character for byte-level models, and some to spare."""
+        if labels is not None:
+            return MAX_CHOICE_TOKENS
+        if step["step"] == "read":
+            return 0
+        if step["step"] == "answer":
+            return ANSWER_TOKENS if _stop(step) else LONG_ANSWER_TOKENS
+        return _room_for(step["text"] or "")
+
+    def _places(self, trial: Mapping[str, Any], content: str) -> tuple[tuple[int, int], ...]:
+        """Return where the words that are read stand; the step's text stands behind exemplars and earlier steps."""
+        step = read_step(trial)
+        if step is None:
+            return ()
+        begin = 0
+        for earlier in trial["steps"]:
+            if earlier is step:
+                break
+            begin = content.index(earlier["text"], begin) + len(earlier["text"]) if earlier["text"] else begin
+        if trial["exemplars"] and step is trial["steps"][-1]:
+            begin = content.rindex(self.words["item"]) if self.words["item"] in content else begin
+        begin = content.index(step["text"], begin)
+        return tuple((begin + found.start(), begin + found.end()) for found in _WORD.finditer(step["text"]))
+
+
+def changed_field(trial: Mapping[str, Any]) -> str | None:
+    """Return the field that conditions change and a step shows; None where there is none (a text withheld)."""
+    texts = {step["text"] for step in trial["steps"] if step["text"]}
+    return next((name for name in trial["intact"] if trial["shown"].get(name) in texts), None)
+
+
+def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
+    name = changed_field(trial)
+    shown = trial["shown"].get(name) if name is not None else None
+    steps = [{**step, "text": text} if shown and step["text"] == shown else step for step in trial["steps"]]
+    texts = {**trial["shown"], name: text} if name is not None else trial["shown"]
+    return {**trial, "steps": steps, "shown": texts}
+
+
+def _with_options(step: Mapping[str, Any], asked: str = "") -> str:
+    """Return a step's text, what is asked about it, and its options where they have letters."""
+    lines = [_captioned(step, step["text"] or ""), asked]
+    if step["step"] == "choose" and step.get("options"):  # an answer's stand in its text
+        lines += [
+            f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)
+        ]
+    return "\n".join(line for line in lines if line)
+
+
+def _captioned(step: Mapping[str, Any], text: str) -> str:
+    return f"{step['caption']}: {text}" if step["caption"] else text
+
+
+def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return where an answer of one line ends; numbers and programs may stand behind several lines of work."""
+    one_line = step["step"] in TYPED and not step["multiline"] and step.get("read_as", "text") == "text"
+    return ("\n",) if one_line else ()
+
+
+def _room_for(text: str) -> int:
+    return max(32, min(4096, len(text.encode("utf-8")) * 5 // 4 + 16))

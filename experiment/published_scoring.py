@@ -1,0 +1,229 @@
+"""The papers' own parsers and scorers, fault for fault, to be put beside wrods'.
+
+Each reads a raw reply as its released code did. They are written anew from what the code does, and tested against what the
+papers released; what is wrong with them is said in each, for that is what they are here to show.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiment.models.prompts.published import prompt_name
+from experiment.scoring import Score, recovery
+from experiment.study import Study
+from stimuli.errors import unknown_name
+
+VERSION = 1
+OWN = "corrected"
+_CUTS = ("Answer: ", "Question: ", "Choices: ", "Evidence: ")
+_DIALOGUE_CUTS = ("Answer: ", "Question: ", "Choices: ", "Dialogue: ")
+_MARKER = re.compile(r">([a-z_]+):")
+_DIGITS = re.compile(r"\d")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def htest_label(reply: str) -> str | None:
+    """Read H-TEST's label: A for any text with an "a" and no "b" ("I cannot tell"), B likewise, None for all else."""
+    said = reply.lower().strip()
+    for label, other in (("a", "b"), ("b", "a")):
+        only = label in said and other not in said
+        if only or f"label: {label}" in said or (f"is {label}" in said and f"or {other}" not in said):
+            return label.upper()
+    return None
+
+
+def choice_letter(reply: str, options: Sequence[str], *, is_dialogue: bool = False) -> str:
+    """Read Scrambled Bench's choice: an option in its own words, else the first capital letter, also inside a word.
+
+    Returns
+    -------
+    str
+        The letter; empty where there is none.
+    """
+    letters = string.ascii_uppercase[: len(options)]
+    if not any("." in option for option in options):
+        reply = reply.split(".")[0]
+    for cut in _DIALOGUE_CUTS if is_dialogue else _CUTS:
+        reply = reply.split(cut)[0]
+    found = re.findall("|".join(re.escape(option) for option in options), reply)
+    for one in found:
+        for other in found:
+            if one != other and one in other:
+                found.remove(one)
+                break
+    if found:
+        return letters[list(options).index(found[0])]
+    letter = re.search(f"[{letters}]", reply)
+    return letter[0] if letter else ""
+
+
+def aqua_letter(reply: str) -> str:
+    """Read Scrambled Bench's AQuA answer: the first capital letter A to E behind the last "answer is ", else nothing."""
+    _, said, after = reply.rpartition("answer is ")
+    letter = re.search("[A-E]", after) if said else None
+    return letter[0] if letter else ""
+
+
+def recovered_sentence(reply: str) -> str:
+    """Read Scrambled Bench's recovered sentence: what stands before "Scrambled sentence:" (with a small s)."""
+    return reply.split("Scrambled sentence:")[0].strip()
+
+
+def named_fields(reply: str, names: Sequence[str]) -> dict[str, str]:
+    """Read Mind Scramble's fields (``>answer: …``): a bare name anywhere is taken for a mark, later doubles overwrite.
+
+    Parameters
+    ----------
+    names : sequence of str
+        In the order in which bare names are marked.
+    """
+    for name in names:
+        if f">{name}" not in reply:
+            reply = reply.replace(name, f">{name}", 1)
+    parts = _MARKER.split(reply)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def same_digits(given: str, gold: str) -> bool:
+    """Say whether Mind Scramble takes two numbers for the same: all digits in a row, so that 3.5 is 35 and -5 is 5."""
+    one, other = ("".join(_DIGITS.findall(text)) for text in (given, gold))
+    return (float(one) if one else None) == (float(other) if other else None)
+
+
+def contains_either_way(given: str, gold: str) -> bool:
+    """Say whether Mind Scramble takes texts for the same: one in the other, so that an empty answer is right."""
+    one, other = given.lower(), gold.lower()
+    return one in other or other in one
+
+
+def words_in_place(given: str, intact: str) -> float:
+    """Return Mind Scramble's share of words in place, of the shorter text: a reply cut short can be perfect."""
+    one, other = (text.translate(_PUNCTUATION).lower().split() for text in (given, intact))
+    shorter = min(len(one), len(other))
+    return sum(a == b for a, b in zip(one, other, strict=False)) / shorter if shorter else 0.0
+
+
+def _htest(trial: Mapping[str, Any], reply: str) -> Score:
+    step = trial["steps"][-1]
+    label = htest_label(reply)
+    return _choice(trial, label if label in step["labels"] else None, "htest")
+
+
+def _letter_geometry(trial: Mapping[str, Any], reply: str) -> Score:
+    correct = reply.strip() == trial["answer"]
+    return Score(reply.strip(), "valid", correct, float(correct), f"published_letter_geometry-{VERSION}")
+
+
+def _scrambled_bench(trial: Mapping[str, Any], reply: str) -> Score:
+    step = trial["steps"][-1]
+    if step["step"] == "recover":
+        text, intact = recovered_sentence(reply), str(trial["answer"])
+        return Score(
+            text, "valid", text == intact, recovery(text, intact), f"published_scrambled_bench-{VERSION}"
+        )
+    options = _options(step)
+    is_dialogue = "dialogue" in trial["shown"]
+    letter = (
+        aqua_letter(reply)
+        if trial["set"] == "problem"
+        else choice_letter(reply, options, is_dialogue=is_dialogue)
+    )
+    place = string.ascii_uppercase.find(letter) if letter else -1
+    response = options[place] if 0 <= place < len(options) else None
+    return _verdict(response, trial, "scrambled_bench")
+
+
+def _typobench(trial: Mapping[str, Any], reply: str) -> Score:
+    step = trial["steps"][-1]
+    name = f"published_typobench-{VERSION}"
+    gold = str(trial["answer"] or "")
+    if step["step"] == "recover":
+        fixed = named_fields(reply, ("fixed",)).get("fixed")
+        if fixed is None:
+            return Score(None, "unparsed", None, None, name)
+        return Score(fixed, "valid", None, words_in_place(fixed, gold), name)
+    field = "answer_number" if step.get("read_as") == "number" else "answer"
+    names = ("answer_number", "process") if field == "answer_number" else ("answer", "reason")
+    given = named_fields(reply, names).get(field)
+    if given is None:
+        return Score(None, "unparsed", None, None, name)
+    if field == "answer_number":
+        correct = same_digits(given, gold)
+    elif "passage" in trial["shown"]:
+        correct = given.replace("'", "") == gold
+    else:
+        correct = contains_either_way(given, gold)
+    return Score(given, "valid", correct, float(correct), name)
+
+
+def _options(step: Mapping[str, Any]) -> list[str]:
+    return list(step.get("options") or step.get("responses") or ())
+
+
+def _choice(trial: Mapping[str, Any], label: str | None, paper: str) -> Score:
+    step = trial["steps"][-1]
+    return _verdict(None if label is None else step["responses"][step["labels"].index(label)], trial, paper)
+
+
+def _verdict(response: str | None, trial: Mapping[str, Any], paper: str) -> Score:
+    name = f"published_{paper}-{VERSION}"
+    if response is None:
+        return Score(None, "unparsed", None, None, name)
+    correct = response == trial["answer"]
+    return Score(response, "valid", correct, float(correct), name)
+
+
+PUBLISHED: dict[str, Callable[[Mapping[str, Any], str], Score]] = {
+    "htest": _htest,
+    "letter_geometry": _letter_geometry,
+    "scrambled_bench": _scrambled_bench,
+    "typobench": _typobench,
+}
+PARSERS = (OWN, "published", *PUBLISHED)
+"""What ``wrods score --parser`` takes: wrods' own, that of the paper from which the items are, or a paper's by name."""
+
+
+def paper_of(trial: Mapping[str, Any]) -> str | None:
+    """Return the paper whose scorer fits a trial; None where no paper scored such answers by rule."""
+    step = trial["steps"][-1]
+    options = _options(step)
+    name = prompt_name(
+        trial["set"],
+        list(trial["shown"]) or [""],
+        has_options=bool(options),
+        has_exemplars=bool(trial["exemplars"]),
+    )
+    unscored = (None, "typobench_mbpp", "typobench_summarise", "typobench_translate")
+    if name in unscored or (name == "htest" and step["step"] != "choose"):
+        return None
+    return next((paper for paper in PUBLISHED if str(name).startswith(paper)), None)
+
+
+def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
+    """Return a paper's verdict on a reply; where it scored no such answers by rule, the response stays unjudged.
+
+    Parameters
+    ----------
+    parser : str
+        ``published`` (the paper of the trial's materials) or one of :data:`PUBLISHED`.
+
+    Raises
+    ------
+    UserError
+        There is no such parser.
+    """
+    paper = paper_of(trial) if parser == "published" else parser
+    if paper is None:
+        return Score(reply, "valid", None, None, f"published_none-{VERSION}", VERSION)
+    if paper not in PUBLISHED:
+        raise unknown_name("parser", parser, PARSERS)
+    return replace(PUBLISHED[paper](trial, reply), version=VERSION)
+
+
+def parser_of(study: Study) -> str | None:
+    """Return the parser by which a study's trials count: None for wrods' own, ``published`` where the study says so."""
+    return "published" if "scoring" in study.published else None

@@ -1,0 +1,319 @@
+"""Scores stored responses again: another parser, a paper's, or a judge model; no response is asked for anew.
+
+Scores are only ever added. The verdict that counts is the newest by the scorer that the study names: a judge where the model
+has one, the papers' where ``published`` holds scoring, else wrods' own. Verdicts of any other scorer are kept beside
+(their scorer's name begins with ``also:``) and enter no table. What people rated is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from experiment.procedure import PlannedTrial, trials_of
+from experiment.published_scoring import OWN, PARSERS, parser_of
+from experiment.scoring import Score, score_trial
+from experiment.store import Store, queries, records
+from experiment.store.queries import BESIDE
+from experiment.store.tables import calls, scores, sessions
+from experiment.study import Study
+from stimuli.errors import UserError, unknown_name
+
+RATED = "rated"
+MODEL_KINDS = ("model", "baseline")
+WRITTEN_AT_ONCE = 500
+SHOWN_CHANGES = 10
+
+
+@dataclass(frozen=True)
+class Response:
+    """One stored response, ready to be scored again.
+
+    Attributes
+    ----------
+    counts : Score-like mapping or None
+        The verdict that counts now.
+    status : str or None
+        What the engine said of a model's reply; None for people.
+    """
+
+    reader: str
+    reader_kind: str
+    session_id: str
+    plan: Mapping[str, Any]
+    trial: PlannedTrial
+    attempt: int
+    work_key: str | None
+    raw: str | None
+    timed_out: bool
+    status: str | None
+    counts: Mapping[str, Any] | None
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the reply was to think aloud before its answer."""
+        return self.plan.get("strategy") == "chain_of_thought"
+
+
+@dataclass
+class Rescored:
+    """What came of scoring again.
+
+    Attributes
+    ----------
+    scorer : str
+    counts : bool
+        The study names this scorer: its verdicts are those that count.
+    responses, changed, rated : int
+        Responses read; verdicts that differ from those that count; responses left to the people who rated them.
+    moved : Counter of (str, str)
+        From which verdict to which.
+    examples : list of dict
+        The first few that changed.
+    """
+
+    scorer: str
+    counts: bool
+    responses: int = 0
+    changed: int = 0
+    rated: int = 0
+    moved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON."""
+        moved = [{"from": old, "to": new, "responses": n} for (old, new), n in self.moved.most_common()]
+        told = {name: value for name, value in vars(self).items() if name != "moved"}
+        return {**told, "moved": moved}
+
+
+def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[Response]:
+    """Iterate over a study's stored responses, session by session; teacher-forced sessions have none of their own.
+
+    Raises
+    ------
+    UserError
+        There is no such reader.
+    """
+    overview = queries.sessions_overview(connection, study.id)
+    if reader is not None and reader not in {row["reader"] for row in overview}:
+        raise unknown_name("reader", reader, {row["reader"] for row in overview})
+    for session in reversed(overview):
+        if session["context"] == "teacher_forced" or (reader is not None and session["reader"] != reader):
+            continue
+        session_id = session["session_id"]
+        plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))
+        if plan is None:
+            continue
+        planned = {trial["trial_index"]: trial for trial in trials_of(plan)}
+        is_model = session["reader_kind"] in MODEL_KINDS
+        statuses = _reply_statuses(connection, session_id) if is_model else {}
+        for row in list(queries.trials_of_session(connection, session_id)):
+            trial = planned.get(row["trial_index"])
+            if trial is None or trial["trial_type"] == "read":
+                continue
+            yield Response(
+                session["reader"],
+                session["reader_kind"],
+                session_id,
+                plan,
+                trial,
+                row["attempt"],
+                row["work_key"],
+                row["response_raw"],
+                bool(row["timed_out"]),
+                statuses.get(row["trial_index"], "answered") if is_model else None,
+                row if row["scorer"] is not None else None,
+            )
+
+
+def score_again(
+    study: Study, store: Store, *, parser: str | None = None, reader: str | None = None, dry_run: bool = False
+) -> Rescored:
+    """Score stored responses again and add the verdicts that differ.
+
+    Parameters
+    ----------
+    parser : str, optional
+        One of :data:`experiment.published_scoring.PARSERS`; the study's own where it is None.
+    reader : str, optional
+        Only this one's.
+    dry_run : bool
+        Write nothing.
+
+    Raises
+    ------
+    UserError
+        The parser or the reader is not known.
+    """
+    own = parser_of(study) or OWN
+    asked = parser or own
+    if asked not in PARSERS:
+        raise unknown_name("parser", asked, PARSERS)
+    outcome = Rescored(asked, asked == own)
+    judged = {name for name, settings in study.models.items() if settings.get("judge")}
+    of_paper = None if asked == OWN else asked
+
+    def verdict(one: Response) -> Score | None:
+        if of_paper is not None and one.reader_kind not in MODEL_KINDS:
+            return None
+        return score_trial(
+            one.trial,
+            one.raw,
+            timed_out=one.timed_out,
+            reply_status=one.status,
+            thinks=one.thinks,
+            parser=of_paper,
+        )
+
+    waiting: list[tuple[Response, Score]] = []
+    with store.read() as connection:
+        for found in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
+            if dry_run or _stands_there(connection, *found):
+                continue
+            waiting.append(found)
+            if len(waiting) == WRITTEN_AT_ONCE:
+                write_scores(store, waiting)
+                waiting = []
+    write_scores(store, waiting)
+    return outcome
+
+
+def _differing(
+    outcome: Rescored,
+    given: Iterator[Response],
+    verdict: Callable[[Response], Score | None],
+    judged: set[str],
+) -> Iterator[tuple[Response, Score]]:
+    for one in given:
+        if one.counts is not None and str(one.counts["scorer"]).startswith(RATED):
+            outcome.rated += 1
+            continue
+        score = verdict(one)
+        if score is None:
+            continue
+        outcome.responses += 1
+        counts = outcome.counts and one.reader not in judged
+        if note(outcome, one, score) or (counts and _is_newer(one, score)):
+            yield one, score if counts else replace(score, scorer=f"{BESIDE}{score.scorer}")
+
+
+def _stands_there(connection: Connection, one: Response, score: Score) -> bool:
+    """Say whether the newest verdict of a scorer is this one already."""
+    query = (
+        select(scores.c.response, scores.c.response_status, scores.c.correct, scores.c.score)
+        .where(
+            scores.c.session_id == one.session_id,
+            scores.c.trial_index == one.trial["trial_index"],
+            scores.c.attempt == one.attempt,
+            scores.c.scorer == score.scorer,
+            scores.c.scorer_version == str(score.version),
+        )
+        .order_by(scores.c.score_id.desc())
+        .limit(1)
+    )
+    found = connection.execute(query).first()
+    return found is not None and tuple(found) == (
+        score.response,
+        score.response_status,
+        score.correct,
+        score.score,
+    )
+
+
+def note(outcome: Rescored, one: Response, score: Score) -> bool:
+    """Count a verdict that differs from the one that counts; say whether it does."""
+    before = one.counts
+    old = "none" if before is None else _in_words(before["response_status"], before["correct"])
+    new = _in_words(score.response_status, score.correct)
+    if (
+        before is not None
+        and old == new
+        and before["response"] == score.response
+        and before["score"] == score.score
+    ):
+        return False
+    outcome.changed += 1
+    outcome.moved[old, new] += 1
+    if len(outcome.examples) < SHOWN_CHANGES:
+        outcome.examples.append(
+            {
+                "reader": one.reader,
+                "item_id": one.trial["item_id"],
+                "reply": (one.raw or "")[:200],
+                "before": None if before is None else before["response"],
+                "now": score.response,
+                "from": old,
+                "to": new,
+            }
+        )
+    return True
+
+
+def write_scores(store: Store, found: list[tuple[Response, Score]]) -> None:
+    """Add verdicts in one transaction."""
+
+    def write(connection: Connection) -> None:
+        for one, score in found:
+            records.store_score(connection, one.session_id, one.trial["trial_index"], one.attempt, score)
+
+    if found:
+        store.write(write).result()
+
+
+def require_judge(study: Study, judge: str) -> dict[str, Any]:
+    """Return the settings of the model that is to judge.
+
+    Raises
+    ------
+    UserError
+        The study has no such model.
+    """
+    if judge not in study.models:
+        raise unknown_name("model", judge, study.models)
+    settings = study.models[judge]
+    if settings.get("judge"):
+        raise UserError(
+            f"model {judge!r} is itself read by a judge", mend="Let a model judge that answers by itself."
+        )
+    return settings
+
+
+def _is_newer(one: Response, score: Score) -> bool:
+    """Say whether the verdict that counts was given by another scorer or an older version of this one."""
+    return one.counts is None or (one.counts["scorer"], one.counts["scorer_version"]) != (
+        score.scorer,
+        str(score.version),
+    )
+
+
+def _in_words(status: str, correct: bool | None) -> str:
+    if status != "valid":
+        return status
+    return "not judged" if correct is None else "right" if correct else "wrong"
+
+
+def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
+    """Return what the engine said of the reply that became each trial's response."""
+    query = (
+        select(calls.c.trial_index, calls.c.status)
+        .where(
+            calls.c.session_id == session_id,
+            calls.c.purpose.in_(("answer", "read")),
+            calls.c.status.not_in(("error", "timeout")),
+        )
+        .order_by(calls.c.call_id)
+    )
+    return {int(row.trial_index): str(row.status) for row in connection.execute(query)}
+
+
+def scorers_of(connection: Connection, study: str) -> Counter[str]:
+    """Count the verdicts of each scorer, those beside included."""
+    query = select(scores.c.scorer).where(
+        scores.c.session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study))
+    )
+    return Counter(connection.scalars(query))
