@@ -159,13 +159,13 @@ class ScriptedOpenAI:
                 self.requests.append(body)
                 self.paths.append(request.path)
                 self.keys.append(request.headers.get("Authorization", ""))
-                self.headers.append(dict(request.headers))
+                self.headers.append({name.lower(): value for name, value in request.headers.items()})
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
 
     async def _take(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        is_probe = answers.last_text(body) in _PROBES
+        is_probe = any(text in answers.last_text(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)
             return self._refusal(request, body) or _json(self.whole(request.path, body, self.answer_to(body)))

@@ -1,0 +1,392 @@
+"""Batch API: hand over many requests, leave, come back and collect, at a lower price.
+
+What was handed over is written down in ``batches/`` of the study's folder: the names of batches and of the pieces of
+work in them, nothing of what was asked. Every batch carries a token of ours among its own data, written down before it
+is made; a command that died between making a batch and writing down its name finds it again by that token and never
+makes it twice. A request's ``custom_id`` is its work key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from experiment.models.api.dialects import PATHS, Dialect, read_wishes
+from experiment.models.api.reading import read_json
+from experiment.models.api.retrying import NoAnswer, RunStopped, judge_status, said, unreached
+from experiment.models.api.surfaces import Speaker
+from experiment.models.engine import Reply, Request
+from experiment.models.keys import find_key
+from experiment.models.servers import Server, server_of
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+
+FOLDER = "batches"
+MOST_REQUESTS = 50_000
+MOST_BYTES = 190_000_000
+"""What one file may hold; the API's own bound is 200 MB."""
+
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+
+
+@dataclass
+class Batch:
+    """One batch as it was last seen.
+
+    Attributes
+    ----------
+    token : str
+        Ours, among the batch's own data.
+    batch_id : str or None
+        The API's name; None while it is not known whether the batch was made.
+    status : str
+        The API's word; ``preparing`` before there is one.
+    requests, completed, failed : int
+    error : str or None
+        Why the API refused the whole batch.
+    is_collected : bool
+        Whether its answers were fetched.
+    """
+
+    token: str
+    requests: int
+    batch_id: str | None = None
+    status: str = "preparing"
+    completed: int = 0
+    failed: int = 0
+    output_file: str | None = None
+    error_file: str | None = None
+    error: str | None = None
+    submitted_at: str = ""
+    is_collected: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.status in ENDED
+
+
+@dataclass
+class BatchState:
+    """All batches of one model in one study.
+
+    Attributes
+    ----------
+    model, base_url : str
+    batches : list of Batch
+    """
+
+    model: str
+    base_url: str
+    batches: list[Batch] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[Batch]:
+        """Batches that still run."""
+        return [one for one in self.batches if not one.has_ended]
+
+    @property
+    def to_collect(self) -> list[Batch]:
+        """Batches that have ended and whose answers were not fetched."""
+        return [one for one in self.batches if one.has_ended and not one.is_collected]
+
+    def __str__(self) -> str:
+        if not self.batches:
+            return f"{self.model}: no batch was handed over"
+        lines = [
+            f"{one.batch_id or 'not made yet'}: {one.status}, {one.completed + one.failed} of {one.requests} done"
+            + (f" ({one.failed} failed)" if one.failed else "")
+            + (f": {one.error}" if one.error else "")
+            + (", collected" if one.is_collected else "")
+            for one in self.batches
+        ]
+        return f"{self.model}\n" + "\n".join(lines)
+
+
+class _Ledger:
+    """What is written down about one model's batches."""
+
+    def __init__(self, settings: ModelSettings, server: Server) -> None:
+        name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
+        self.folder = settings.folder / FOLDER
+        self.file = self.folder / f"{name}.json"
+        self.state = BatchState(settings.name, server.base_url)
+        if self.file.exists():
+            kept = json.loads(self.file.read_text("utf-8"))
+            self.state.batches = [Batch(**one) for one in kept["batches"]]
+
+    def keys_file(self, batch: Batch) -> Path:
+        """Return where the work keys of a batch stand, one a line."""
+        return self.folder / f"{batch.token}.keys"
+
+    def keys(self, batch: Batch) -> list[str]:
+        """Return the work keys of a batch."""
+        return self.keys_file(batch).read_text("utf-8").split("\n")
+
+    def save(self) -> None:
+        """Write all down, at once and whole."""
+        self.folder.mkdir(exist_ok=True)
+        content = {**asdict(self.state), "wrods": 1}
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(content, indent=1), "utf-8")
+        new.replace(self.file)
+
+
+class _Desk:
+    """Talks to the API about one model's batches."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.settings = settings
+        self.server = server_of(settings.options)
+        self.wishes = read_wishes(settings)
+        self.key = find_key(settings.options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+        self.ledger = _Ledger(settings, self.server)
+        self.client = _client(self.server, self.key)
+
+    def speaker(self, dialect: Dialect | None) -> Speaker:
+        """Return what makes and reads requests."""
+        return Speaker(
+            self.settings.name, dialect or Dialect.usual(self.server, self.wishes), self.wishes, {}
+        )
+
+    def ask(self, call: Any) -> Any:
+        """Call the client; what stops a run is raised as such."""
+        import openai
+
+        try:
+            return call()
+        except openai.APIStatusError as error:
+            body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
+            verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
+            raise RunStopped(
+                f"the Batch API failed: {verdict.reason}",
+                mend="Give the same command again later; what was handed over stays handed over.",
+            ) from error
+        except openai.APIConnectionError as error:
+            raise unreached(self.server.base_url, said(str(error), self.key)) from error
+
+    def look(self) -> None:
+        """See what became of the batches that have not ended, those included whose making was cut short."""
+        lost = {one.token: one for one in self.ledger.state.batches if one.batch_id is None}
+        if lost:
+            for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
+                token = (found.metadata or {}).get("wrods")
+                if token in lost:
+                    _update(lost.pop(token), found)
+            for one in lost.values():
+                self.ledger.state.batches.remove(one)
+                self.ledger.keys_file(one).unlink(missing_ok=True)
+        for one in self.ledger.state.open:
+            _update(one, self.ask(lambda name=one.batch_id: self.client.batches.retrieve(name)))
+        if self.ledger.state.batches or lost:
+            self.ledger.save()
+
+    def hand_over(self, lines: list[bytes], keys: list[str]) -> None:
+        """Make one batch: write down that it is to be, upload, make it, write down its name."""
+        batch = Batch(
+            secrets.token_hex(16), len(keys), submitted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+        self.ledger.folder.mkdir(parents=True, exist_ok=True)
+        self.ledger.keys_file(batch).write_text("\n".join(keys), "utf-8")
+        self.ledger.state.batches.append(batch)
+        self.ledger.save()
+        path = PATHS[self.wishes.surface]
+        name = f"wrods-{batch.token}.jsonl"
+        uploaded = self.ask(lambda: self.client.files.create(file=(name, b"\n".join(lines)), purpose="batch"))
+        made = self.ask(
+            lambda: self.client.with_options(max_retries=0).batches.create(
+                input_file_id=uploaded.id,
+                endpoint=path if self.server.is_azure else f"/v1{path}",
+                completion_window="24h",
+                metadata={"wrods": batch.token},
+            )
+        )
+        _update(batch, made)
+        self.ledger.save()
+
+    def lines_of(self, file_id: str | None) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines of a file of results."""
+        if file_id is None:
+            return
+        content = self.ask(lambda: self.client.files.content(file_id).text)
+        for line in content.splitlines():
+            if line.strip():
+                with contextlib.suppress(ValueError):
+                    yield json.loads(line)
+
+
+def submit(
+    settings: ModelSettings, requests: Iterable[Request], *, dialect: Dialect | None = None
+) -> BatchState:
+    """Hand over all requests that are in no open or uncollected batch.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+        Its ``folder`` is where ``batches/`` lies.
+    requests : iterable of Request
+        Read one by one; a file is full at 50,000 requests or 190 MB.
+    dialect : Dialect, optional
+        As a probe set it right; the usual one without.
+
+    Raises
+    ------
+    RunStopped
+        The API refuses; what was handed over before stays so.
+    UserError
+        Labels are to be scored whole, which takes several calls a request.
+    """
+    desk = _Desk(settings)
+    if desk.wishes.whole_labels:
+        raise UserError(
+            "label_scoring: whole takes several calls a request, and a batch gives one",
+            mend="Leave out --batch, or score labels by their first token.",
+        )
+    desk.look()
+    pending = {
+        key for one in desk.ledger.state.batches if not one.is_collected for key in desk.ledger.keys(one)
+    }
+    speaker = desk.speaker(dialect)
+    endpoint = PATHS[desk.wishes.surface] if desk.server.is_azure else f"/v1{PATHS[desk.wishes.surface]}"
+    lines: list[bytes] = []
+    keys: list[str] = []
+    size = 0
+    for request in requests:
+        if request.work_key in pending:
+            continue
+        _, body = speaker.body(request)
+        line = json.dumps(
+            {"custom_id": request.work_key, "method": "POST", "url": endpoint, "body": body},
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ).encode("utf-8", "surrogatepass")
+        if keys and (len(keys) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
+            desk.hand_over(lines, keys)
+            lines, keys, size = [], [], 0
+        lines.append(line)
+        keys.append(request.work_key)
+        size += len(line) + 1
+    if keys:
+        desk.hand_over(lines, keys)
+    return desk.ledger.state
+
+
+def state(settings: ModelSettings) -> BatchState:
+    """Ask the API what became of this model's batches."""
+    desk = _Desk(settings)
+    desk.look()
+    return desk.ledger.state
+
+
+def cancel(settings: ModelSettings) -> BatchState:
+    """Cancel all batches that still run; what is done by then can be collected."""
+    desk = _Desk(settings)
+    desk.look()
+    for one in desk.ledger.state.open:
+        _update(one, desk.ask(lambda name=one.batch_id: desk.client.batches.cancel(name)))
+    desk.ledger.save()
+    return desk.ledger.state
+
+
+def collect(
+    settings: ModelSettings, requests: Iterable[Request], *, dialect: Dialect | None = None
+) -> Iterator[Reply]:
+    """Yield a reply to each of the given requests that stands in an ended, uncollected batch.
+
+    A batch counts as collected once all its replies were taken, so that a command that dies on the way collects again;
+    requests that are stored by then are simply not given. What a batch did not come to (it expired, was cancelled or
+    refused) is yielded as an error, and can be handed over again.
+
+    Parameters
+    ----------
+    requests : iterable of Request
+        What is planned and not stored.
+
+    Raises
+    ------
+    RunStopped
+        The API refuses.
+    """
+    desk = _Desk(settings)
+    desk.look()
+    if not desk.ledger.state.to_collect:
+        return
+    speaker = desk.speaker(dialect)
+    asked = {request.work_key: request for request in requests}
+    for batch in desk.ledger.state.to_collect:
+        left = {key for key in desk.ledger.keys(batch) if key in asked}
+        for file_id in (batch.output_file, batch.error_file):
+            for line in desk.lines_of(file_id):
+                key = str(line.get("custom_id"))
+                if key in left:
+                    left.discard(key)
+                    yield _reply(line, asked[key], speaker, desk.key)
+        why = f"the batch is {batch.status}" + (f": {batch.error}" if batch.error else " without an answer")
+        for key in sorted(left):
+            yield _error(asked[key], speaker, why)
+        batch.is_collected = True
+        desk.ledger.save()
+        desk.ledger.keys_file(batch).unlink(missing_ok=True)
+
+
+def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str | None) -> Reply:
+    """Read one line of results."""
+    response = line.get("response")
+    if not isinstance(response, dict):
+        error = line.get("error")
+        words = error.get("message") if isinstance(error, dict) else error
+        return _error(request, speaker, f"not answered: {words}")
+    body = json.dumps(response.get("body"))
+    status = response.get("status_code")
+    if status != 200:
+        try:
+            verdict = judge_status(int(status or 500), body, {}, secret=key, answered=True)
+        except RunStopped as stop:
+            return _error(request, speaker, stop.message)
+        reply = _error(request, speaker, verdict.reason)
+        return replace(reply, status="refused") if verdict.filtered else reply
+    talk = speaker.ask(request)
+    next(talk)
+    try:
+        talk.send(read_json(body))
+    except StopIteration as ended:
+        answered: Reply = ended.value
+        return replace(answered, path=f"{answered.path}+batch")
+    except NoAnswer as fault:
+        return _error(request, speaker, str(fault))
+    return _error(request, speaker, "one call was not enough")
+
+
+def _error(request: Request, speaker: Speaker, reason: str) -> Reply:
+    path = f"{speaker.wishes.surface}+batch"
+    return Reply(request.work_key, None, "error", error=reason, requested_model=speaker.model, path=path)
+
+
+def _update(batch: Batch, seen: Any) -> None:
+    """Take over what the API says of a batch."""
+    batch.batch_id = str(seen.id)
+    batch.status = str(seen.status)
+    batch.output_file, batch.error_file = seen.output_file_id, seen.error_file_id
+    counts = seen.request_counts
+    if counts is not None:
+        batch.completed, batch.failed = int(counts.completed), int(counts.failed)
+    data = seen.errors.data if seen.errors is not None else None
+    if data:
+        batch.error = "; ".join(str(one.message) for one in data)[:500]
+
+
+def _client(server: Server, key: str | None) -> Any:
+    import openai
+
+    if server.is_azure:
+        return openai.AzureOpenAI(
+            api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, max_retries=2
+        )
+    return openai.OpenAI(api_key=key or "none", base_url=server.base_url, max_retries=2)

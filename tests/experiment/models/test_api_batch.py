@@ -1,0 +1,175 @@
+"""The Batch API: hand over, leave, come back, collect; nothing twice, nothing lost, every fault said."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiment.models.api import batch
+from experiment.models.api.retrying import RunStopped
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+from tests.experiment.models.api_requests import api_settings, choice, choices
+from tests.scripted_openai import ScriptedOpenAI
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(
+        answer=lambda body: "A" if "odd" in json.dumps(body.get("messages") or body.get("input")) else "B"
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def study(server, tmp_path: Path) -> ModelSettings:
+    return api_settings(server, folder=tmp_path)
+
+
+def test_what_was_handed_over_is_collected_by_another_command(server, study) -> None:
+    server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.3)}
+    handed = batch.submit(study, choices(10))
+    assert [one.status for one in handed.batches] == ["in_progress"]
+    assert list(batch.collect(study, choices(10))) == []
+    server.batches.end()
+    assert [one.status for one in batch.state(study).to_collect] == ["completed"]
+    replies = {reply.work_key: reply for reply in batch.collect(study, choices(10))}
+    assert set(replies) == {f"k{n}" for n in range(10)}
+    assert {reply.path for reply in replies.values()} == {"chat+logprobs+batch"}
+    assert replies["k1"].label_logprobs == pytest.approx({"A": math.log(0.7), "B": math.log(0.3)})
+    assert replies["k1"].latency_ms is None and replies["k1"].prompt_tokens == 4
+    assert list(batch.collect(study, choices(10))) == []
+    assert "collected" in str(batch.state(study))
+
+
+def test_each_line_is_named_by_its_work_key_and_holds_what_would_be_sent(server, study) -> None:
+    batch.submit(study, choices(2))
+    (first, second) = server.batches.lines("batch-0")
+    assert (first["custom_id"], first["method"], first["url"]) == ("k0", "POST", "/v1/chat/completions")
+    assert second["body"]["messages"][0]["content"] == "trial 1 is odd"
+
+
+@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
+def test_every_form_can_be_handed_over(server, tmp_path, surface) -> None:
+    server.answer = lambda body: "A"
+    study = api_settings(server, folder=tmp_path, api=surface)
+    batch.submit(study, choices(3))
+    server.batches.end()
+    assert [reply.text for reply in batch.collect(study, choices(3))] == ["A"] * 3
+
+
+def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> None:
+    monkeypatch.setattr(batch, "MOST_REQUESTS", 4)
+    assert [one.requests for one in batch.submit(study, choices(10)).batches] == [4, 4, 2]
+    monkeypatch.setattr(batch, "MOST_BYTES", 600)
+    handed = batch.submit(study, (choice(n) for n in range(100, 110)))
+    assert sum(one.requests for one in handed.batches[3:]) == 10
+    assert max(len(content) for content in list(server.batches.files.values())[3:]) <= 600
+
+
+def test_handing_over_again_takes_only_what_is_new(server, study) -> None:
+    batch.submit(study, choices(5))
+    handed = batch.submit(study, choices(8))
+    assert [one.requests for one in handed.batches] == [5, 3]
+    assert len(batch.submit(study, choices(8)).batches) == 2
+
+
+def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice(server, study) -> None:
+    server.batches.loses_next_answer = True
+    with pytest.raises(RunStopped, match="no server answers"):
+        batch.submit(study, choices(5))
+    assert len(server.batches.batches) == 1
+    handed = batch.submit(study, choices(5))
+    assert len(server.batches.batches) == len(handed.batches) == 1
+    server.batches.end()
+    assert len(list(batch.collect(study, choices(5)))) == 5
+
+
+def test_a_command_that_died_before_a_batch_was_made_leaves_its_requests_free(
+    server, study, monkeypatch
+) -> None:
+    server.batches.loses_next_answer = True
+    with pytest.raises(RunStopped):
+        batch.submit(study, choices(5))
+    server.batches.batches.clear()
+    assert batch.state(study).batches == []
+    assert [one.requests for one in batch.submit(study, choices(5)).batches] == [5]
+
+
+def test_collecting_that_was_cut_short_is_done_again(server, study) -> None:
+    batch.submit(study, choices(6))
+    server.batches.end()
+    taken = batch.collect(study, choices(6))
+    stored = {next(taken).work_key, next(taken).work_key}
+    taken.close()
+    left = [choice(n) for n in range(6) if f"k{n}" not in stored]
+    assert {reply.work_key for reply in batch.collect(study, left)} == {f"k{n}" for n in range(6)} - stored
+
+
+def test_a_request_that_failed_in_a_batch_says_why_and_the_others_count(server, study) -> None:
+    server.batches.fails = {"k2"}
+    batch.submit(study, choices(4))
+    server.batches.end()
+    replies = {reply.work_key: reply for reply in batch.collect(study, choices(4))}
+    assert (replies["k2"].status, replies["k2"].text) == ("error", None)
+    assert "bad word" in str(replies["k2"].error)
+    assert {replies[key].status for key in ("k0", "k1", "k3")} == {"answered"}
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_what_a_batch_did_not_come_to_can_be_handed_over_again(server, study, status) -> None:
+    batch.submit(study, choices(6))
+    if status == "cancelled":
+        assert batch.cancel(study).batches[0].status == "cancelling"
+    server.batches.end(status, done=lambda key: key in ("k0", "k1"))
+    replies = {reply.work_key: reply for reply in batch.collect(study, choices(6))}
+    assert {key for key, reply in replies.items() if reply.status == "answered"} == {"k0", "k1"}
+    assert all(status in str(replies[f"k{n}"].error) for n in range(2, 6))
+    left = [choice(n) for n in range(2, 6)]
+    assert batch.submit(study, left).batches[1].requests == 4
+
+
+def test_a_batch_that_was_refused_says_why_for_each_request(server, study) -> None:
+    batch.submit(study, choices(3))
+    server.batches.end("failed")
+    replies = list(batch.collect(study, choices(3)))
+    assert [reply.status for reply in replies] == ["error"] * 3
+    assert all("line 1 is not valid" in str(reply.error) for reply in replies)
+
+
+def test_a_request_that_is_stored_by_now_is_not_given_again(server, study) -> None:
+    batch.submit(study, choices(4))
+    server.batches.end()
+    assert [reply.work_key for reply in batch.collect(study, [choice(3)])] == ["k3"]
+
+
+def test_two_models_of_a_study_keep_their_batches_apart(server, study) -> None:
+    other = replace(study, use="openai:other")
+    batch.submit(study, choices(2))
+    batch.submit(other, choices(3))
+    assert [one.requests for one in batch.state(study).batches] == [2]
+    assert [one.requests for one in batch.state(other).batches] == [3]
+
+
+def test_nothing_of_what_was_asked_stays_in_the_folder(server, study) -> None:
+    batch.submit(study, choices(3))
+    kept = b"".join(file.read_bytes() for file in (study.folder / batch.FOLDER).iterdir())
+    assert b"trial" not in kept and b"k1" in kept
+
+
+def test_labels_of_any_length_need_several_calls_and_are_refused(server, tmp_path) -> None:
+    study = api_settings(server, folder=tmp_path, label_scoring="whole")
+    with pytest.raises(UserError, match="several calls"):
+        batch.submit(study, choices(2))
+
+
+def test_a_server_without_batches_or_network_is_said_to_be_so(tmp_path) -> None:
+    with ScriptedOpenAI() as gone:
+        study = api_settings(gone, folder=tmp_path)
+    with pytest.raises(RunStopped, match="no server answers at http"):
+        batch.submit(study, choices(2))

@@ -1,0 +1,188 @@
+"""The cache: keyed by everything that makes a request, marked, without times, and never across models or replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiment.models import Message, Reply, Request
+from experiment.models.api.cache import FILE, Cache, cache_key, is_worth_keeping
+from experiment.models.api.dialects import Wishes
+from experiment.models.api.limiter import Limiter
+from experiment.models.engine import RegionScore, Span
+from tests.experiment.models.api_requests import api_engine, choice, choices
+from tests.scripted_openai import ScriptedOpenAI
+
+ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": Wishes().describe()}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(answer=lambda body: "A") as running:
+        yield running
+
+
+requests = st.builds(
+    Request,
+    work_key=st.just("k"),
+    messages=st.lists(
+        st.builds(Message, st.sampled_from(["system", "user", "assistant"]), st.text(max_size=6)), max_size=3
+    ).map(tuple),
+    labels=st.none() | st.lists(st.text(max_size=3), max_size=3).map(tuple),
+    max_tokens=st.integers(1, 9),
+    temperature=st.sampled_from([0.0, 0.5, 1.0]),
+    seed=st.integers(0, 9),
+    stop=st.lists(st.text(max_size=2), max_size=2).map(tuple),
+    also_text=st.booleans(),
+    regions=st.lists(st.builds(Span, st.integers(0, 2), st.integers(0, 2), st.integers(3, 5)), max_size=2).map(tuple),
+    top_p=st.sampled_from([0.9, 1.0]),
+    top_k=st.none() | st.integers(1, 3),
+    replicate=st.integers(1, 3),
+)  # fmt: skip
+
+
+@given(requests, requests)
+def test_two_requests_have_one_key_only_when_they_are_the_same_in_every_field(one, other) -> None:
+    assert (cache_key(ABOUT, one) == cache_key(ABOUT, other)) == (one == other)
+
+
+def test_every_field_of_a_request_but_its_names_makes_the_key() -> None:
+    request = choice(1)
+    changed = {
+        "messages": (Message("user", "else"),), "labels": ("A", "C"), "max_tokens": 9, "temperature": 0.1, "seed": 99,
+        "stop": ("x",), "also_text": True, "regions": (Span(0, 0, 1),), "states": ("last",), "top_p": 0.5, "top_k": 3,
+        "replicate": 2,
+    }  # fmt: skip
+    keys = {cache_key(ABOUT, request)}
+    for name, value in changed.items():
+        keys.add(cache_key(ABOUT, replace(request, **{name: value})))
+    assert len(keys) == len(changed) + 1
+    assert set(changed) | {"work_key", "purpose"} == {field.name for field in fields(Request)}
+    assert cache_key(ABOUT, replace(request, work_key="other", purpose="judge")) in keys
+
+
+@pytest.mark.parametrize("name", ["engine", "base_url", "model"])
+def test_what_answers_makes_the_key(name) -> None:
+    assert cache_key({**ABOUT, name: "else"}, choice(1)) != cache_key(ABOUT, choice(1))
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Wishes)])
+def test_every_wish_of_the_study_makes_the_key(field) -> None:
+    other = {"surface": "responses", "leading_space": False, "extra_body": {"a": 1}}.get(field, "else")
+    wishes = replace(Wishes(), **{field: other})
+    assert cache_key({**ABOUT, "wishes": wishes.describe()}, choice(1)) != cache_key(ABOUT, choice(1))
+
+
+def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server, tmp_path: Path) -> None:
+    first = list(api_engine(server, folder=tmp_path).answer(choices(30)))
+    asked = len(server.requests)
+    second = list(api_engine(server, folder=tmp_path).answer(choices(30)))
+    assert asked == len(server.requests) == 30
+    assert not any(reply.from_cache for reply in first) and all(reply.from_cache for reply in second)
+    assert all(reply.cost_usd == 0.0 and reply.latency_ms is None for reply in second)
+    told = {reply.work_key: (reply.text, reply.prompt_tokens, reply.finish_reason) for reply in first}
+    assert told == {
+        reply.work_key: (reply.text, reply.prompt_tokens, reply.finish_reason) for reply in second
+    }
+
+
+def test_hits_take_no_place_at_the_server(server, tmp_path: Path) -> None:
+    list(api_engine(server, folder=tmp_path).answer(choices(30)))
+    limiter = Limiter(start=4, cap=4)
+    list(api_engine(server, limiter, folder=tmp_path).answer(choices(30)))
+    assert limiter.most == 0
+
+
+def test_two_models_with_one_cache_each_answer_for_themselves(server, tmp_path: Path) -> None:
+    from experiment.models import ModelSettings
+    from experiment.models.api import ApiEngine
+
+    for name in ("one", "two", "one"):
+        engine = ApiEngine(
+            ModelSettings(f"openai:{name}", {"base_url": server.url, "probe": False}, tmp_path), pace=0.0
+        )
+        list(engine.answer(choices(5)))
+    assert [body["model"] for body in server.requests] == ["one"] * 5 + ["two"] * 5
+
+
+def test_two_replicates_never_share_an_answer(server, tmp_path: Path) -> None:
+    both = [choice(n, replicate=replicate) for replicate in (1, 2) for n in range(5)]
+    list(api_engine(server, folder=tmp_path).answer(both))
+    assert len(server.requests) == 10
+
+
+def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> None:
+    server.always = {"trial 1 ": "400", "trial 2 ": "empty", "trial 3 ": "length", "trial 4 ": "refusal"}
+    statuses = {
+        reply.work_key: reply.status for reply in api_engine(server, folder=tmp_path).answer(choices(6))
+    }
+    assert statuses["k3"] == "truncated"
+    server.always.clear()
+    again = {
+        reply.work_key: reply.from_cache for reply in api_engine(server, folder=tmp_path).answer(choices(6))
+    }
+    assert again == {"k0": True, "k1": False, "k2": False, "k3": False, "k4": True, "k5": True}
+
+
+def test_a_cut_text_whose_label_was_scored_is_an_answer_and_kept() -> None:
+    assert is_worth_keeping(Reply("k", "A", "answered", {"A": -0.1}, finish_reason="length"))
+    assert not is_worth_keeping(Reply("k", "The let", "truncated", finish_reason="length"))
+
+
+def test_timed_runs_neither_read_nor_write_the_cache(server, tmp_path: Path) -> None:
+    list(api_engine(server, folder=tmp_path).answer(choices(3)))
+    timed = list(api_engine(server, folder=tmp_path, timing=True).answer(choices(3)))
+    assert len(server.requests) == 6 and all(reply.latency_ms for reply in timed)
+
+
+def test_a_hit_may_be_followed_as_any_reply(server, tmp_path: Path) -> None:
+    def follow(reply: Reply) -> list[Request]:
+        number = int(reply.work_key[1:])
+        return [choice(number + 1)] if number < 9 else []
+
+    for _ in range(2):
+        keys = [r.work_key for r in api_engine(server, folder=tmp_path).answer([choice(0)], follow)]
+        assert keys == [f"k{n}" for n in range(10)]
+    assert len(server.requests) == 10
+
+
+def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / FILE)
+    cache.keep("a", Reply("work-a", "a most private text", "answered"))
+    cache.keep("b", Reply("work-b", "another", "answered"))
+    assert cache.forget(["work-a", "work-z"]) == 1
+    assert cache.find("a", choice(1)) is None and cache.find("b", choice(1)) is not None
+    cache.close()
+    assert not any(b"most private" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_all_that_a_reply_says_comes_back(tmp_path: Path) -> None:
+    reply = Reply(
+        "k1", "A", "answered", {"A": -0.1}, 10, 2, 3, 1, None, None, "stop", "m", "m-1", path="chat+logprobs",
+        generated="A.", reasoning="because", regions=(RegionScore(1.5, 2), RegionScore(None, 1)),
+        label_bounds={"B": -4.0},
+    )  # fmt: skip
+    cache = Cache(tmp_path / FILE)
+    cache.keep("key", reply)
+    cache.close()
+    again = Cache(tmp_path / FILE)
+    assert again.find("key", choice(1)) == replace(reply, from_cache=True)
+    again.close()
+
+
+def test_a_broken_cache_costs_money_and_no_run(server, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"this is no database" * 500)
+    engine = api_engine(server, folder=tmp_path)
+    assert len(list(engine.answer(choices(5)))) == 5
+    assert engine.describe()["cache"]["fault"]
+
+
+def test_outside_a_study_nothing_is_kept(server, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    list(api_engine(server).answer(choices(2)))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,80 @@
+"""Token counts mean the same whatever a provider calls them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiment.models.api.counts import Disjoint, Usage, disjoint, read_usage
+from experiment.models.engine import Reply
+
+FORMS = {
+    "openai chat": {
+        "prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150,
+        "prompt_tokens_details": {"cached_tokens": 60}, "completion_tokens_details": {"reasoning_tokens": 30},
+    },
+    "openai responses": {
+        "input_tokens": 100, "input_tokens_details": {"cached_tokens": 60}, "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 30}, "total_tokens": 150,
+    },
+    "cache beside, hit and miss": {
+        "prompt_tokens": 100, "prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40, "completion_tokens": 50,
+        "completion_tokens_details": {"reasoning_tokens": 30}, "total_tokens": 150,
+    },
+    "cached input outside the input": {
+        "input_tokens": 30, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 10, "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 30},
+    },
+    "thoughts outside the output": {
+        "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 150, "prompt_tokens_details": {"cached_tokens": 60},
+        "completion_tokens_details": {"reasoning_tokens": 30},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_as_the_same_counts(form) -> None:
+    usage = read_usage({"usage": FORMS[form]})
+    assert usage == Usage(prompt=100, cached=60, completion=50, reasoning=30)
+    reply = Reply(
+        "k", "A", "answered", prompt_tokens=usage.prompt, cached_tokens=usage.cached,
+        completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
+    )  # fmt: skip
+    assert disjoint(reply) == Disjoint(fresh=40, cached=60, output=20, reasoning=30)
+
+
+def test_what_is_not_told_stays_unknown() -> None:
+    assert read_usage({"usage": {"prompt_tokens": 7, "completion_tokens": 2}}) == Usage(7, None, 2, None)
+    assert read_usage({}) == read_usage({"usage": None}) == Usage()
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "prompt_tokens",
+                "completion_tokens",
+                "total_tokens",
+                "reasoning_tokens",
+                "prompt_tokens_details",
+            ]
+        ),
+        st.one_of(
+            st.none(), st.integers(), st.text(), st.booleans(), st.dictionaries(st.text(), st.integers())
+        ),
+    )
+)
+def test_no_usage_makes_reading_fail(usage) -> None:
+    read_usage({"usage": usage})
+
+
+@given(*(st.one_of(st.none(), st.integers(0, 10**6)) for _ in range(4)))
+def test_disjoint_counts_are_never_negative(prompt, cached, completion, reasoning) -> None:
+    counts = disjoint(
+        Reply(
+            "k", None, "answered", prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion,
+            reasoning_tokens=reasoning,
+        )
+    )  # fmt: skip
+    assert min(counts.fresh, counts.cached, counts.output, counts.reasoning) >= 0

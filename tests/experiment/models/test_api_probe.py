@@ -1,0 +1,125 @@
+"""The probe finds out, in a few tiny requests, what an endpoint has; and says it in plain words."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from experiment.models.api import NEEDS, capabilities
+from experiment.models.api.retrying import RunStopped
+from stimuli.errors import UserError
+from tests.experiment.models.api_requests import api_engine, api_settings, choices
+from tests.scripted_answers import word_logprob
+from tests.scripted_openai import ScriptedOpenAI
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(answer=lambda body: "A") as running:
+        yield running
+
+
+def test_a_plain_server_is_found_to_give_answers_and_little_else(server) -> None:
+    server.answer = lambda body: "hello"
+    found = capabilities(api_settings(server))
+    assert (found.top_logprobs, found.prompt_logprobs, found.structure) == (0, False, "none")
+    assert found.seed and found.temperature and found.system_role
+    assert found.resolved_model == server.model
+    said = " ".join(found.sentences())
+    assert "choices are read from what it writes" in said and "no surprisal" in said
+
+
+def test_a_rich_server_is_found_to_be_rich(server) -> None:
+    server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
+    server.prompt = word_logprob
+    server.heeds.add("json_schema")
+    found = capabilities(api_settings(server))
+    assert (found.top_logprobs, found.prompt_logprobs, found.structure) == (20, True, "json_schema")
+    assert found.stable_prompt_logprobs and found.thinks and found.reasoning_counts and found.cached_counts
+    assert found.gaps(["label_logprobs", "long_labels", "surprisal", "sampling", "reasoning"]) == []
+    assert found.gaps(["states"]) == ["scripted tells no hidden states: only local models do."]
+
+
+def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server) -> None:
+    count = itertools.count()
+    server.prompt = lambda word: -1.0 - next(count) * 1e-3
+    found = capabilities(api_settings(server))
+    assert found.prompt_logprobs and found.stable_prompt_logprobs is False
+    assert any("--no-enable-prefix-caching" in one for one in found.sentences())
+
+
+@pytest.mark.parametrize(
+    ("refused", "field", "value"),
+    [
+        ("seed", "seed", False),
+        ("temperature", "temperature", False),
+        ("system", "system_role", False),
+        ("logprobs", "top_logprobs", 0),
+        ("max_tokens", "limit_name", "max_completion_tokens"),
+        ("prompt_logprobs", "prompt_logprobs", False),
+        ("response_format", "structure", "guided_choice"),
+    ],
+)
+def test_what_a_server_refuses_is_found_out_and_never_sent_again(server, refused, field, value) -> None:
+    server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
+    server.prompt = word_logprob
+    server.heeds |= {"json_schema", "guided_choice"}
+    server.answer = lambda body: (
+        "A" if "first in the alphabet" in str(body) or "trial" in str(body) else "hello"
+    )
+    server.refuses.add(refused)
+    engine = api_engine(server)
+    assert getattr(engine.probe(), field) == value
+    assert {reply.status for reply in engine.answer(choices(5))} == {"answered"}
+    assert len(server.requests) == 5, "no request of the run was refused"
+
+
+def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(server) -> None:
+    engine = api_engine(server)
+    list(engine.answer(choices(3)))
+    assert not any("logprobs" in body for body in server.requests)
+    assert "It takes a request for log-probabilities and sends none." in engine.probe().remarks
+
+
+def test_a_way_of_holding_answers_that_is_taken_and_not_heeded_does_not_count(server) -> None:
+    server.answer = lambda body: "hello"
+    assert capabilities(api_settings(server)).structure == "none"
+
+
+def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
+    engine = api_engine(server)
+    assert engine.describe()["probe"] is None
+    list(engine.answer(choices(3)))
+    made = len(server.probes)
+    list(engine.answer(choices(3)))
+    assert len(server.probes) == made <= 12
+    described = engine.describe()["probe"]
+    assert described["requests"] == made and described["sentences"]
+    json.dumps(engine.describe())
+
+
+def test_a_probe_asks_for_little(server) -> None:
+    capabilities(api_settings(server))
+    assert all(body["max_tokens"] <= 16 for body in server.probes)
+
+
+def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch) -> None:
+    with ScriptedOpenAI() as gone:
+        settings = api_settings(gone)
+    with pytest.raises(RunStopped, match=r"no server answers at http://127"):
+        api_engine(gone).probe()
+    assert settings.name == "scripted"
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UserError, match="OPENAI_API_KEY"):
+        capabilities(api_settings(server, base_url="https://api.openai.com/v1"))
+
+
+def test_every_need_is_answered_and_an_unknown_one_is_refused(server) -> None:
+    found = capabilities(api_settings(server))
+    assert len(found.gaps(NEEDS)) >= 3
+    with pytest.raises(UserError, match="surprisal"):
+        found.gaps(["surprisals"])  # type: ignore[list-item]

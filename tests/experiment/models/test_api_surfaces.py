@@ -1,0 +1,236 @@
+"""Chat, completions and responses: what is sent, and how what comes back is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from experiment.models import Message
+from experiment.models.api import ApiEngine
+from experiment.models.api.dialects import THOUGHT_ROOM
+from experiment.models.api.retrying import RunStopped
+from experiment.models.api.transport import Transport
+from experiment.models.engine import Span
+from experiment.models.servers import server_of
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+from tests.experiment.models.api_requests import api_engine, choice, choices
+from tests.scripted_answers import word_logprob
+from tests.scripted_openai import ScriptedOpenAI
+
+SURFACES = ("chat", "completions", "responses")
+TOLD = {"A": math.log(0.5), " A": math.log(0.1), "B": math.log(0.3), "C": math.log(0.05)}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(answer=lambda body: "A") as running:
+        running.logprobs = lambda body: TOLD
+        yield running
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_each_form_gives_answer_counts_and_label_logprobs(server, surface) -> None:
+    replies = list(api_engine(server, api=surface).answer(choices(5)))
+    assert len(server.requests) == 5 and len(replies) == 5
+    for reply in replies:
+        assert (reply.text, reply.generated, reply.status) == ("A", "A", "answered")
+        assert reply.label_logprobs == pytest.approx({"A": math.log(0.6), "B": math.log(0.3)})
+        assert reply.label_bounds is None
+        assert reply.margin == pytest.approx(math.log(2))
+        assert reply.path == f"{surface}+logprobs"
+        assert (reply.cached_tokens, reply.reasoning_tokens, reply.resolved_model) == (2, 5, server.model)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize(("behaviour", "status"), [("length", "truncated"), ("empty", "empty")])
+def test_each_form_says_how_a_text_ended(server, surface, behaviour, status) -> None:
+    server.script.append(behaviour)
+    (reply,) = api_engine(server, api=surface).answer([choice(1, labels=None)])
+    assert reply.status == status
+
+
+@pytest.mark.parametrize("surface", ["chat", "responses"])
+def test_a_refusal_is_one_in_either_form(server, surface) -> None:
+    server.script.append("refusal")
+    (reply,) = api_engine(server, api=surface).answer([choice(1)])
+    assert (reply.status, reply.text, reply.label_logprobs) == ("refused", "I cannot help with that.", None)
+
+
+def test_plain_template_means_completions_with_messages_joined_as_local_models_read_them(server) -> None:
+    request = choice(1, messages=(Message("system", "Read."), Message("user", "Which?")))
+    list(api_engine(server, template="plain").answer([request]))
+    assert server.paths == ["/v1/completions"]
+    assert server.requests[0]["prompt"] == "Read.\n\nWhich?"
+
+
+def test_the_responses_form_keeps_nothing_at_the_server_and_gives_the_thought(server) -> None:
+    (reply,) = api_engine(server, api="responses", reasoning_effort="low").answer([choice(1)])
+    sent = server.requests[0]
+    assert sent["store"] is False and sent["reasoning"] == {"effort": "low"}
+    assert sent["max_output_tokens"] == 16 + THOUGHT_ROOM
+    assert reply.reasoning == "It is one of two."
+
+
+def test_reasoning_effort_gives_room_for_thoughts_and_is_never_dropped(server) -> None:
+    list(api_engine(server, reasoning_effort="high", thinking_tokens=500).answer([choice(1)]))
+    assert server.requests[0]["reasoning_effort"] == "high"
+    assert server.requests[0]["max_tokens"] == 8 + 500
+    server.refuses.add("reasoning_effort")
+    with pytest.raises(RunStopped, match="refuses reasoning_effort high"):
+        list(api_engine(server, reasoning_effort="high").answer([choice(1)]))
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_a_thought_told_apart_is_kept_apart(server, name) -> None:
+    server.message = {name: "Odd is A."}
+    (reply,) = api_engine(server).answer([choice(1)])
+    assert (reply.text, reply.reasoning) == ("A", "Odd is A.")
+
+
+def test_a_thought_inside_the_answer_is_taken_out_and_a_cut_one_leaves_no_answer() -> None:
+    with ScriptedOpenAI(answer=lambda body: "<think>B or A?</think>\n\nA") as server:
+        (reply,) = api_engine(server).answer([choice(1)])
+        assert (reply.text, reply.reasoning, reply.status) == ("A", "B or A?", "answered")
+    with ScriptedOpenAI(answer=lambda body: "<think>B or") as server:
+        server.script.append("length")
+        (reply,) = api_engine(server).answer([choice(1)])
+        assert (reply.text, reply.reasoning, reply.status) == ("", "B or", "truncated")
+
+
+def test_seeds_are_those_of_the_request_and_sent_only_where_something_is_drawn(server) -> None:
+    list(api_engine(server).answer(choices(6, temperature=0.7)))
+    assert sorted(body["seed"] for body in server.requests) == [0, 1, 2, 3, 4, 5]
+    server.requests.clear()
+    list(api_engine(server).answer(choices(3)))
+    assert not any("seed" in body for body in server.requests)
+
+
+def test_top_p_and_top_k_are_sent_where_they_are_asked(server) -> None:
+    list(api_engine(server).answer([choice(1, temperature=1.0, top_p=0.9, top_k=40)]))
+    assert (server.requests[0]["top_p"], server.requests[0]["top_k"]) == (0.9, 40)
+
+
+def test_without_a_system_role_its_text_opens_the_first_message(server) -> None:
+    request = choice(1, messages=(Message("system", "Be brief."), Message("user", "Which?")))
+    list(api_engine(server, system_role=False).answer([request]))
+    assert server.requests[0]["messages"] == [{"role": "user", "content": "Be brief.\n\nWhich?"}]
+    server.refuses.add("system")
+    server.requests.clear()
+    found = api_engine(server)
+    list(found.answer([request]))
+    assert server.requests[0]["messages"] == [{"role": "user", "content": "Be brief.\n\nWhich?"}]
+    assert found.describe()["dialect"]["system"] is False
+    with pytest.raises(RunStopped, match="system_role"):
+        list(api_engine(server, system_role=True).answer([request]))
+
+
+@pytest.mark.parametrize("way", ["json_schema", "structured_outputs", "guided_choice", "logit_bias"])
+def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server, way) -> None:
+    server.heeds.add(way)
+    server.answer = lambda body: "Hello there"
+    engine = api_engine(server, label_only=True)
+    server.logprobs = None
+    (reply,) = engine.answer([choice(1)])
+    assert engine.describe()["probe"]["structure"] == way
+    assert (reply.text, reply.status) == ("A", "answered")
+
+
+def test_label_logprobs_of_a_held_answer_are_those_of_its_label(server) -> None:
+    server.heeds.add("json_schema")
+    (reply,) = api_engine(server, label_only=True).answer([choice(1)])
+    assert reply.label_logprobs == pytest.approx({"A": math.log(0.6), "B": math.log(0.3)})
+
+
+@pytest.mark.parametrize("surface", ["chat", "completions"])
+def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_probabilities(
+    server, surface
+) -> None:
+    server.prompt = word_logprob
+    labels = ("odd", "not odd at all")
+    (reply,) = api_engine(server, api=surface, label_scoring="whole").answer([choice(1, labels=labels)])
+    assert reply.label_logprobs == pytest.approx({"odd": -0.75, "not odd at all": -0.25 * 11})
+    assert (reply.text, reply.path, reply.status) == ("odd", f"{surface}+prompt_logprobs", "answered")
+    assert len(server.requests) == 2
+    assert reply.prompt_tokens is not None and reply.prompt_tokens > 10
+
+
+def test_whole_labels_at_a_server_that_tells_no_prompt_are_read_from_the_first_token(server) -> None:
+    engine = api_engine(server, label_scoring="whole")
+    (reply,) = engine.answer([choice(1)])
+    assert reply.path == "chat+logprobs"
+    assert any("no log-probabilities of the prompt" in one for one in engine.probe().sentences())
+
+
+@pytest.mark.parametrize("surface", ["chat", "completions"])
+def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surface) -> None:
+    server.prompt = word_logprob
+    text = "The big tac sat on it"
+    regions = (Span(1, 4, 7), Span(1, 8, 11), Span(1, 12, 21))
+    messages = (Message("system", "Read this tac."), Message("user", text))
+    (reply,) = api_engine(server, api=surface).answer(
+        [choice(1, messages=messages, labels=None, regions=regions, purpose="read")]
+    )
+    assert [score.surprisal for score in reply.regions] == pytest.approx([0.75, 0.75, 0.25 * 7])
+    assert [score.tokens for score in reply.regions] == [1, 1, 3]
+    assert reply.text == "A"
+
+
+def test_regions_at_a_server_that_tells_no_prompt_are_left_out(server) -> None:
+    (reply,) = api_engine(server).answer([choice(1, regions=(Span(0, 0, 5),))])
+    assert reply.regions == () and reply.status == "answered"
+
+
+def test_extra_body_reaches_the_server(server) -> None:
+    extra = {"chat_template_kwargs": {"enable_thinking": False}}
+    list(api_engine(server, extra_body=extra).answer([choice(1)]))
+    assert server.requests[0]["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_a_preview_is_what_is_sent(server) -> None:
+    engine = api_engine(server, probe=False)
+    shown = engine.preview(choice(1))
+    list(engine.answer([choice(1)]))
+    assert shown == {"url": f"{server.url}/chat/completions", "body": server.requests[0]}
+
+
+def test_azure_addresses_name_deployment_and_version(server, monkeypatch) -> None:
+    monkeypatch.setenv("LAB_API_KEY", "azure-key")
+    root = server.url.removesuffix("/v1")
+    engine = api_engine(server, base_url=root, api_version="2024-10-21", key_env="LAB_API_KEY")
+    (reply,) = engine.answer([choice(1)])
+    assert reply.status == "answered"
+    assert server.paths == ["/openai/deployments/scripted/chat/completions"]
+    assert server.headers[0]["api-key"] == "azure-key"
+    assert "max_completion_tokens" in server.requests[0]
+
+
+def test_headers_come_from_the_openai_client(server, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-lab")
+    list(api_engine(server).answer([choice(1)]))
+    assert server.headers[0]["openai-organization"] == "org-lab"
+    assert "OpenAI/Python" in server.headers[0]["user-agent"]
+    assert "authorization" not in server.headers[0], "a server of one's own is sent no key"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"api": "chats"}, "chat"), ({"label_scoring": "all"}, "whole"), ({"extra_body": "x"}, "mapping")],
+)
+def test_an_option_that_means_nothing_is_refused_with_what_may_stand_there(server, options, named) -> None:
+    with pytest.raises(UserError, match=named):
+        ApiEngine(ModelSettings("openai:x", {"base_url": server.url, **options}))
+
+
+def test_a_transport_makes_each_address_once(server) -> None:
+    import asyncio
+
+    async def twice() -> None:
+        async with Transport(server_of({"base_url": server.url}), None, "m") as transport:
+            first = await transport.address("/responses")
+            assert await transport.address("/responses") == first
+            assert first[0] == f"{server.url}/responses"
+
+    asyncio.run(twice())

@@ -1,0 +1,212 @@
+"""The window: no waves, nothing read ahead without need, waiting requests hold no place, every stop is in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from experiment.models import Request
+from experiment.models.api.limiter import Limiter
+from experiment.models.api.retrying import RunStopped
+from tests.experiment.models.api_requests import api_engine, choice, choices
+from tests.scripted_openai import ScriptedOpenAI
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(
+        answer=lambda body: "A" if "odd" in body["messages"][-1]["content"] else "B"
+    ) as running:
+        yield running
+
+
+def test_a_slow_request_holds_up_no_other(server) -> None:
+    server.always["trial 0 "] = "stall"
+    engine = api_engine(server, concurrency=3, timeout=3.0)
+    seen = []
+    for reply in engine.answer(choices(60)):
+        seen.append(reply.work_key)
+        if len(seen) == 59:
+            break
+    assert "k0" not in seen and len(set(seen)) == 59
+
+
+def test_a_million_requests_are_read_only_as_there_is_room(server) -> None:
+    read = []
+
+    def planned() -> Iterator[Request]:
+        for number in range(1_000_000):
+            read.append(number)
+            yield choice(number)
+
+    engine = api_engine(server, concurrency=4)
+    answered = 0
+    for _ in engine.answer(planned()):
+        answered += 1
+        assert len(read) - answered <= 2 * 4 + 64 + 1
+        if answered == 50:
+            engine.close()
+    assert 50 <= answered < 200
+
+
+def test_what_follows_from_a_reply_goes_before_what_was_planned(server) -> None:
+    def follow(reply):
+        number = int(reply.work_key[1:])
+        return [choice(number + 1000)] if number < 1000 else []
+
+    keys = [reply.work_key for reply in api_engine(server, concurrency=1).answer(choices(80), follow)]
+    assert len(keys) == len(set(keys)) == 160
+    for number in range(60):
+        assert keys.index(f"k{number + 1000}") < keys.index(f"k{number + 5}")
+
+
+def test_a_conversation_of_a_hundred_turns_comes_one_by_one_from_its_first_request(server) -> None:
+    def follow(reply):
+        number = int(reply.work_key[1:])
+        return [choice(number + 1)] if number < 99 else []
+
+    keys = [reply.work_key for reply in api_engine(server).answer([choice(0)], follow)]
+    assert keys == [f"k{number}" for number in range(100)]
+
+
+def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server) -> None:
+    server.always["trial 0 "] = ("429", "1")
+    limiter = Limiter(start=1, cap=1)
+    engine = api_engine(server, limiter, concurrency=1, pace=1.0)
+    begun = time.monotonic()
+    seen = []
+    for reply in engine.answer(choices(20)):
+        seen.append(reply.work_key)
+        if len(seen) == 19:
+            assert time.monotonic() - begun < 60
+            waiting = engine.status()
+            assert waiting.waiting == 1 and "429" in str(waiting.why)
+            assert waiting.waiting_until is not None and waiting.waiting_until > time.time() - 5
+            assert "waiting until" in str(waiting)
+            server.always.clear()
+    assert seen[-1] == "k0" and len(seen) == 20
+
+
+def test_the_window_grows_on_a_good_server_and_shrinks_once_in_an_episode(server) -> None:
+    server.delay = 0.005
+    limiter = Limiter(start=2, cap=32)
+    list(api_engine(server, limiter, concurrency=32).answer(choices(400)))
+    assert limiter.limit == 32 and server.most_at_once > 8
+    server.script.extend([("429", "0")] * 10)
+    list(api_engine(server, limiter, concurrency=32).answer(choices(60)))
+    assert limiter.cuts == 1 and limiter.limit == 25
+    assert limiter.in_flight == 0
+
+
+def test_two_models_share_the_places_of_one_server(server) -> None:
+    server.delay = 0.01
+    limiter = Limiter(start=6, cap=6)
+    replies: list[str] = []
+
+    def ask(first: int) -> None:
+        engine = api_engine(server, limiter, concurrency=6)
+        replies.extend(reply.work_key for reply in engine.answer(choice(first + n) for n in range(60)))
+
+    threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(replies) == len(set(replies)) == 120
+    assert server.most_at_once <= 6 and limiter.most <= 6
+
+
+def test_a_refused_budget_ends_the_run_in_order_and_loses_nothing(server) -> None:
+    engine = api_engine(server, concurrency=2)
+    allowed = []
+
+    async def allow(request: Request) -> bool:
+        if len(allowed) == 10:
+            return False
+        allowed.append(request.work_key)
+        return True
+
+    engine.allow = allow
+    replies = [reply.work_key for reply in engine.answer(choices(100))]
+    assert sorted(replies) == sorted(allowed) and len(server.requests) == 10
+
+
+def test_a_budget_may_end_the_run_with_a_reason(server) -> None:
+    engine = api_engine(server)
+
+    async def allow(request: Request) -> bool:
+        raise RunStopped("the budget of 5 dollars is spent", mend="Raise it.")
+
+    engine.allow = allow
+    with pytest.raises(RunStopped, match="5 dollars"):
+        list(engine.answer(choices(10)))
+    assert server.requests == []
+
+
+def test_a_price_fills_the_cost_of_each_reply(server) -> None:
+    engine = api_engine(server)
+    engine.price = lambda reply: reply.prompt_tokens * 0.5
+    assert {reply.cost_usd for reply in engine.answer(choices(3))} == {2.0}
+
+
+def test_a_caller_that_goes_away_ends_the_run(server) -> None:
+    server.delay = 0.01
+    for _ in api_engine(server).answer(choices(10_000)):
+        break
+    sent = len(server.requests)
+    time.sleep(0.1)
+    assert len(server.requests) == sent < 200
+
+
+def test_an_error_of_the_callers_own_is_raised_as_it_is(server) -> None:
+    def planned() -> Iterator[Request]:
+        yield choice(0)
+        raise KeyError("a fault in the plan")
+
+    with pytest.raises(KeyError, match="fault in the plan"):
+        list(api_engine(server).answer(planned()))
+
+
+def test_a_network_that_comes_back_costs_no_request() -> None:
+    with ScriptedOpenAI() as first:
+        port = int(first.url.split(":")[2].split("/")[0])
+        engine = api_engine(first, concurrency=2, pace=0.02)
+        source = engine.answer(choices(40))
+        replies = [next(source).work_key for _ in range(5)]
+    later: list[ScriptedOpenAI] = []
+
+    def come_back() -> None:
+        time.sleep(0.3)
+        later.append(ScriptedOpenAI(port=port).__enter__())
+
+    thread = threading.Thread(target=come_back)
+    thread.start()
+    rest = list(source)
+    thread.join()
+    later[0].__exit__(None, None, None)
+    assert sorted(replies + [reply.work_key for reply in rest]) == sorted(f"k{n}" for n in range(40))
+    assert {reply.status for reply in rest} == {"answered"}
+
+
+def test_all_of_a_faulty_server_is_answered_or_recorded() -> None:
+    with ScriptedOpenAI() as server:
+        server.rates = {("429", "0"): 0.2, "500": 0.05, "malformed": 0.02, "drop": 0.03, "stall": 0.01}
+        server.seed = 3
+        engine = api_engine(server, concurrency=16, timeout=0.5)
+        replies = list(engine.answer(choices(300)))
+    assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(300))
+    assert {reply.status for reply in replies} == {"answered"}
+    failed = engine.describe()["failed_tries"]
+    assert set(failed) == {"rate_limit", "transient", "timeout"}
+    assert (
+        engine.describe()["requests_sent"] == 300 + sum(failed.values()) == sum(r.attempts for r in replies)
+    )
+
+
+def test_a_redirect_is_not_followed_with_the_key(server) -> None:
+    server.always["trial"] = "307"
+    with pytest.raises(RunStopped, match="elsewhere"):
+        list(api_engine(server).answer(choices(3)))
