@@ -5,6 +5,7 @@ from experiment.models.planning.manner import Manner, is_remote, manner_of
 from experiment.models.planning.plans import needs_people, plan_sessions
 from experiment.models.planning.script import right_answer
 from experiment.models.planning.session import ModelSession, Person, Told
+from experiment.models.planning.showing import Shown, first_prompts, prompt_in_context
 from experiment.models.planning.stored import People, calls_before, told_of
 
 __all__ = [
@@ -12,13 +13,16 @@ __all__ = [
     "ModelSession",
     "People",
     "Person",
+    "Shown",
     "Told",
     "calls_before",
     "canonical_hash",
+    "first_prompts",
     "is_remote",
     "manner_of",
     "needs_people",
     "plan_sessions",
+    "prompt_in_context",
     "request_json",
     "request_key",
     "right_answer",

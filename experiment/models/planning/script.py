@@ -7,7 +7,6 @@ digest a trial is kept, and a prompt is worded again when it is sent.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,15 +70,22 @@ class Script:
         """One digest a trial, :data:`DIGEST` bytes each: of all that is said in its turn and before it."""
         leads: dict[str, Any] = {}
         found = bytearray()
-        for number, place in enumerate(self.places):
+        for place in self.places:
             if place.lead not in leads:
                 leads[place.lead] = hashlib.sha256(place.lead.encode("utf-8", "surrogatepass"))
-            turn = self.turn(number)
+            trial = place.trial
+            turn = self.prompter.turn(trial, with_exemplars=place.shows_exemplars, with_words=False)
+            # where words stand follows from text and trial
+            said = (
+                turn.labels,
+                turn.max_tokens,
+                turn.stop,
+                turn.temperature,
+                place.feedback if self.talks else None,
+            )
+            own = (trial["item_id"], *trial["condition"].items(), trial["trial_index"], len(turn.text))
             digest = leads[place.lead].copy()
-            rest = [turn.text, turn.labels, turn.max_tokens, turn.stop, turn.words, turn.temperature]
-            own = [place.trial["item_id"], place.trial["condition"], place.trial["trial_index"]]
-            told = place.feedback if self.talks else None
-            digest.update(json.dumps([rest, own, told], ensure_ascii=True).encode())
+            digest.update(f"{said!r}{own!r}{turn.text}".encode("utf-8", "surrogatepass"))
             found += digest.digest()
         return bytes(found)
 

@@ -273,9 +273,8 @@ class ModelSession:
         """Say whether something waits for the answer at a place."""
         if self._person is not None:
             return False
-        return self.manner.context == "session" or (
-            self.manner.practice == "answered" and number < self.script.practice
-        )
+        in_talk = self.manner.context != "independent"
+        return in_talk or (self.manner.practice == "answered" and number < self.script.practice)
 
     def _note(self, number: int, told: Told) -> None:
         self._done.add(number)

@@ -81,7 +81,14 @@ class Prompter:
         self.is_local = is_local
         self.is_published = "prompts" in plan.get("published", ())
 
-    def turn(self, trial: Mapping[str, Any], *, with_exemplars: bool = True, text: str | None = None) -> Turn:
+    def turn(
+        self,
+        trial: Mapping[str, Any],
+        *,
+        with_exemplars: bool = True,
+        text: str | None = None,
+        with_words: bool = True,
+    ) -> Turn:
         """Return a trial's turn.
 
         Parameters
@@ -90,6 +97,8 @@ class Prompter:
             Solved examples stand before it; False where an earlier turn of the conversation has shown them.
         text : str, optional
             What stands in place of the text that conditions change: a model's own restored text.
+        with_words : bool
+            Find the words that are read, too.
         """
         answering = trial["steps"][-1]
         if text is not None:
@@ -116,7 +125,13 @@ class Prompter:
         thinks = self.thinks and answering["step"] != "read"
         limit = LONG_ANSWER_TOKENS if thinks else self._room(answering, labels)
         stop = () if thinks else _stop(answering)
-        return Turn(content, None if thinks else labels, limit, stop, self._places(trial, content))
+        return Turn(
+            content,
+            None if thinks else labels,
+            limit,
+            stop,
+            self._places(trial, content) if with_words else (),
+        )
 
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
         """Return a practice trial with its answer, as people saw it: text, question, answer, what was told."""

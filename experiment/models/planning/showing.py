@@ -1,0 +1,108 @@
+"""What a model would be sent, shown before anything is sent: the first prompt of each kind, and any trial's in its context.
+
+Answers that stand earlier in a conversation are not there yet; right answers stand in for them, and it is said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.models.engine import Reply, Request
+from experiment.models.planning.manner import manner_of
+from experiment.models.planning.script import Script, right_answer
+from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Told
+from experiment.models.settings import ModelSettings
+from experiment.procedure import PlannedTrial
+from experiment.study import Study
+
+STAND_IN = "…"
+"""What stands for an answer of which nothing says what is right."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One request as it would be sent.
+
+    Attributes
+    ----------
+    turn : int
+        Which of the conversation's questions it is, from 1.
+    stands_in : bool
+        Answers in it stand in for those that the model will give.
+    """
+
+    trial: PlannedTrial
+    request: Request
+    turn: int
+    stands_in: bool
+
+    @property
+    def kind(self) -> tuple[str, str, str, bool]:
+        """Materials, type of trial, purpose of the call, practice or not."""
+        trial = self.trial
+        return (trial["set"], trial["trial_type"], self.request.purpose, trial["is_practice"])
+
+
+def first_prompts(session: ModelSession) -> list[Shown]:
+    """Return the first request of each kind of a session that has nothing answered; in a conversation also its second turn.
+
+    The session is used up.
+    """
+    found: dict[tuple[str, str, str, bool], Shown] = {}
+    second: Shown | None = None
+    waiting = session.begin({})
+    while waiting:
+        after: list[Request] = []
+        for request in waiting:
+            trial = session.trial_of(request.work_key)
+            turn = sum(message.role == "user" for message in request.messages)
+            stands_in = request.purpose != UNSCRAMBLE and (
+                turn > 1 or session.manner.strategy == "unscramble_first"
+            )
+            shown = Shown(trial, request, turn, stands_in)
+            is_new = shown.kind not in found
+            found.setdefault(shown.kind, shown)
+            if turn == 2 and second is None and not is_new:
+                second = shown
+            if is_new or session.script.talks:
+                after += session.follow(_stand_in(trial, request))
+        waiting = after
+    return [*found.values(), *([second] if second is not None else [])]
+
+
+def prompt_in_context(
+    study: Study,
+    settings: ModelSettings,
+    plan: Mapping[str, Any],
+    trial: Mapping[str, Any],
+    *,
+    reader: str = "model",
+) -> Shown | None:
+    """Return what a model would be sent for one trial of a plan, right answers standing in for earlier ones.
+
+    None where it would not be asked (practice that is not answered, a text to read for a model that tells no surprisal).
+    """
+    script = Script(dict(plan), manner_of(study, settings))
+    session = ModelSession(
+        script, [study.id], seed=study.seed, reader=reader, replicate=int(plan["replicate"])
+    )
+    index = trial["trial_index"]
+    stood_in = {
+        place.trial["trial_index"]: Told(right_answer(place.trial) or STAND_IN, correct=True)
+        for place in script.places
+        if place.trial["trial_index"] < index
+    }
+    for request in session.begin(stood_in):
+        asked = session.trial_of(request.work_key)
+        if asked["trial_index"] == index:
+            turn = sum(message.role == "user" for message in request.messages)
+            return Shown(asked, request, turn, turn > 1)
+    return None
+
+
+def _stand_in(trial: Mapping[str, Any], request: Request) -> Reply:
+    if request.purpose == UNSCRAMBLE:
+        return Reply(request.work_key, next(iter(trial["intact"].values()), STAND_IN), "answered")
+    return Reply(request.work_key, right_answer(trial) or STAND_IN, "answered")
