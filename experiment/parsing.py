@@ -164,7 +164,10 @@ def _gives(label: str, reply: str) -> bool:
 def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
     """Return the label of the option that a reply is, or announces, in the option's own words."""
     lines = [line for line in reply.split("\n") if line.strip()]
-    announced = [reply[match.end() :].split("\n")[0] for match in re.finditer(ANNOUNCED, reply)][-1:]
+    last = None
+    for last in re.finditer(ANNOUNCED, reply):
+        pass
+    announced = [] if last is None else [reply[last.end() :].split("\n")[0]]
     told = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
     found = [
         label

@@ -44,21 +44,37 @@ def choice_letter(reply: str, options: Sequence[str], *, is_dialogue: bool = Fal
     str
         The letter; empty where there is none.
     """
+    if not options:
+        return ""
     letters = string.ascii_uppercase[: len(options)]
     if not any("." in option for option in options):
         reply = reply.split(".")[0]
     for cut in _DIALOGUE_CUTS if is_dialogue else _CUTS:
         reply = reply.split(cut)[0]
-    found = re.findall("|".join(re.escape(option) for option in options), reply)
-    for one in found:
-        for other in found:
-            if one != other and one in other:
-                found.remove(one)
-                break
-    if found:
-        return letters[list(options).index(found[0])]
+    found = _without_contained(re.findall("|".join(re.escape(option) for option in options), reply))
+    if found is not None:
+        return letters[list(options).index(found)]
     letter = re.search(f"[{letters}]", reply)
     return letter[0] if letter else ""
+
+
+def _without_contained(found: Sequence[str]) -> str | None:
+    """Return the first option found, once those inside another found one are dropped as the paper's loop drops them.
+
+    It takes out of the list that it goes over, so that it passes over the option behind each that it drops, and takes the
+    first of equal ones.
+    """
+    kinds = set(found)
+    contained = {one for one in kinds if any(one != other and one in other for other in kinds)}
+    places = {one: iter([at for at, other in enumerate(found) if other == one]) for one in contained}
+    dropped: set[int] = set()
+    at = 0
+    while at < len(found) and contained:
+        if found[at] in contained:
+            dropped.add(next(places[found[at]]))
+            at += 1
+        at += 1
+    return next((one for place, one in enumerate(found) if place not in dropped), None)
 
 
 def aqua_letter(reply: str) -> str:
@@ -110,7 +126,7 @@ def words_in_place(given: str, intact: str) -> float:
 def _htest(trial: Mapping[str, Any], reply: str) -> Score:
     step = trial["steps"][-1]
     label = htest_label(reply)
-    return _choice(trial, label if label in step["labels"] else None, "htest")
+    return _choice(trial, label if label in step.get("labels", ()) else None, "htest")
 
 
 def _letter_geometry(trial: Mapping[str, Any], reply: str) -> Score:

@@ -1,0 +1,418 @@
+"""Sessions of models: the keys of their work, and what they are sent in each context."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from experiment.models import ModelSettings, Reply
+from experiment.models.engine import RegionScore, Request
+from experiment.models.planning import (
+    ModelSession,
+    Person,
+    Told,
+    first_prompts,
+    plan_sessions,
+    prompt_in_context,
+    right_answer,
+)
+from experiment.procedure import plan_session, trials_of
+from experiment.study import Study
+from stimuli.errors import UserError
+from tests.experiment.conftest import make_item, small_items
+
+MODELS = "title: A small study\n"
+
+
+def with_models(*lines: str, who: str = 'm: {use: "hf:m"}') -> tuple[str, str]:
+    """Return the change that gives the small study models."""
+    said = "".join(f"  {line}\n" for line in lines)
+    return MODELS, f"{MODELS}models:\n{said}  who: {{{who}}}\n"
+
+
+def sessions(
+    study: Study, use: str = "hf:m", people: list[Person] | None = None, **options: object
+) -> list[ModelSession]:
+    return list(
+        plan_sessions(study, "m", ModelSettings(use, options, study.folder), {"model": "m"}, people=people)
+    )
+
+
+def reply(request: Request, text: str | None, **more: Any) -> Reply:
+    return Reply(request.work_key, text, more.pop("status", "answered"), **more)
+
+
+def contents(request: Request) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in request.messages]
+
+
+def talk(session: ModelSession, answers: list[str]) -> list[Request]:
+    """Answer one question after the other; return every request."""
+    sent = session.begin({})
+    for text in answers:
+        sent += session.follow(reply(sent[-1], text))
+    return sent
+
+
+READ = ("- choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}",
+        "- read: {show: word}\n        - choose: {ask: Which word was it?, keys: [f, j], answer_by: text}")  # fmt: skip
+
+
+def test_every_list_is_asked_in_every_wording_and_replicate_and_no_key_comes_twice(make_study) -> None:
+    made = sessions(make_study(with_models("prompt_variants: 5", "replicates: 3")))
+    places = Counter((one.plan["list_id"], one.plan["prompt_variant"], one.plan["replicate"]) for one in made)
+    assert len(places) == len(made) == 2 * 5 * 3 and set(places.values()) == {1}
+    keys = [key for one in made for key in one.keys]
+    assert len(keys) == len(set(keys)) == 30 * 4
+
+
+def test_a_wider_study_holds_the_narrower_one(make_study) -> None:
+    narrow = {key for one in sessions(make_study(with_models("prompt_variants: 1"))) for key in one.keys}
+    wide = make_study(with_models("prompt_variants: 3", "replicates: 2"))
+    assert narrow < {key for one in sessions(wide) for key in one.keys}
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        ((), {"temperature": 0.5}),
+        ((), {"max_tokens": 7}),
+        ((), {"system": "system"}),
+        ((), {"strategy": "chain_of_thought"}),
+        (("practice: shown",), {}),
+        (("context: session",), {}),
+    ],
+)
+def test_whatever_changes_a_prompt_or_its_sampling_changes_every_key(make_study, change, options) -> None:
+    before = {key for one in sessions(make_study(with_models())) for key in one.keys}
+    after = {key for one in sessions(make_study(with_models(*change)), **options) for key in one.keys}
+    assert not before & after
+
+
+def test_another_word_in_the_instructions_changes_every_key(make_study) -> None:
+    study = make_study(with_models())
+    before = {key for one in sessions(study) for key in one.keys}
+    (study.folder / "instructions.md").write_text("# The instructions\n\nOther *text*.", "utf-8")
+    assert not before & {key for one in sessions(make_again(study)) for key in one.keys}
+
+
+def make_again(study: Study) -> Study:
+    from experiment.study import load_study
+
+    return load_study(study.folder)
+
+
+def test_sessions_are_made_one_at_a_time(make_study) -> None:
+    study = make_study(with_models("prompt_variants: 5", "replicates: 1000000"))
+    made = plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {})
+    assert len(list(islice(made, 25))) == 25
+
+
+def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(make_study) -> None:
+    (session, _) = sessions(make_study(with_models()))
+    requests = session.begin({})
+    assert [one.work_key for one in requests] == list(session.keys)
+    for request, trial in zip(requests, session.trials, strict=True):
+        ((role, text),) = contents(request)
+        assert role == "user" and text.startswith("The instructions\n\nSome text.\n\nScrambled word: ")
+        assert request.labels == tuple(trial["steps"][-1]["labels"])
+        assert session.follow(reply(request, request.labels[0])) == []
+
+
+def test_what_is_stored_is_not_asked_again(make_study) -> None:
+    (session, _) = sessions(make_study(with_models()))
+    trials = list(session.trials)
+    stored = {trials[0]["trial_index"]: Told("garden", correct=True), trials[2]["trial_index"]: Told(None)}
+    left = [session.trial_of(one.work_key) for one in session.begin(stored)]
+    assert left == [trials[1], trials[3]]
+
+
+def test_a_system_message_holds_the_instructions_where_the_model_wants_it(make_study) -> None:
+    (session, _) = sessions(make_study(with_models()), system="system")
+    (system, user) = contents(session.begin({})[0])
+    assert system == ("system", "The instructions\n\nSome text.") and user[1].startswith("Scrambled word")
+
+
+def test_shown_practice_stands_solved_with_feedback_before_each_trial(make_study) -> None:
+    (session, _) = sessions(make_study(with_models("practice: shown")))
+    ((_, text),) = contents(session.begin({})[0])
+    assert (
+        "Practice:\n\nScrambled word: etacher\nWhich word is it?\n\nAnswer: teacher\nCorrect.\n\nPractice is over."
+        in text
+    )
+    assert not any(trial["is_practice"] for trial in session.trials)
+
+
+def test_answered_practice_is_a_conversation_that_every_trial_goes_on_from(make_study) -> None:
+    (session, _) = sessions(make_study(with_models("practice: answered")))
+    (first,) = session.begin({})
+    assert session.trial_of(first.work_key)["is_practice"]
+    after = session.follow(reply(first, "reached"))
+    assert len(after) == 4
+    for request in after:
+        roles = [role for role, _ in contents(request)]
+        assert roles == ["user", "assistant", "user"]
+        assert request.messages[1].content == "reached"
+        assert request.messages[2].content.startswith("Not correct. The answer is: teacher.")
+
+
+def test_a_session_grows_by_its_answers_and_feedback(make_study) -> None:
+    study = make_study(with_models("context: session"), ("break_every: 2", "feedback: accuracy"))
+    (session, _) = sessions(study)
+    trials = list(session.trials)
+    answers = [right_answer(trials[0]), "nonsense", right_answer(trials[2]), right_answer(trials[3])]
+    sent = talk(session, answers)
+    assert [session.trial_of(one.work_key) for one in sent] == trials
+    last = contents(sent[-1])
+    assert [text for role, text in last if role == "assistant"] == answers[:4]
+    users = [text for role, text in last if role == "user"]
+    assert users[0].startswith("The instructions") and "The instructions" not in "".join(users[1:])
+    assert [text.split("\n\n")[0] for text in users[1:]] == [
+        "Correct.",
+        "Not correct.",
+        "Correct.",
+        "Correct.",
+    ]
+
+
+def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study) -> None:
+    study = make_study(with_models("context: session"), ("break_every: 2", "feedback: accuracy"))
+    answers = ["teacher", "nonsense", "basket"]
+    sent = talk(sessions(study)[0], answers)
+    again = sessions(study)[0]
+    told = {
+        trial["trial_index"]: Told(text, correct=text == trial["answer"])
+        for trial, text in zip(again.trials, answers, strict=False)
+    }
+    assert again.begin(told) == sent[-1:]
+
+
+def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study) -> None:
+    (session, _) = sessions(make_study(with_models("context: session")))
+    (first,) = session.begin({})
+    assert session.follow(reply(first, None, status="error")) == []
+    with pytest.raises(KeyError):
+        session.request_of(list(session.keys)[1])
+    assert session.request_of(first.work_key) == first
+
+
+def test_an_empty_answer_is_said_to_be_none_in_the_conversation(make_study) -> None:
+    (session, _) = sessions(make_study(with_models("context: session")))
+    (first,) = session.begin({})
+    (second,) = session.follow(reply(first, "", status="empty"))
+    assert contents(second)[1] == ("assistant", "(no answer)")
+
+
+def test_feedback_can_be_left_out_of_a_conversation(make_study) -> None:
+    study = make_study(
+        with_models("context: session", "feedback: none"), ("break_every: 2", "feedback: accuracy")
+    )
+    sent = talk(sessions(study)[0], ["teacher", "garden"])
+    assert "orrect" not in "".join(text for _, text in contents(sent[-1]))
+
+
+def test_a_break_and_later_instructions_stand_between_the_turns(make_study) -> None:
+    study = make_study(
+        with_models("context: session", "practice: none"),
+        ("  - debrief: debrief.md",
+         "  - break: {text: debrief.md}\n  - instructions: consent.md\n  - block:\n      trial:\n"
+         "        - choose: {show: word, keys: [f, j], answer_by: text}\n  - debrief: debrief.md"),
+    )  # fmt: skip
+    (session, _) = sessions(study)
+    sent = talk(session, ["garden", "basket"])
+    assert (
+        sent[2].messages[-1].content.startswith("The debrief\n\nSome text.\n\nThe consent\n\nSome text.\n\n")
+    )
+    (alone, _) = sessions(make_study(with_models(), name="alone"))
+    assert "The debrief" not in alone.begin({})[0].messages[0].content
+
+
+def test_a_thought_is_asked_for_and_its_answer_read(make_study) -> None:
+    (session, _) = sessions(make_study(with_models()), strategy="chain_of_thought")
+    request = session.begin({})[0]
+    trial = session.trial_of(request.work_key)
+    right, wrong = (
+        trial["answer"],
+        next(one for one in trial["steps"][-1]["labels"] if one != trial["answer"]),
+    )
+    assert request.labels is None and request.max_tokens == 1024
+    assert "Think step by step." in request.messages[0].content
+    said = f"It could be {wrong}, or {right}.\nThe vowels fit {wrong} badly.\n**Answer: {right}**"
+    assert session.verdict(reply(request, said)).correct is True
+    assert (
+        session.verdict(reply(request, f"It could be {wrong}, or", status="truncated")).response_status
+        == "truncated"
+    )
+
+
+def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study) -> None:
+    study = make_study(with_models(), READ)
+    session = sessions(study, strategy="unscramble_first")[1]
+    first, *_ = session.begin({})
+    trial = session.trial_of(first.work_key)
+    assert first.work_key.endswith(":unscramble") and first.purpose == "unscramble"
+    assert trial["shown"]["word"] in first.messages[0].content
+    (answer,) = session.follow(reply(first, "Restored text: “thing”"))
+    assert answer.work_key == first.work_key.partition(":")[0] and answer.purpose == "answer"
+    assert "\n\nthing\n\nWhich word was it?" in answer.messages[0].content
+    assert session.request_of(answer.work_key) == answer
+    again = sessions(study, strategy="unscramble_first")[1]
+    begun = again.begin({}, {first.work_key: "thing"})
+    assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
+    assert begun[0].messages == answer.messages
+
+
+def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_study) -> None:
+    def sentence(level: str, shown: str) -> Any:
+        one = make_item("s1", level, shown, "garden", "warden")
+        return one.__class__(**{**vars(one), "intact": {"word": "the garden gate"}})
+
+    items = [sentence("intact", "the garden gate"), sentence("initial", "the agrden gate"), small_items()[-1]]
+    study = make_study(with_models(), READ, items=items)
+    session = next(one for one in sessions(study) if next(one.trials)["condition"] == {"position": "initial"})
+    (request,) = session.begin({})
+    text = request.messages[0].content
+    assert [text[span.start : span.end] for span in request.regions] == ["the", "agrden", "gate"]
+    scores = (RegionScore(2.0, 1), RegionScore(4.0, 3), RegionScore(1.0, 1))
+    came = reply(request, "garden", regions=scores)
+    rows = session.region_rows(came)
+    assert [(row["region"], row["shown"], row["intact"], row["is_changed"], row["line"]) for row in rows] == [
+        (0, "the", "the", False, 0), (1, "agrden", "garden", True, 0), (2, "gate", "gate", False, 0),
+    ]  # fmt: skip
+    assert rows[1]["surprisal"] == pytest.approx(5.770780) and rows[1]["tokens"] == 3
+    assert session.surprisal(came) == pytest.approx(7 * 1.442695)
+    assert session.region_rows(reply(request, "garden")) == []
+    (elsewhere, _) = sessions(study, use="openai:m")
+    assert elsewhere.begin({})[0].regions == ()
+
+
+def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_study) -> None:
+    study = make_study(with_models("practice: none"), (READ[0], "- read: {show: word}"))
+    requests = sessions(study)[0].begin({})
+    assert [(one.purpose, one.labels, one.max_tokens) for one in requests] == [("read", None, 0)] * 4
+    assert all(one.regions for one in requests)
+    assert len(sessions(study, use="openai:m")[0]) == 0
+
+
+def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study) -> None:
+    prime = "- prime: {show: word, for: 50 ms}\n        - choose: {show: target, keys: {word: j, nonword: f}}"
+    items = [
+        item.__class__(**{**vars(item), "shown": {"word": item.shown["word"], "target": "GARDEN"}, "choices": None, "answer": "word"})
+        for item in small_items()[:-1]
+    ]  # fmt: skip
+    study = make_study(with_models(), (READ[0], prime), ("  - practice: {items: practice.csv, feedback: true, pass: 50%}\n", ""), items=items)  # fmt: skip
+    (session, _) = sessions(study)
+    request = session.begin({})[0]
+    text = request.messages[0].content
+    assert request.labels == ("word", "nonword")
+    (span,) = request.regions
+    assert text[span.start : span.end] == "GARDEN"
+    assert session.trial_of(request.work_key)["shown"]["word"] in text[: span.start]
+
+
+def person(study: Study, **texts: str | None) -> Person:
+    plan = plan_session(study, study.items, list_id=2, session_key="p1")
+    answers = {}
+    for trial in trials_of(plan):
+        text = texts.get(trial["item_id"], trial["steps"][-1]["labels"][0])
+        answers[trial["trial_index"]] = Told(text, correct=text == trial["answer"], timed_out=text is None)
+    return Person("human-1", plan, answers)
+
+
+def test_a_yoked_model_takes_list_order_and_labels_of_a_person_and_answers_itself(make_study) -> None:
+    study = make_study(with_models("yoke: human"))
+    human = person(study)
+    (session,) = sessions(study, people=[human])
+    assert session.yoked_to == "human-1" and session.plan["list_id"] == 2
+    mine = [trial["item_id"] for trial in session.trials]
+    assert mine == [trial["item_id"] for trial in trials_of(human.plan) if not trial["is_practice"]]
+    assert all(len(one.messages) == 1 for one in session.begin({}))
+
+
+def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(make_study) -> None:
+    study = make_study(with_models("context: teacher_forced"))
+    human = person(study, w1=None)
+    (session,) = sessions(study, people=[human])
+    asked = [trial["item_id"] for trial in session.trials]
+    assert sorted(asked) == ["w0", "w2", "w3"], "practice, and trials without an answer, are not scored"
+    requests = session.begin({})
+    last = requests[-1]
+    given = [human.answers[trial["trial_index"]].text for trial in trials_of(human.plan)]
+    spoken = [message.content for message in last.messages if message.role == "assistant"]
+    at = list(session.trials)[-1]["trial_index"]
+    assert spoken == [text or "(no answer)" for text in given[:at]]
+    mine = human.answers[at].text
+    score = session.verdict(
+        reply(last, last.labels[1], label_logprobs={last.labels[0]: -0.5, last.labels[1]: -1.5})
+    )
+    assert (score.correct, score.scorer) == (None, "log_likelihood-2")
+    assert score.score == (-0.5 if mine == last.labels[0] else -1.5)
+    assert session.response_raw(reply(last, "other")) == mine
+    assert session.follow(reply(last, last.labels[0])) == []
+
+
+def test_sessions_of_people_are_needed_before_models_can_follow_them(make_study) -> None:
+    with pytest.raises(UserError, match="no person has finished one yet"):
+        sessions(make_study(with_models("yoke: human")), people=[])
+
+
+def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(make_study) -> None:
+    forced = with_models("context: teacher_forced", who='m: {use: "openai:m"}')
+    allowed = ("seed: 7\n", "seed: 7\nparticipants: {privacy: {send_answers_to_apis: true}}\n")
+    study = make_study(forced)
+    with pytest.raises(UserError, match="does not allow that"):
+        sessions(study, use="openai:m", people=[person(study)])
+    assert sessions(study, use="openai:m", people=[person(study)], base_url="http://127.0.0.1:8000/v1")
+    study = make_study(forced, allowed)
+    with pytest.raises(UserError, match="the consent text .* does not say so"):
+        sessions(study, use="openai:m", people=[person(study)])
+    (study.folder / "consent.md").write_text("Your answers are given to language models.", "utf-8")
+    agreed = person(make_again(study))
+    assert sessions(make_again(study), use="openai:m", people=[agreed])
+    (study.folder / "consent.md").write_text("Your answers are given to two language models.", "utf-8")
+    with pytest.raises(UserError, match="not to the one that the study has now"):
+        sessions(make_again(study), use="openai:m", people=[agreed])
+
+
+def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_study) -> None:
+    study = make_study(with_models("context: session"))
+    shown = first_prompts(sessions(study)[0])
+    assert [(one.trial["is_practice"], one.turn) for one in shown] == [(True, 1), (False, 2)]
+    assert shown[1].stands_in and shown[1].request.messages[1].content == "teacher"
+    (restore, answer) = first_prompts(
+        sessions(make_study(with_models(), READ), strategy="unscramble_first")[0]
+    )
+    assert (restore.request.purpose, answer.request.purpose) == ("unscramble", "answer")
+
+
+def test_any_trial_is_shown_in_its_context(make_study) -> None:
+    study = make_study(with_models("context: session"))
+    plan = plan_session(study, study.items, list_id=1)
+    trial = trials_of(plan)[3]
+    shown = prompt_in_context(study, ModelSettings("hf:m", {}, study.folder), plan, trial)
+    assert shown is not None and shown.turn == 4 and shown.stands_in
+    alone = make_study(with_models(), name="alone")
+    assert prompt_in_context(alone, ModelSettings("hf:m", {}, study.folder), plan_session(alone, alone.items, list_id=1), trial).turn == 1  # type: ignore[union-attr]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ((with_models("context: sesion"),), "Did you mean 'session'"),
+        ((with_models(who='m: {use: "hf:m", temprature: 0}'),), "did you mean 'temperature'"),
+        ((with_models(who='m: {use: "hf:m", strategy: chain_of_thought, judge: mm}, n: {use: "hf:n"}'),), "no other model"),
+        ((with_models(who='m: {use: "hf:m", judge: n}, n: {use: "hf:n"}'),), "answers without any"),
+        ((with_models(who='m: {use: "openai:m", dtype: float32}'),), "says nothing of openai:m"),
+        ((with_models("context: session", "strategy: unscramble_first"),), "asked about each trial alone"),
+        ((with_models("budget: forty"),), "an amount such as"),
+    ],
+)  # fmt: skip
+def test_settings_that_mean_nothing_or_do_not_go_together_are_refused(
+    make_study: Callable[..., Study], changes: Any, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        make_study(*changes)

@@ -1,0 +1,224 @@
+"""Parsers of replies: they never raise, never guess, read long replies in linear time, and papers' own copy their faults."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiment.free_answers import number_of
+from experiment.parsing import final_answer, parse_free, parse_label, parse_recovered, tidy, without_thought
+from experiment.published_scoring import (
+    PUBLISHED,
+    aqua_letter,
+    choice_letter,
+    contains_either_way,
+    htest_label,
+    named_fields,
+    published_score,
+    recovered_sentence,
+    same_digits,
+    words_in_place,
+)
+from experiment.scoring import score_trial
+
+JUNK = st.text(
+    st.characters(exclude_categories=[])
+    | st.sampled_from("AB\n\r\t .:*()<>`'\"\u200b\u202e\x00\ufeff\ud800ß")
+)
+WORDS = st.lists(
+    st.sampled_from(
+        "answer Answer: A B is the I cannot tell not ** <think> </think> no yes ( ) my final \n Antwort respuesta: 3,5 -1/0 ####".split(" ")
+    )
+).map(" ".join)  # fmt: skip
+
+
+def trial(step: str = "choose", **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"step": step, "text": "agrden", "caption": None, "ask": None}
+    if step == "choose":
+        made |= {"labels": ["A", "B"], "responses": ["A", "B"], "options": None}
+    else:
+        made |= {"multiline": False} | (
+            {"read_as": "number", "decimal": ".", "options": None} if step == "answer" else {}
+        )
+    row = {
+        "steps": [made | more.pop("of_step", {})], "answer": "A", "accepted": ["A"], "set": "uppercase", "exemplars": [],
+        "shown": {"sentence": "agrden"}, "intact": {}, "item_id": "s1", "condition": {},
+    }  # fmt: skip
+    return row | more
+
+
+@settings(max_examples=400, deadline=None)
+@given(JUNK | WORDS)
+def test_no_parser_ever_raises_and_each_gives_a_status(text: str) -> None:
+    for labels in (["A", "B"], ["Yes", "No"], ["word", "nonword"], ["+", "(a)"]):
+        parsed = parse_label(text, labels, [f"option {label}" for label in labels])
+        assert (parsed.value in labels) == (parsed.status == "valid")
+    for multiline in (False, True):
+        assert parse_recovered(text, multiline=multiline).status in ("valid", "empty", "refused")
+        for read_as in ("text", "number", "option", "code"):
+            parse_free(text, read_as, multiline=multiline, options=["one", "two"])
+    for one in (trial(), trial("recover", answer="garden"), trial("answer", answer="3", accepted=["3"])):
+        for thinks in (False, True):
+            for status in ("answered", "truncated", "refused", "empty"):
+                score = score_trial(one, text, reply_status=status, thinks=thinks)
+                assert (score.correct is None) or score.response_status == "valid"
+        for name in PUBLISHED:
+            published_score(name, one, text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["I cannot tell", "I can't say", "Unclear.", "As an AI, I cannot answer", "Sorry, I can't help",
+                        "Es tut mir leid", "No puedo responder", "a good question", "There is an answer, I think"]),
+       st.sampled_from(["", " ", "\n", ".", "!", " \u200b", "\n\nThanks", " at all"]))  # fmt: skip
+def test_i_cannot_tell_is_never_read_as_a(text: str, ending: str) -> None:
+    for thinks in (False, True):
+        assert score_trial(trial(), text + ending, reply_status="answered", thinks=thinks).response is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["my " * 200_000, "answer " * 100_000, "answer" + " " * 500_000, "answer" + "*" * 500_000, " \n" * 300_000,
+     "(" * 500_000, "A" * 500_000, "1" * 300_000, "1," * 200_000, "```" * 150_000, "<think>" * 80_000, "no " * 200_000 + "1"],
+    ids=lambda text: repr(text[:8]),
+)  # fmt: skip
+def test_very_long_replies_are_read_in_linear_time(text: str) -> None:
+    """A parser that takes the square of half a million characters never ends."""
+    for one in (trial(), trial("recover", answer="garden"), trial("answer", answer="3", accepted=["3"])):
+        for thinks in (False, True):
+            assert score_trial(one, text, reply_status="answered", thinks=thinks).response_status
+    for name in PUBLISHED:
+        published_score(name, trial(), text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("**B**", "B"), ("Answer: B", "B"), ("(B) the lazy dog", "B"), ("La respuesta es B.", "B"), ("Die Antwort ist: B", "B"),
+        ("The lazy dog.", "B"), ("Answer: the lazy dog", "B"), ("I would say\nthe lazy dog", "B"), ("A or B", None),
+        ("the quick fox or the lazy dog", None), ("Based on the rule, neither", None), ("Answer: A. Wait, B", None),
+    ],
+)  # fmt: skip
+def test_a_letter_is_read_from_letter_or_option_and_two_are_none(reply: str, label: str | None) -> None:
+    assert parse_label(reply, ["A", "B"], ["the quick fox", "the lazy dog"]).value == label
+
+
+def test_thoughts_are_cut_off_before_anything_is_read() -> None:
+    assert without_thought("<think>A? No.</think>\nB") == "B"
+    assert without_thought("[THINK]A?[/THINK]B") == "B"
+    assert without_thought("A? no</think>B") == "B"
+    assert score_trial(trial(), "<think>It is A", reply_status="truncated").response_status == "truncated"
+    assert score_trial(trial(), "<think>Answer: B</think>A", reply_status="answered").correct is True
+    assert score_trial(trial("recover", answer="<think> a"), "<think> a").correct is True, (
+        "people's texts stay whole"
+    )
+
+
+def test_the_last_announcement_of_a_thought_counts_else_its_last_line() -> None:
+    assert final_answer("Answer: A? No.\n\nFinal answer: B") == ("B", True)
+    assert final_answer("It starts with a vowel.\n\nB") == ("B", False)
+    assert final_answer("Überlegung …\n**Antwort:** B")[0].strip("* ") == "B"
+    assert tidy("a  b\r\n \n\n\nc") == "a b\n\nc"
+
+
+def test_a_restored_sentence_that_begins_with_i_cannot_is_no_refusal() -> None:
+    assert parse_recovered("I cannot see the harbour from here.").status == "valid"
+    assert parse_recovered("I cannot restore this text.").status == "refused"
+    assert parse_recovered("Recovered sentence:\nThe dog barks.").value == "The dog barks."
+    assert parse_recovered(">fixed: The dog barks.").value == "The dog barks."
+
+
+def test_numbers_beyond_all_that_can_be_meant_are_none() -> None:
+    assert number_of("1/0") is None
+    assert number_of("9" * 1_100_000) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [("I cannot tell", "A"), ("Sorry, I can't help", "A"), ("Unclear", "A"), ("Answer: A", "A"), ("Neither", None),
+     ("Based on the rule, A", None), ("b", "B"), ("It is b", "B"), ("label: a and label: b", "A"), ("", None)],
+)  # fmt: skip
+def test_h_tests_own_parser_takes_any_text_with_an_a_for_a(reply: str, label: str | None) -> None:
+    assert htest_label(reply) == label
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [("(B)Baby formula", "B"), ("Baby formula", "B"), ("Based on it, milk", "B"), ("According to it", "A"), ("none", ""),
+     ("Whole milk. No, Baby formula", "D"), ("Question: A", ""), ("C\nAnswer: A", "C")],
+)  # fmt: skip
+def test_scrambled_benchs_own_parser_finds_letters_inside_words(reply: str, letter: str) -> None:
+    options = ["Salad dressing", "Baby formula", "Ground beef", "Whole milk"]
+    assert choice_letter(reply, options) == letter
+
+
+def test_scrambled_benchs_other_parsers() -> None:
+    assert aqua_letter("The answer is (B). No: the answer is (C).") == "C"
+    assert aqua_letter("(B)") == ""
+    assert recovered_sentence(" The dog.\nScrambled sentence: x") == "The dog."
+    assert recovered_sentence("Scrambled Sentence: x") == "Scrambled Sentence: x"
+
+
+def test_scrambled_benchs_parsers_give_every_stored_prediction_of_the_released_outputs(shared: Path) -> None:
+    released = shared / "data" / "scrambled_bench"
+    with (released / "stimuli" / "qa_realtimeqa.jsonl").open(encoding="utf-8") as lines:
+        options = [json.loads(line)["choices"] for line in lines]
+    read = 0
+    for file in sorted((released / "outputs").glob("*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                row = json.loads(line)
+                read += 1
+                if row["task"] == "qa":
+                    assert choice_letter(row["output"], options[row["i"]]) == (row["pred"] or ""), row
+                else:
+                    assert recovered_sentence(row["output"]) == row["recovered"], row
+    assert read == 16_954 + 28_560
+
+
+def test_mind_scrambles_fields_are_marked_where_they_are_not_and_doubles_overwrite() -> None:
+    assert named_fields(">reason: because\n>answer: yes", ("answer", "reason")) == {
+        "reason": "because",
+        "answer": "yes",
+    }
+    assert named_fields("reason: because\nanswer: yes", ("answer", "reason")) == {
+        "reason": "because",
+        "answer": "yes",
+    }
+    assert named_fields(">answer: yes >answer: no", ("answer",)) == {"answer": "no"}
+    assert named_fields("yes", ("answer", "reason")) == {}
+
+
+def test_mind_scrambles_scorers_keep_their_faults() -> None:
+    assert (
+        same_digits("3.5", "35")
+        and same_digits("-5", "5")
+        and not same_digits("18.00", "18")
+        and same_digits("x", "y")
+    )
+    assert contains_either_way("", "Paris") and contains_either_way("It is Paris", "paris")
+    assert words_in_place("The dog", "The dog barks.") == 1.0
+    assert words_in_place("A the dog", "the dog") == 0.0
+
+
+def test_published_scores_of_whole_trials() -> None:
+    free = {"set": "complete", "answer": "18", "accepted": ["18"], "shown": {"question": "?"}}
+    assert (
+        published_score("published", trial("answer", **free), ">process: 9\n>answer_number: 1.8").correct
+        is True
+    )
+    assert published_score("published", trial("answer", **free), "18").response_status == "unparsed"
+    boolq = {"set": "question", "answer": "yes", "shown": {"passage": "p", "question": "q"},
+             "of_step": {"labels": ["yes", "no"], "responses": ["yes", "no"]}}  # fmt: skip
+    assert published_score("published", trial(**boolq), ">reason: r\n>answer: 'yes'").correct is True
+    assert published_score("published", trial(**boolq), ">reason: r\n>answer: Yes").correct is False
+    assert published_score("published", trial(), "I cannot tell").correct is True, "H-TEST's bias to A"
+    assert (
+        score_trial(trial(), "I cannot tell", reply_status="answered", parser="published").scorer
+        == "published_htest-1"
+    )
