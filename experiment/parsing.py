@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -164,10 +165,8 @@ def _gives(label: str, reply: str) -> bool:
 def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
     """Return the label of the option that a reply is, or announces, in the option's own words."""
     lines = [line for line in reply.split("\n") if line.strip()]
-    last = None
-    for last in re.finditer(ANNOUNCED, reply):
-        pass
-    announced = [] if last is None else [reply[last.end() :].split("\n")[0]]
+    last = deque(re.finditer(ANNOUNCED, reply), maxlen=1)
+    announced = [reply[match.end() :].split("\n")[0] for match in last]
     told = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
     found = [
         label

@@ -117,7 +117,7 @@ def _check_published_prompts(study: Study, kind: str) -> None:
 
 def _papers_prompt(study: Study, kind: str) -> str | None:
     """Return the name of the prompt that a paper used for a study's trials, as far as the study file tells."""
-    from experiment.models.prompts.published import prompt_name
+    from experiment.models.prompts.published import paper_prompts, prompt_name
     from stimuli.corpora import corpora
 
     answering = {
@@ -147,7 +147,18 @@ def _papers_prompt(study: Study, kind: str) -> str | None:
     name = prompt_name(
         task, [field], has_options=has_options, has_exemplars=bool((options or {}).get("exemplars"))
     )
-    return None if name in ("htest", "htest_chain_of_thought") else name
+    if name is None or name.startswith("htest"):
+        return None
+    shows_options = any(mark in paper_prompts()[name]["item"] for mark in ("{choices}", "{choice_list}"))
+    return name if not shows_options or _answers_with_options(study) else None
+
+
+def _answers_with_options(study: Study) -> bool:
+    """Say whether every block is answered with one of the item's options."""
+    steps = [
+        next(iter(one["block"]["trial"][-1].items())) for one in study.get("procedure") if "block" in one
+    ]
+    return all(kind == "choose" or settings.get("read_as") == "option" for kind, settings in steps)
 
 
 def _check_names(study: Study) -> None:

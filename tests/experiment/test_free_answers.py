@@ -210,14 +210,14 @@ def test_worked_examples_and_items_stand_with_their_options(shared: Path, tmp_pa
     ("old", "new", "says"),
     [
         ("read_as: option", "read_as: number", "is no number"),
-        ("show: question, read_as: option", "show: question", "prompts of H-TEST"),
+        ("show: question, read_as: option", "show: question", "no paper's prompt"),
     ],
 )
 def test_what_cannot_be_read_or_prompted_is_said_before_anybody_answers(
     shared: Path, tmp_path: Path, old: str, new: str, says: str
 ) -> None:
     text = AQUA.format(folder=shared / "data" / "aqua").replace(old, new)
-    if "H-TEST" in says:
+    if "prompt" in says:
         text = text.replace("seed: 3", "seed: 3\npublished: [prompts]")
     (tmp_path / "study.yaml").write_text(text, "utf-8")
     with pytest.raises(UserError, match=says):

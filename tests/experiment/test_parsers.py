@@ -31,11 +31,28 @@ JUNK = st.text(
     st.characters(exclude_categories=[])
     | st.sampled_from("AB\n\r\t .:*()<>`'\"\u200b\u202e\x00\ufeff\ud800ß")
 )
-WORDS = st.lists(
-    st.sampled_from(
-        "answer Answer: A B is the I cannot tell not ** <think> </think> no yes ( ) my final \n Antwort respuesta: 3,5 -1/0 ####".split(" ")
-    )
-).map(" ".join)  # fmt: skip
+PIECES = (
+    *(
+        "answer",
+        "Answer:",
+        "A",
+        "B",
+        "is",
+        "the",
+        "I",
+        "cannot",
+        "tell",
+        "not",
+        "**",
+        "<think>",
+        "</think>",
+        "(",
+        ")",
+        "no",
+    ),
+    *("my", "final", "\n", "Antwort", "respuesta:", "3,5", "-1/0", "####", "yes"),
+)
+WORDS = st.lists(st.sampled_from(PIECES)).map(" ".join)
 
 
 def trial(step: str = "choose", **more: Any) -> dict[str, Any]:

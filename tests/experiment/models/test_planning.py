@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -268,8 +269,7 @@ def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study) ->
 
 def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_study) -> None:
     def sentence(level: str, shown: str) -> Any:
-        one = make_item("s1", level, shown, "garden", "warden")
-        return one.__class__(**{**vars(one), "intact": {"word": "the garden gate"}})
+        return replace(make_item("s1", level, shown, "garden", "warden"), intact={"word": "the garden gate"})
 
     items = [sentence("intact", "the garden gate"), sentence("initial", "the agrden gate"), small_items()[-1]]
     study = make_study(with_models(), READ, items=items)
@@ -301,10 +301,11 @@ def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_
 def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study) -> None:
     prime = "- prime: {show: word, for: 50 ms}\n        - choose: {show: target, keys: {word: j, nonword: f}}"
     items = [
-        item.__class__(**{**vars(item), "shown": {"word": item.shown["word"], "target": "GARDEN"}, "choices": None, "answer": "word"})
+        replace(item, shown={"word": item.shown["word"], "target": "GARDEN"}, choices=None, answer="word")
         for item in small_items()[:-1]
-    ]  # fmt: skip
-    study = make_study(with_models(), (READ[0], prime), ("  - practice: {items: practice.csv, feedback: true, pass: 50%}\n", ""), items=items)  # fmt: skip
+    ]
+    practice = ("  - practice: {items: practice.csv, feedback: true, pass: 50%}\n", "")
+    study = make_study(with_models(), (READ[0], prime), practice, items=items)
     (session, _) = sessions(study)
     request = session.begin({})[0]
     text = request.messages[0].content
@@ -368,7 +369,7 @@ def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(mak
         sessions(study, use="openai:m", people=[person(study)])
     assert sessions(study, use="openai:m", people=[person(study)], base_url="http://127.0.0.1:8000/v1")
     study = make_study(forced, allowed)
-    with pytest.raises(UserError, match="the consent text .* does not say so"):
+    with pytest.raises(UserError, match=r"the consent text .* does not say so"):
         sessions(study, use="openai:m", people=[person(study)])
     (study.folder / "consent.md").write_text("Your answers are given to language models.", "utf-8")
     agreed = person(make_again(study))
@@ -396,7 +397,10 @@ def test_any_trial_is_shown_in_its_context(make_study) -> None:
     shown = prompt_in_context(study, ModelSettings("hf:m", {}, study.folder), plan, trial)
     assert shown is not None and shown.turn == 4 and shown.stands_in
     alone = make_study(with_models(), name="alone")
-    assert prompt_in_context(alone, ModelSettings("hf:m", {}, study.folder), plan_session(alone, alone.items, list_id=1), trial).turn == 1  # type: ignore[union-attr]  # fmt: skip
+    one = prompt_in_context(
+        alone, ModelSettings("hf:m", {}, study.folder), plan_session(alone, alone.items, list_id=1), trial
+    )
+    assert one is not None and one.turn == 1
 
 
 @pytest.mark.parametrize(
