@@ -13,6 +13,7 @@ import importlib.metadata
 import queue
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
@@ -208,7 +209,8 @@ class ApiEngine:
         most = 2 * self.concurrency + AHEAD
         outstanding = 0
         exhausted = False
-        found: list[Reply] = []
+        found: deque[Reply] = deque()
+        came: deque[Reply] = deque()
 
         def look_up(requests: Iterable[Request]) -> list[Request]:
             missing = []
@@ -222,38 +224,37 @@ class ApiEngine:
 
         while True:
             batch: list[Request] = []
-            while (
-                not exhausted and not found and outstanding + len(batch) < most and not self._closed.is_set()
-            ):
+            while not (exhausted or found or outstanding + len(batch) >= most or self._closed.is_set()):
                 request = next(source, None)
                 if request is None:
                     exhausted = True
                 else:
                     batch += look_up((request,))
-                if len(batch) >= AHEAD and not replies.empty():
+                if len(batch) >= AHEAD and (came or not replies.empty()):
                     break
             outstanding += len(batch)
             if batch:
                 self._call("add", batch)
-            if found:
-                reply: object = found.pop()
-            elif outstanding == 0 and (exhausted or self._closed.is_set()):
-                return
-            else:
-                reply = _next(replies)
-                if reply is _DONE:
+            if not found and not came:
+                if outstanding == 0 and (exhausted or self._closed.is_set()):
                     return
-                if isinstance(reply, BaseException):
-                    raise reply
-                outstanding -= 1
-            assert isinstance(reply, Reply)
-            reply = self._finished(reply, cache, keys)
-            if follow is not None:
-                after = look_up(follow(reply))
-                outstanding += len(after)
-                if after:
-                    self._call("add", after, front=True)
-            yield reply
+                item = _next(replies)
+                if item is _DONE:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                assert isinstance(item, list)
+                came.extend(item)
+            for _ in range(min(AHEAD, len(found) + len(came))):
+                if came:
+                    outstanding -= 1
+                reply = self._finished(came.popleft() if came else found.popleft(), cache, keys)
+                if follow is not None:
+                    after = look_up(follow(reply))
+                    outstanding += len(after)
+                    if after:
+                        self._call("add", after, front=True)
+                yield reply
 
     def _finished(self, reply: Reply, cache: Cache | None, keys: dict[str, str]) -> Reply:
         """Price a reply and keep it."""

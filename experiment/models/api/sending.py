@@ -85,7 +85,7 @@ class Sending:
     speaker : Speaker
     limiter : Limiter
     deliver : callable
-        Takes each reply.
+        Takes the replies that came in together.
     timeout : float
         Seconds of one try.
     cap : int
@@ -105,7 +105,7 @@ class Sending:
         transport: Transport,
         speaker: Speaker,
         limiter: Limiter,
-        deliver: Callable[[Reply], None],
+        deliver: Callable[[list[Reply]], None],
         *,
         timeout: float,
         cap: int,
@@ -130,6 +130,7 @@ class Sending:
         self._order = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._came_in: list[Reply] = []
         self._over = asyncio.Event()
         self._is_ending = False
         self._no_more = False
@@ -187,6 +188,7 @@ class Sending:
             if self._running:
                 await asyncio.gather(*self._running, return_exceptions=True)
         finally:
+            self._hand_on()
             self._limiter.forget(wake)
             if self._timer is not None:
                 self._timer.cancel()
@@ -417,4 +419,12 @@ class Sending:
 
     def _finish_one(self, reply: Reply) -> None:
         self.done += 1
-        self._deliver(reply)
+        self._came_in.append(reply)
+        if len(self._came_in) == 1:
+            self._loop.call_soon(self._hand_on)
+
+    def _hand_on(self) -> None:
+        """Hand on what came in together: waking the caller's thread costs more than a reply."""
+        if self._came_in:
+            self._deliver(self._came_in)
+            self._came_in = []

@@ -13,15 +13,19 @@ import importlib
 import json
 import ssl
 import time
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from experiment.models.servers import Server
 
 DRAFT_LIFE_S = 300.0
 """Seconds after which headers are drafted anew, since some hold tokens that end."""
+
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 _OWN_HEADERS = frozenset(
     {"host", "content-length", "connection", "accept-encoding", "x-stainless-read-timeout", "x-stainless-retry-count"}
@@ -35,6 +39,16 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Where requests of one kind go, by which proxy, and with which headers."""
+
+    made: float
+    url: Any
+    headers: Any
+    proxy: str | None
 
 
 class _Drafted(BaseException):
@@ -77,7 +91,8 @@ class Transport:
         self._key = key
         self._model = model
         self._client = openai_client(server, key, drafting=True)
-        self._drafts: dict[str, tuple[float, str, dict[str, str]]] = {}
+        self._drafts: dict[str, _Draft] = {}
+        self._drafting = asyncio.Lock()
         self._session: Any = None
 
     @property
@@ -93,7 +108,6 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
-            trust_env=True,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self
@@ -106,21 +120,34 @@ class Transport:
 
     async def address(self, path: str) -> tuple[str, dict[str, str]]:
         """Return where requests of a kind go, and their headers, the key among them."""
-        made, url, headers = self._drafts.get(path, (0.0, "", {}))
-        if not url or time.monotonic() - made > DRAFT_LIFE_S:
-            try:
-                await self._client.post(path, cast_to=object, body={"model": self._model})
-            except _Drafted as drafted:
-                url = str(drafted.request.url)
-                headers = {
-                    name: value
-                    for name, value in drafted.request.headers.items()
-                    if name.lower() not in _OWN_HEADERS
-                }
-                if self._key is None:
-                    headers.pop("authorization", None)
-            self._drafts[path] = (time.monotonic(), url, headers)
-        return url, headers
+        draft = await self._draft(path)
+        return str(draft.url), dict(draft.headers)
+
+    async def _draft(self, path: str) -> _Draft:
+        draft = self._drafts.get(path)
+        if draft is not None and time.monotonic() - draft.made < DRAFT_LIFE_S:
+            return draft
+        async with self._drafting:
+            draft = self._drafts.get(path)
+            if draft is None or time.monotonic() - draft.made >= DRAFT_LIFE_S:
+                draft = self._drafts[path] = await self._make_draft(path)
+        return draft
+
+    async def _make_draft(self, path: str) -> _Draft:
+        from multidict import CIMultiDict
+        from yarl import URL
+
+        url, headers = "", CIMultiDict[str]()
+        try:
+            await self._client.post(path, cast_to=object, body={"model": self._model})
+        except _Drafted as drafted:
+            url = str(drafted.request.url)
+            for name, value in drafted.request.headers.items():
+                if name.lower() not in _OWN_HEADERS:
+                    headers[name] = value
+        if self._key is None:
+            headers.popall("authorization", None)
+        return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
     async def post(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
         """Send JSON and read the whole response.
@@ -132,28 +159,38 @@ class Transport:
         aiohttp.ClientError, OSError
             There is no connection, or it was cut.
         """
-        url, headers = await self.address(path)
-        content = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "surrogatepass"
-        )
+        draft = await self._draft(path)
+        content = _written(payload).encode("utf-8", "surrogatepass")
         async with (
             asyncio.timeout(seconds),
-            self._session.post(url, data=content, headers=headers, allow_redirects=False) as response,
+            self._session.post(
+                draft.url, data=content, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
+            ) as response,
         ):
             body = await response.read()
             return Response(response.status, response.headers, body.decode("utf-8", "replace"))
 
     async def post_beside(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
         """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""
-        _, headers = await self.address("/chat/completions")
+        draft = await self._draft("/chat/completions")
         root = self._server.base_url.rstrip("/").removesuffix("/v1")
         async with (
             asyncio.timeout(seconds),
-            self._session.post(root + path, json=payload, headers=headers, allow_redirects=False) as response,
+            self._session.post(
+                root + path, json=payload, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
+            ) as response,
         ):
             return Response(
                 response.status, response.headers, (await response.read()).decode("utf-8", "replace")
             )
+
+
+def _proxy_of(url: str) -> str | None:
+    """Return the proxy that the environment names for an address; looked up once, not for each request."""
+    address = urlsplit(url)
+    if urllib.request.proxy_bypass(address.netloc):
+        return None
+    return urllib.request.getproxies().get(address.scheme)
 
 
 def _trusted() -> ssl.SSLContext:
