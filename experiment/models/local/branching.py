@@ -68,6 +68,10 @@ class BranchingWay:
         self.remembers = remembers
         self.strands = Strands()
 
+    def forget(self) -> None:
+        """Give up what is remembered."""
+        self.strands.forget()
+
     def compute(
         self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:
@@ -83,6 +87,8 @@ class BranchingWay:
         NotUnderstood
             The model's attention needs what this way does not do.
         """
+        import torch
+
         if not self.remembers:
             self.strands.forget()
         found = [Found() for _ in rows]
@@ -90,7 +96,9 @@ class BranchingWay:
             for walk in self.strands.walks(rows):
                 some = [rows[place] for place in walk.places]
                 held = {number for number, place in enumerate(walk.places) if place in hold}
-                walking = _Walking(some, [found[place] for place in walk.places], walk.strand, held)
+                with torch.inference_mode():
+                    strand = self.strands.begin(walk)
+                walking = _Walking(some, [found[place] for place in walk.places], strand, held)
                 for number in self._walk(walking, walk.known, budget):
                     yield walk.places[number], found[walk.places[number]]
                 self.strands.shrink(budget)

@@ -147,6 +147,20 @@ def load_model(source: Source, device: str, dtype: str, quantisation: str | None
     return model.eval().requires_grad_(False)
 
 
+def load_encoder(source: Source, device: str) -> Any:
+    """Load a model without a head, in 32 bits, for embedding texts; of an encoder–decoder the encoder."""
+    import torch
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(source.place, revision=source.revision, dtype=torch.float32)
+    except Exception as error:
+        raise _load_fault(source, error) from error
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    return model.to(device).eval().requires_grad_(False)
+
+
 def count_parameters(model: Any) -> int:
     """Return how many parameters a model has; packed weights of quantised layers count as what they stand for."""
     return int(model.num_parameters())

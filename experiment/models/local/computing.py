@@ -74,8 +74,6 @@ class Computing:
                     elif not done and budget.tokens <= LEAST_TOKENS:
                         alone = True
                     else:
-                        if done:
-                            before = budget.tokens, budget.held, budget.positions
                         self._shrink(budget)
                 elif not self._slower(said):
                     if alone or len(some) == 1:
@@ -83,6 +81,11 @@ class Computing:
                         yield some[0][1], said, way.name
                     alone = not alone
             left = [one for number, one in enumerate(left) if number not in done]
+
+    def forget(self) -> None:
+        """Give up what the ways remember."""
+        for way in self._ways:
+            way.forget()
 
     def _slower(self, said: str) -> bool:
         """Take the next way from now on, and note why; False where there is none."""

@@ -33,6 +33,9 @@ class EncoderDecoderWay:
         self.alone = alone
         self.name = "plain" if alone else "batched"
 
+    def forget(self) -> None:
+        """Give up what is remembered: nothing."""
+
     def compute(
         self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:

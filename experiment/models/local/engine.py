@@ -149,9 +149,16 @@ class LocalEngine:
         if self._model is not None:
             self._model.is_closed = True
 
-    def forget(self) -> None:
-        """Give up what is remembered of earlier requests, and the choice of a way; the model stays loaded."""
-        self._computing = None
+    def forget_memory(self) -> None:
+        """Give up what is remembered of earlier requests; model and way stay."""
+        if self._computing is not None:
+            self._computing.forget()
+
+    def borrow(self, other: LocalEngine) -> None:
+        """Take over the loaded model of another engine that was opened with the same checkpoint and numbers."""
+        mine = (self.source, self.device, self.dtype, self.quantisation)
+        if mine == (other.source, other.device, other.dtype, other.quantisation):
+            self._model, self.budget = other._load(), other.budget
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after.

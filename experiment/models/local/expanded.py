@@ -61,6 +61,10 @@ class ExpandedWay:
             return False
         return bool(layers) and all(type(layer).__name__ in FORKABLE for layer in layers)
 
+    def forget(self) -> None:
+        """Give up what is remembered."""
+        self._kept = []
+
     def compute(
         self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:

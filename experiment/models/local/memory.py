@@ -18,7 +18,10 @@ from experiment.models.local.rows import Budget, Ids, Row, common_length
 WORTH_KEEPING = 16
 """A stretch of so many tokens is taken from memory; a shorter one is computed anew."""
 
-_APART = 64
+_SLACK = 16
+"""Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
+
+_LITTLE = 4
 _ROOM = 256
 
 
@@ -58,17 +61,19 @@ class Memory:
             {layer: buffer[:, start + index] for layer, buffer in self.values.items()},
         )
 
-    def copied(self, length: int, keys: dict[int, Any], values: dict[int, Any]) -> Memory:
+    def copied(
+        self, length: int, keys: dict[int, Any] | None = None, values: dict[int, Any] | None = None
+    ) -> Memory:
         """Return a memory of its own: the first ``length`` entries, then the ones given."""
         copy = Memory()
-        for layer in self.keys:
-            for new, old, more in ((copy.keys, self.keys, keys), (copy.values, self.values, values)):
-                own = more[layer]
+        for new, old, more in ((copy.keys, self.keys, keys), (copy.values, self.values, values)):
+            for layer, buffer in old.items():
+                own = buffer[:, :0] if more is None else more[layer]
                 end = length + own.shape[1]
-                buffer = own.new_empty((own.shape[0], end + _ROOM, own.shape[2]))
-                buffer[:, :length] = old[layer][:, :length]
-                buffer[:, length:end] = own
-                new[layer] = buffer
+                larger = buffer.new_empty((buffer.shape[0], end + _ROOM, buffer.shape[2]))
+                larger[:, :length] = buffer[:, :length]
+                larger[:, length:end] = own
+                new[layer] = larger
         return copy
 
 
@@ -110,7 +115,7 @@ class Strands:
         strands = [self.path, *self.kept]
         for place, row in enumerate(rows):
             taken = [min(common_length(row.ids, strand.ids), row.shareable) for strand in strands]
-            best = max(range(len(strands)), key=lambda number: taken[number] - (_APART if number else 0))
+            best = max(range(len(strands)), key=lambda number: taken[number] - (_LITTLE if number else 0))
             known = taken[best] if taken[best] >= WORTH_KEEPING else 0
             of_strand.setdefault(best if known else 0, []).append((known, place))
         walks = []
@@ -118,12 +123,19 @@ class Strands:
             some.sort(key=lambda one: (-one[0], one[1]))
             cluster: list[tuple[int, int]] = []
             for known, place in some:
-                if cluster and known < cluster[-1][0] - _APART:
+                if cluster and known < cluster[0][0] - WORTH_KEEPING:
                     walks.append(_walk(strands[number], cluster))
                     cluster = []
                 cluster.append((known, place))
             walks.append(_walk(strands[number], cluster))
         return sorted(walks, key=lambda walk: walk.strand is self.path)
+
+    def begin(self, walk: Walk) -> Strand:
+        """Return the strand that a walk writes to: its own, or a copy where it would write over another conversation."""
+        strand = walk.strand
+        if strand is self.path or walk.known >= len(strand.ids) - _SLACK:
+            return strand
+        return Strand(strand.memory.copied(walk.known), strand.ids[: walk.known])
 
     def keep(self, strand: Strand) -> None:
         """Keep a conversation's strand in the place of what it goes on from."""

@@ -33,6 +33,9 @@ class PlainWay:
         self.model = model
         self.keeps_memory = keeps_memory
 
+    def forget(self) -> None:
+        """Give up what is remembered: nothing."""
+
     def compute(
         self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:

@@ -49,14 +49,20 @@ def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, bu
             assert [int(token) for token in one.tokens[line.index]] == list(whole[one.start :])
             assert [int(depth) for depth in one.depths[line.index]] == list(range(one.start, len(whole)))
             for number, at in enumerate(line.index):
-                assert here.setdefault(int(at), whole[: one.start + number + 1]) == whole[: one.start + number + 1]
+                assert (
+                    here.setdefault(int(at), whole[: one.start + number + 1])
+                    == whole[: one.start + number + 1]
+                )
             if line.ends:
                 assert len(whole) == len(own)
                 ended.append(line.place)
         assert sum(line.new for line in one.lines) == len(one.tokens) == len(here)
         computed += here.values()
         if one.extends:
-            path += [tuple(given_rows[one.lines[0].place].ids[: n + 1]) for n in range(one.start, one.start + len(one.tokens))]
+            path += [
+                tuple(given_rows[one.lines[0].place].ids[: n + 1])
+                for n in range(one.start, one.start + len(one.tokens))
+            ]
         assert len(one.tokens) <= budget.tokens
     assert sorted(ended) == list(range(len(given_rows)))
     assert len(computed) == len(set(computed)) == Trie(given_rows).size
@@ -101,7 +107,9 @@ def test_memory_shares_every_row_out_once_and_gives_only_what_a_row_begins_with(
     assert sorted(place for walk in walks for place in walk.places) == list(range(len(given_rows)))
     reached: dict[int, int] = {}
     for walk in walks:
-        assert walk.known <= reached.get(id(walk.strand), 10_000), "a later walk goes on from less than an earlier one"
+        assert walk.known <= reached.get(id(walk.strand), 10_000), (
+            "a later walk goes on from less than an earlier one"
+        )
         reached[id(walk.strand)] = walk.known
         for place in walk.places:
             one = given_rows[place]

@@ -77,3 +77,87 @@ def ask(
     before: str = INSTRUCTIONS,
 ) -> Request:
     return Request(key, (Message("user", before + text),), labels, max_tokens, temperature, seed, stop)
+
+
+_SMALL = {
+    "vocab_size": 400,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 512,
+}
+_GROUPED = {**_SMALL, "num_key_value_heads": 2, "initializer_range": 0.3}
+_SLIDING = {**_GROUPED, "head_dim": 8, "sliding_window": 20}
+_LATENT = {
+    **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
+    **{
+        "n_routed_experts": 4,
+        "n_group": 1,
+        "topk_group": 1,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+    },
+    **{"first_k_dense_replace": 1, "num_key_value_heads": 4},
+}
+_GPT = {
+    "vocab_size": 400,
+    "n_embd": 32,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_positions": 512,
+    "initializer_range": 0.3,
+}
+FAMILIES: dict[str, tuple[str, str, dict[str, object]]] = {
+    "llama": ("LlamaConfig", "LlamaForCausalLM", _GROUPED),
+    "mistral": ("MistralConfig", "MistralForCausalLM", {**_GROUPED, "sliding_window": 20}),
+    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", {**_GROUPED, "head_dim": 8}),
+    "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", _SLIDING),
+    "gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM", _SLIDING),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", _GPT),
+    "neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {**_SMALL, "initializer_range": 0.3}),
+    "opt": (
+        "OPTConfig",
+        "OPTForCausalLM",
+        {
+            **{key: value for key, value in _SMALL.items() if key != "intermediate_size"},
+            **{"ffn_dim": 64, "init_std": 0.3, "word_embed_proj_dim": 32},
+        },
+    ),
+    "phi3": ("Phi3Config", "Phi3ForCausalLM", {**_GROUPED, "pad_token_id": 0}),
+    "gptoss": ("GptOssConfig", "GptOssForCausalLM", {**_SLIDING, "num_local_experts": 4}),
+    "deepseek": ("DeepseekV3Config", "DeepseekV3ForCausalLM", {**_GROUPED, **_LATENT}),
+    "bloom": (
+        "BloomConfig",
+        "BloomForCausalLM",
+        {"vocab_size": 400, "hidden_size": 32, "n_layer": 3, "n_head": 4},
+    ),
+    "falcon": (
+        "FalconConfig",
+        "FalconForCausalLM",
+        {
+            "vocab_size": 400,
+            "hidden_size": 32,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "alibi": False,
+        },
+    ),
+    "mamba": (
+        "MambaConfig",
+        "MambaForCausalLM",
+        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2},
+    ),
+}
+
+
+def tiny_family(name: str, seed: int = 0):
+    """A random model of one family of attention, ready to compute."""
+    import torch
+    import transformers
+
+    config, model, settings = FAMILIES[name]
+    torch.manual_seed(seed)
+    return (
+        getattr(transformers, model)(getattr(transformers, config)(**settings)).eval().requires_grad_(False)
+    )

@@ -1,0 +1,215 @@
+"""Texts to vectors, by a local model or an API: each text once, in batches, kept by the hash of the text.
+
+A local model's vector is the mean of its last hidden states over the tokens of the text, padding left out, at length 1: what
+the sentence-transformers models were trained to give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError, unknown_name
+
+Vectors = NDArray[np.float32]
+BATCH_TOKENS = 4096
+BATCH_TEXTS = 128
+"""Texts in one request to an API."""
+
+
+class Embedder:
+    """Gives the vectors of texts.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+        ``use: hf:FOLDER-or-name`` computes here, ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options
+        ``device``, ``revision``, ``base_url``, ``key_env``.
+    cache : Path, optional
+        A file that keeps vectors by model and text; made where it is missing.
+
+    Attributes
+    ----------
+    computed : int
+        How many texts were embedded and not found in the cache.
+    """
+
+    def __init__(self, settings: ModelSettings, cache: Path | None = None) -> None:
+        self.settings = settings
+        self.cache = cache
+        self.computed = 0
+        ways: dict[str, Callable[[ModelSettings], _Way]] = {"hf": _LocalWay, "openai": _ApiWay}
+        if settings.kind not in ways:
+            raise unknown_name("kind of embedding model", settings.kind, ways)
+        self._way = ways[settings.kind](settings)
+
+    def describe(self) -> dict[str, object]:
+        """Return which model gives the vectors."""
+        return {"use": self.settings.use, "revision": self._way.revision}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts, shape (texts, width), float32, each of length 1.
+
+        Raises
+        ------
+        UserError
+            The model cannot be opened, or the server does not answer as agreed.
+        """
+        names = [self._name(text) for text in texts]
+        found = self._kept(set(names))
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
+        for batch in self._batches(missing):
+            vectors = self._way.embed([missing[name] for name in batch])
+            vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
+            self.computed += len(batch)
+            news = dict(zip(batch, vectors.astype(np.float32), strict=True))
+            self._keep(news)
+            found |= news
+        if not names:
+            return np.empty((0, 0), dtype=np.float32)
+        return np.stack([found[name] for name in names])
+
+    def _batches(self, texts: dict[str, str]) -> Iterator[list[str]]:
+        """Yield names of texts of like length together."""
+        batch: list[str] = []
+        for name in sorted(texts, key=lambda name: len(texts[name])):
+            longest = max(1, len(texts[name]) // 3)
+            if batch and (len(batch) >= BATCH_TEXTS or (len(batch) + 1) * longest > BATCH_TOKENS):
+                yield batch
+                batch = []
+            batch.append(name)
+        if batch:
+            yield batch
+
+    def _name(self, text: str) -> str:
+        said = "\0".join(
+            [self.settings.use, str(self.settings.options.get("base_url")), self._way.revision, text]
+        )
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _kept(self, names: set[str]) -> dict[str, Vectors]:
+        if self.cache is None or not self.cache.is_file():
+            return {}
+        found = {}
+        with closing(self._connection()) as connection:
+            for name in names:
+                row = connection.execute("SELECT vector FROM vectors WHERE name = ?", (name,)).fetchone()
+                if row is not None:
+                    found[name] = np.frombuffer(row[0], dtype="<f4").copy()
+        return found
+
+    def _keep(self, news: dict[str, Vectors]) -> None:
+        if self.cache is None:
+            return
+        with closing(self._connection()) as connection, connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
+                [(name, vector.astype("<f4").tobytes()) for name, vector in news.items()],
+            )
+
+    def _connection(self) -> sqlite3.Connection:
+        assert self.cache is not None
+        self.cache.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.cache, timeout=30)
+        connection.execute("CREATE TABLE IF NOT EXISTS vectors (name TEXT PRIMARY KEY, vector BLOB NOT NULL)")
+        return connection
+
+
+class _Way:
+    """Where vectors come from."""
+
+    revision: str
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
+
+
+class _LocalWay(_Way):
+    """A checkpoint on this machine."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        from experiment.models.local import checkpoints
+
+        self._source = checkpoints.find_source(settings)
+        self._device = checkpoints.choose_device(settings.options.get("device"))
+        config, self._tokenizer = checkpoints.load_tokenizer(self._source)
+        self.revision = checkpoints.name_revision(self._source, config)
+        self._most = min(
+            int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 0) or 10**9)
+        )
+        self._model: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        import torch
+
+        from experiment.models.local import checkpoints
+
+        if self._model is None:
+            self._model = checkpoints.load_encoder(self._source, self._device)
+        given = self._tokenizer(list(texts), padding=False, truncation=True, max_length=self._most)[
+            "input_ids"
+        ]
+        longest = max(map(len, given))
+        tokens = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in given], device=self._device)
+        seen = torch.tensor(
+            [[1] * len(ids) + [0] * (longest - len(ids)) for ids in given], device=self._device
+        )
+        with torch.inference_mode():
+            hidden = self._model(input_ids=tokens, attention_mask=seen).last_hidden_state
+            weights = seen[:, :, None].to(hidden.dtype)
+            mean = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
+        vectors: Vectors = mean.float().cpu().numpy()
+        return vectors
+
+
+class _ApiWay(_Way):
+    """A server with OpenAI's ``/embeddings``."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        from openai import OpenAI
+
+        from experiment.models.keys import find_key
+        from experiment.models.servers import server_of
+
+        server = server_of(settings.options)
+        key = find_key(settings.options, is_openai=server.is_openai)
+        base_url = settings.options.get("base_url")
+        self._name = settings.name
+        self._client = OpenAI(
+            api_key=key or "none", base_url=str(base_url) if base_url else None, max_retries=5
+        )
+        self.revision = "api"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        from openai import OpenAIError
+
+        try:
+            answer = self._client.embeddings.create(
+                model=self._name, input=list(texts), encoding_format="float"
+            )
+        except OpenAIError as error:
+            raise UserError(
+                f"{self.settings_name()} does not embed: {error}",
+                mend="Check name, base_url and key of the embedding model.",
+                exit_code=1,
+            ) from error
+        if len(answer.data) != len(texts):
+            raise UserError(
+                f"{self.settings_name()} gave {len(answer.data)} vectors for {len(texts)} texts",
+                mend="This server does not keep to the embeddings interface.",
+                exit_code=1,
+            )
+        ordered = sorted(answer.data, key=lambda one: one.index)
+        return np.array([one.embedding for one in ordered], dtype=np.float32)
+
+    def settings_name(self) -> str:
+        """Return how messages name the model."""
+        return f"openai:{self._name}"

@@ -1,0 +1,161 @@
+"""What company and order do to a model's numbers: the same trials alone, batched, shuffled and resumed.
+
+Batches of other shapes round otherwise, so that log-probabilities differ in their last digits and a near-tie may turn. The
+self-test says by how much, on this machine and for this model, for each level of ``determinism``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from experiment.models.engine import Reply, Request
+from experiment.models.local.engine import DETERMINISM, LocalEngine
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError
+from stimuli.seeds import generator
+
+TRIALS = 50
+_CUT = 0.7
+_TEXT_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How far two computations of the same trials are apart.
+
+    Attributes
+    ----------
+    determinism : str
+    left, right : str
+        ``alone``, ``batched``, ``shuffled`` or ``resumed``.
+    trials : int
+    largest_difference : float or None
+        Of a label's log-probability or a region's surprisal, in nats; None where neither was asked.
+    changed_answers : int
+        Trials whose text (label or generated) is another one.
+    """
+
+    determinism: str
+    left: str
+    right: str
+    trials: int
+    largest_difference: float | None
+    changed_answers: int
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What a self-test found.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether each level kept its promise: ``exact`` the same numbers throughout, ``stable`` the same batched and resumed.
+    """
+
+    model: str
+    comparisons: tuple[Compared, ...]
+    holds: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as plain values."""
+        return {
+            "model": self.model,
+            "holds": self.holds,
+            "comparisons": [asdict(one) for one in self.comparisons],
+        }
+
+
+def self_test(
+    settings: ModelSettings,
+    requests: Sequence[Request],
+    *,
+    levels: Sequence[str] = DETERMINISM,
+    trials: int = TRIALS,
+    seed: int = 1,
+) -> SelfTest:
+    """Compute the first trials of a run alone, batched, shuffled and resumed, on each level of determinism.
+
+    Beside the labels of a trial a short text is generated, so that both are compared.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+        Of a local model (``hf:…``).
+    requests : sequence of Request
+        Planned ones, in order; the first ``trials`` are taken.
+    levels : sequence of str
+        Of ``fast``, ``stable``, ``exact``.
+    seed : int
+        Of the order in which they are shuffled.
+
+    Raises
+    ------
+    UserError
+        There is no request, or the model cannot be opened.
+    """
+    some = [
+        replace(one, also_text=one.labels is not None, max_tokens=min(max(one.max_tokens, 1), _TEXT_TOKENS))
+        for one in list(requests)[:trials]
+    ]
+    if not some:
+        raise UserError(
+            "there is no trial to test with", mend="Build the study's items first: wrods build STUDY."
+        )
+    comparisons: list[Compared] = []
+    loaded: LocalEngine | None = None
+    for level in levels:
+        engine = LocalEngine(
+            replace(settings, options={**settings.options, "determinism": level, "timing": False})
+        )
+        if loaded is not None:
+            engine.borrow(loaded)
+        loaded = engine
+        found = _computed(engine, some, seed)
+        pairs = [("batched", "resumed"), ("batched", "shuffled"), ("batched", "alone")]
+        comparisons += [_compared(level, left, right, found) for left, right in pairs]
+    return SelfTest(settings.use, tuple(comparisons), all(_is_kept(one) for one in comparisons))
+
+
+def _computed(engine: LocalEngine, requests: Sequence[Request], seed: int) -> dict[str, dict[str, Reply]]:
+    """Return the replies of each way of asking; what was remembered is given up in between, as by another process."""
+    shuffled = list(requests)
+    generator("self-test", seed).shuffle(shuffled)
+    size = engine.bundle or 1
+    cut = int(len(requests) * _CUT) // size * size
+    asked: dict[str, list[Sequence[Request]]] = {
+        "batched": [requests],
+        "resumed": [requests[:cut], requests[cut:]],
+        "shuffled": [shuffled],
+        "alone": [[one] for one in requests],
+    }
+    found: dict[str, dict[str, Reply]] = {}
+    for name, parts in asked.items():
+        found[name] = {}
+        for part in parts:
+            engine.forget_memory()
+            found[name] |= {reply.work_key: reply for reply in engine.answer(part)} if part else {}
+    return found
+
+
+def _compared(level: str, left: str, right: str, found: dict[str, dict[str, Reply]]) -> Compared:
+    one, other = found[left], found[right]
+    apart: list[float] = []
+    changed = 0
+    for key, reply in one.items():
+        beside = other[key]
+        changed += (reply.text, reply.generated) != (beside.text, beside.generated)
+        labels, labels_beside = reply.label_logprobs or {}, beside.label_logprobs or {}
+        apart += [abs(value - labels_beside[label]) for label, value in labels.items()]
+        apart += [
+            abs(a.surprisal - b.surprisal)
+            for a, b in zip(reply.regions, beside.regions, strict=True)
+            if a.surprisal is not None and b.surprisal is not None
+        ]
+    return Compared(level, left, right, len(one), max(apart) if apart else None, changed)
+
+
+def _is_kept(one: Compared) -> bool:
+    promised = one.determinism == "exact" or (one.determinism == "stable" and one.right == "resumed")
+    return not promised or (one.changed_answers == 0 and one.largest_difference in (None, 0.0))

@@ -1,0 +1,213 @@
+"""Hidden states on disk: a 16-bit memory map a layer, and an index that says whose each row is.
+
+Rows are written to the layers first and made durable; then the headers of the files say the new length, and last the index
+names the new rows. The index is the truth: what lies behind its rows was being written when the process died, and the next
+writer writes over it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiment.models.engine import State
+from stimuli.errors import UserError
+
+INDEX = "index.parquet"
+HEADER_BYTES = 128
+_MOST_WAITING = 512
+_GROWTH = 8
+
+
+class StateWriter:
+    """Writes the hidden states of one run; a run that goes on appends.
+
+    Parameters
+    ----------
+    folder : Path
+        ``states/<run>`` of a study; made where it is missing.
+
+    Raises
+    ------
+    UserError
+        The folder holds states of another width or number of layers, or layers are missing or shorter than the index says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._index: list[tuple[str, int, str]] = read_index(folder)
+        self._known = {(key, position) for key, _, position in self._index}
+        self._waiting: list[tuple[str, str, NDArray[np.float16]]] = []
+        self._files: list[BinaryIO] = []
+        self._shape: tuple[int, int] | None = None
+        if self._index:
+            self._open(*_shape_of(folder, len(self._index)))
+
+    def __enter__(self) -> StateWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def rows(self) -> int:
+        """How many rows are on disk and named by the index."""
+        return len(self._index)
+
+    def add(self, work_key: str, states: Iterable[State]) -> None:
+        """Take the states of one reply; what is there already is not written again.
+
+        Parameters
+        ----------
+        states : iterable of State
+            Each with ``layers`` of shape (layers + 1, width).
+
+        Raises
+        ------
+        UserError
+            The states have another shape than those before.
+        """
+        for state in states:
+            if (work_key, state.position) in self._known:
+                continue
+            layers, width = state.layers.shape
+            if self._shape is None:
+                self._open(layers, width)
+            if self._shape != (layers, width):
+                raise UserError(
+                    f"{self.folder} holds states of {self._shape and self._shape[0]} layers by "
+                    f"{self._shape and self._shape[1]}, and this model gives {layers} by {width}",
+                    mend="States of another model belong to a run of its own.",
+                )
+            self._known.add((work_key, state.position))
+            self._waiting.append((work_key, state.position, state.layers))
+        if len(self._waiting) >= max(_MOST_WAITING, len(self._index) // _GROWTH):
+            self.flush()
+
+    def flush(self) -> None:
+        """Make everything so far durable, and then name it in the index."""
+        if not self._waiting or self._shape is None:
+            return
+        first, width = len(self._index), self._shape[1]
+        block = np.stack([layers for _, _, layers in self._waiting], axis=1).astype(np.float16, copy=False)
+        for file, rows in zip(self._files, block, strict=True):
+            file.seek(HEADER_BYTES + first * width * 2)
+            file.write(np.ascontiguousarray(rows).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        total = first + len(self._waiting)
+        for file in self._files:
+            file.seek(0)
+            file.write(_header(total, width))
+            file.flush()
+            os.fsync(file.fileno())
+        news = [(key, first + n, position) for n, (key, position, _) in enumerate(self._waiting)]
+        write_index(self.folder, [*self._index, *news])
+        self._index += news
+        self._waiting = []
+
+    def close(self) -> None:
+        """Flush and close."""
+        try:
+            self.flush()
+        finally:
+            for file in self._files:
+                file.close()
+            self._files = []
+
+    def _open(self, layers: int, width: int) -> None:
+        self._shape = (layers, width)
+        for number in range(layers):
+            path = layer_path(self.folder, number)
+            path.touch()
+            file = path.open("r+b")
+            self._files.append(file)
+            if not self._index:
+                file.truncate(0)
+                file.write(_header(0, width))
+
+
+def layer_path(folder: Path, layer: int) -> Path:
+    """Return the file of one layer; 0 is the embedding output, the last one the last block before the final norm."""
+    return folder / f"layer_{layer:02d}.npy"
+
+
+def read_layer(folder: Path, layer: int) -> NDArray[np.float16]:
+    """Return the states of one layer, a memory map of shape (rows of the index, width)."""
+    rows = len(read_index(folder))
+    found: NDArray[np.float16] = np.load(layer_path(folder, layer), mmap_mode="r")
+    return found[:rows]
+
+
+def read_index(folder: Path) -> list[tuple[str, int, str]]:
+    """Return work key, row and position of every row, in order; empty where nothing is written yet."""
+    import pyarrow.parquet as parquet
+
+    path = folder / INDEX
+    if not path.is_file():
+        return []
+    table = parquet.read_table(path)
+    columns = [table.column(name).to_pylist() for name in ("work_key", "row", "position")]
+    return list(zip(*columns, strict=True))
+
+
+def write_index(folder: Path, rows: Sequence[tuple[str, int, str]]) -> None:
+    """Replace the index, durably and in one step."""
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    keys, numbers, positions = zip(*rows, strict=True) if rows else ((), (), ())
+    table = pyarrow.table(
+        {
+            "work_key": pyarrow.array(keys, pyarrow.string()),
+            "row": pyarrow.array(numbers, pyarrow.int64()),
+            "position": pyarrow.array(positions, pyarrow.string()),
+        }
+    )
+    beside = folder / f".{INDEX}.new"
+    with beside.open("wb") as file:
+        parquet.write_table(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(folder / INDEX)
+
+
+def _shape_of(folder: Path, rows: int) -> tuple[int, int]:
+    """Return number of layers and width of what is there, or say what is wrong with it."""
+    layers = 0
+    widths: set[int] = set()
+    while (path := layer_path(folder, layers)).is_file():
+        with path.open("rb") as file:
+            np.lib.format.read_magic(file)
+            width = int(np.lib.format.read_array_header_1_0(file)[0][1])
+        widths.add(width)
+        if path.stat().st_size < HEADER_BYTES + rows * width * 2:
+            raise _broken(folder, f"{path.name} is shorter than {INDEX} says")
+        layers += 1
+    if len(widths) != 1:
+        raise _broken(folder, f"the layers are missing, or of unlike width: {sorted(widths)}")
+    return layers, widths.pop()
+
+
+def _broken(folder: Path, what: str) -> UserError:
+    return UserError(
+        f"the hidden states in {folder} are damaged: {what}",
+        mend="Restore the folder from a backup, or move it away; its trials then have no states.",
+    )
+
+
+def _header(rows: int, width: int) -> bytes:
+    """Return the head of a NumPy file (format 1.0) of always the same length, so that the file can grow."""
+    said = f"{{'descr': '<f2', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
+    room = HEADER_BYTES - 10
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", room) + said.ljust(room - 1).encode("latin1") + b"\n"

@@ -1,0 +1,140 @@
+"""Vectors of texts: each text once, kept by its hash, the same from here and from a server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiment.models import ModelSettings
+from experiment.models.embeddings import BATCH_TEXTS, Embedder
+from stimuli.errors import UserError
+
+torch = pytest.importorskip("torch")
+
+TEXTS = ["Teh dgo barks.", "The quick borwn fox jumps over the lazy dog again.", "yes", "Teh dgo barks.", "a"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    from tests.experiment.models.tiny_models import CORPUS
+
+    folder = tmp_path_factory.mktemp("encoder")
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(str(folder))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        initializer_range=0.3, max_position_embeddings=64,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(str(folder))
+    return folder
+
+
+def test_a_vector_is_the_mean_over_the_texts_own_tokens(encoder) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(encoder), AutoModel.from_pretrained(encoder).eval()
+    found = Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
+    assert found.shape == (5, 32) and found.dtype == np.float32
+    for text, vector in zip(TEXTS, found, strict=True):
+        with torch.no_grad():
+            mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy()
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
+
+
+def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
+    cache = tmp_path / "vectors.db"
+    first = Embedder(ModelSettings(f"hf:{encoder}"), cache)
+    left = first.embed(TEXTS)
+    assert first.computed == 4, "the same text twice is one text"
+    second = Embedder(ModelSettings(f"hf:{encoder}"), cache)
+    right = second.embed([*TEXTS, "garden"])
+    assert second.computed == 1
+    assert (left == right[:5]).all()
+
+
+def test_texts_longer_than_the_model_reads_are_cut_and_none_is_an_error(encoder) -> None:
+    found = Embedder(ModelSettings(f"hf:{encoder}")).embed(["dog " * 500, "", "dog"])
+    assert np.isfinite(found).all()
+
+
+def test_no_text_is_no_vector(encoder) -> None:
+    assert Embedder(ModelSettings(f"hf:{encoder}")).embed([]).shape[0] == 0
+
+
+@pytest.fixture
+def server():
+    asked: list[dict] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        short = False
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append({"path": self.path, **body})
+            data = [
+                {"object": "embedding", "index": n, "embedding": [float(len(text)), 1.0]}
+                for n, text in enumerate(body["input"])
+            ]
+            data = data[::-1][: -1 if Answer.short else None]
+            said = json.dumps(
+                {
+                    "object": "list",
+                    "data": data,
+                    "model": body["model"],
+                    "usage": {"prompt_tokens": 1, "total_tokens": 1},
+                }
+            )
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(said.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{running.server_port}/v1", asked, Answer
+    running.shutdown()
+    running.server_close()
+
+
+def test_a_server_is_asked_in_batches_for_each_text_once(server) -> None:
+    url, asked, _ = server
+    texts = [f"text {n % 300}" + "!" * (n % 300) for n in range(600)]
+    embedder = Embedder(ModelSettings("openai:small", {"base_url": url}))
+    found = embedder.embed(texts)
+    assert sum(len(one["input"]) for one in asked) == 300 == embedder.computed
+    assert max(len(one["input"]) for one in asked) <= BATCH_TEXTS and {one["path"] for one in asked} == {
+        "/v1/embeddings"
+    }
+    for text, vector in zip(texts, found, strict=True):
+        expected = np.array([len(text), 1.0])
+        np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), rtol=1e-5)
+
+
+def test_a_server_that_leaves_out_a_text_is_told(server) -> None:
+    url, _, answer = server
+    answer.short = True
+    with pytest.raises(UserError, match="gave 1 vectors for 2 texts"):
+        Embedder(ModelSettings("openai:small", {"base_url": url})).embed(["a", "b"])
+
+
+def test_a_kind_that_embeds_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match="Known: hf, openai"):
+        Embedder(ModelSettings("baseline:random"))

@@ -1,0 +1,187 @@
+"""What an engine does when memory runs out, a way fails, a row cannot be computed, or it is closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiment.models import Message, Request
+from tests.experiment.models.tiny_models import ask
+
+torch = pytest.importorskip("torch")
+
+from experiment.models.local import computing  # noqa: E402
+from experiment.models.local.attention import Branches, Continuations, NotUnderstood  # noqa: E402
+from experiment.models.local.head import CausalModel  # noqa: E402
+
+TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
+
+
+def requests_of(count: int, **more) -> list[Request]:
+    return [ask(str(n), f"{n} {TEXTS[n % 5]}", **{"labels": ("A", "B"), **more}) for n in range(count)]
+
+
+def answers_of(engine, requests) -> dict[str, object]:
+    replies = list(engine.answer(requests))
+    assert sorted(reply.work_key for reply in replies) == sorted(request.work_key for request in requests)
+    return {reply.work_key: reply for reply in replies}
+
+
+def test_running_out_of_memory_halves_the_budget_and_loses_nothing(plain_model, local, monkeypatch) -> None:
+    exact = answers_of(local(plain_model, determinism="exact"), requests_of(30))
+    engine = local(plain_model)
+    list(engine.answer(requests_of(1)))
+    original, widths = CausalModel.logits, []
+
+    def narrow(self, tokens, keep, **given):
+        widths.append(tokens.shape[1])
+        if tokens.shape[1] > 50:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return original(self, tokens, keep, **given)
+
+    monkeypatch.setattr(CausalModel, "logits", narrow)
+    before = engine.budget.tokens
+    for key, reply in answers_of(engine, requests_of(30)).items():
+        assert reply.status == "answered"
+        assert reply.label_logprobs == pytest.approx(exact[key].label_logprobs, abs=1e-5)
+    assert max(widths) > 50 and engine.budget.tokens < before
+    assert engine.describe()["token_budget"] == engine.budget.tokens
+
+
+def test_running_out_of_memory_while_texts_are_generated_loses_nothing(
+    plain_model, local, monkeypatch
+) -> None:
+    requests = requests_of(20, labels=None, max_tokens=6)
+    exact = answers_of(local(plain_model, determinism="exact"), requests)
+    engine = local(plain_model)
+    list(engine.answer(requests[:1]))
+    original = Continuations.attend
+
+    def narrow(self, *given):
+        if len(self.lengths) > 3:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+        return original(self, *given)
+
+    monkeypatch.setattr(Continuations, "attend", narrow)
+    engine.budget.held = 200
+    found = answers_of(engine, requests)
+    assert {key: reply.text for key, reply in found.items()} == {
+        key: reply.text for key, reply in exact.items()
+    }
+
+
+def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch) -> None:
+    engine = local(plain_model)
+    list(engine.answer(requests_of(1)))
+    long = ask("long", "engine jumps all night " * 40, labels=("A", "B"), before="")
+    original = Branches.attend
+
+    def narrow(self, *given):
+        if self.start + len(self.positions) > 70:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(self, *given)
+
+    monkeypatch.setattr(Branches, "attend", narrow)
+    found = answers_of(engine, [*requests_of(12), long])
+    assert (found["long"].status, found["long"].error) == ("error", "memory ran out with this request alone")
+    assert {reply.status for key, reply in found.items() if key != "long"} == {"answered"}
+    assert engine.budget.tokens > computing.LEAST_TOKENS, "the budget is not that of the row that did not fit"
+
+
+def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(
+    plain_model, local, monkeypatch
+) -> None:
+    exact = answers_of(local(plain_model, determinism="exact"), requests_of(10, labels=None, max_tokens=5))
+    engine = local(plain_model)
+    list(engine.answer(requests_of(3)))
+    assert engine.describe()["parity"]["path"] == "packed"
+
+    def refuse(self, *given):
+        raise NotUnderstood("attention that continues is not known here")
+
+    monkeypatch.setattr(Continuations, "attend", refuse)
+    found = answers_of(engine, requests_of(10, labels=None, max_tokens=5))
+    assert {key: reply.text for key, reply in found.items()} == {
+        key: reply.text for key, reply in exact.items()
+    }
+    assert {reply.path for reply in found.values()} == {"expanded"}
+    parity = engine.describe()["parity"]
+    assert parity["path"] == "expanded"
+    assert parity["changes"] == [
+        {
+            "from": "packed",
+            "to": "expanded",
+            "why": "NotUnderstood: attention that continues is not known here",
+        }
+    ]
+
+
+def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
+    plain_model, local, monkeypatch
+) -> None:
+    engine = local(plain_model)
+    list(engine.answer(requests_of(1)))
+    bad = engine.wording.tokens(ask("bad", "unscramble zzz", labels=("A", "B"))).ids[-1]
+    original = CausalModel.logits
+
+    def broken(self, tokens, keep, **given):
+        if (tokens == bad).any():
+            raise IndexError("index out of range in self")
+        return original(self, tokens, keep, **given)
+
+    monkeypatch.setattr(CausalModel, "logits", broken)
+    found = answers_of(engine, [*requests_of(6), ask("bad", "unscramble zzz", labels=("A", "B"))])
+    assert found["bad"].status == "error" and "index out of range" in found["bad"].error
+    assert {reply.status for key, reply in found.items() if key != "bad"} == {"answered"}
+
+
+def test_a_closed_engine_begins_nothing(plain_model, local) -> None:
+    engine = local(plain_model)
+    engine.close()
+    assert list(engine.answer(requests_of(4))) == []
+    assert engine.describe()["tokens_forwarded"] == 0
+
+
+def test_an_engine_closed_under_way_ends_after_what_is_finished(plain_model, local) -> None:
+    engine = local(plain_model, token_budget=40)
+    replies = engine.answer(requests_of(40))
+    first = next(replies)
+    engine.close()
+    assert first.status == "answered"
+    assert len(list(replies)) == 0
+
+
+def test_closing_ends_a_generation_between_two_tokens(plain_model, local, monkeypatch) -> None:
+    engine = local(plain_model)
+    list(engine.answer(requests_of(1)))
+    engine._load().ends = set()
+    original, steps = Continuations.attend, []
+
+    def counted(self, *given):
+        steps.append(1)
+        if len(steps) == 6:
+            engine.close()
+        return original(self, *given)
+
+    monkeypatch.setattr(Continuations, "attend", counted)
+    assert list(engine.answer([ask("k", "The dog", max_tokens=100)])) == []
+    assert len(steps) < 10
+
+
+def test_greedy_answers_to_the_same_prompt_are_generated_once(plain_model, local) -> None:
+    engine = local(plain_model)
+    engine._load().ends = set()
+    twins = [ask(str(n), "The dog", max_tokens=9, seed=n) for n in range(6)]
+    replies = list(engine.answer(twins))
+    assert len({reply.text for reply in replies}) == 1
+    length = len(engine.wording.tokens(twins[0]).ids)
+    assert engine.describe()["tokens_forwarded"] == length + 8
+    assert sorted(reply.cached_tokens for reply in replies)[1:] == [length] * 5
+
+
+def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local) -> None:
+    from tests.experiment.models.tiny_models import tiny_llama
+
+    engine = local(tiny_llama(tmp_path, adds_bos=False))
+    empty = Request("empty", (Message("user", ""),), ("A", "B"), 1, 0.0, 1)
+    found = answers_of(engine, [empty, *requests_of(2)])
+    assert found["empty"].status == "error" and found["0"].status == "answered"

@@ -1,0 +1,153 @@
+"""Numbers, determinism and times of a local model: what may be asked, what is recorded, what is promised."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from experiment.models import ModelSettings
+from experiment.models.local.rows import Row
+from experiment.models.local.trie import Trie
+from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import ask
+
+torch = pytest.importorskip("torch")
+
+from experiment.models.local.self_test import self_test  # noqa: E402
+
+TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
+
+
+def requests_of(count: int, **more):
+    return [
+        ask(str(n), f"{n} {TEXTS[n % 5]}", **{"labels": ("A", "of course"), **more}) for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_numbers_of_every_format_are_computed_and_recorded(plain_model, local, dtype) -> None:
+    engine = local(plain_model, dtype=dtype)
+    replies = list(engine.answer(requests_of(12)))
+    assert {reply.dtype for reply in replies} == {dtype} == {engine.describe()["identity"]["dtype"]}
+    assert next(engine._load().model.parameters()).dtype == getattr(torch, dtype)
+    exact = {r.work_key: r for r in local(plain_model).answer(requests_of(12))}
+    apart = max(abs(r.label_logprobs["A"] - exact[r.work_key].label_logprobs["A"]) for r in replies)
+    assert apart < {"float32": 1e-6, "bfloat16": 0.5, "float16": 0.1}[dtype]
+
+
+def test_quantisation_without_its_package_says_what_to_install(plain_model, local) -> None:
+    if importlib.util.find_spec("torchao") is not None:
+        pytest.skip("torchao is installed")
+    with pytest.raises(UserError, match="pip install torchao"):
+        local(plain_model, quantisation="8bit", device="cpu")
+    with pytest.raises(UserError, match="Known: 4bit, 8bit"):
+        local(plain_model, quantisation="3bit")
+
+
+def test_quantised_weights_answer_where_the_package_is_installed(plain_model, local) -> None:
+    pytest.importorskip("torchao")
+    engine = local(plain_model, quantisation="8bit", device="cpu")
+    replies = list(engine.answer(requests_of(6)))
+    assert {reply.status for reply in replies} == {"answered"}
+    assert engine.describe()["identity"]["quantisation"] == "8bit"
+    assert engine.describe()["quantised_by"].startswith("torchao ")
+
+
+def test_the_description_names_all_that_may_change_an_answer(chat_model, local) -> None:
+    engine = local(chat_model)
+    list(engine.answer(requests_of(2)))
+    said = engine.describe()
+    identity = said["identity"]
+    assert {
+        "model",
+        "revision",
+        "dtype",
+        "tokenizer_hash",
+        "template",
+        "template_hash",
+        "leading_space",
+        "thinking",
+    } <= set(identity)
+    assert said["parameters"] == sum(one.numel() for one in engine._load().model.parameters())
+    assert said["architecture"] == "LlamaForCausalLM" and said["processor"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"determinism": "always"}, "Known: exact, fast, stable"), ({"token_budget": 0}, "no number of tokens")],
+)
+def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words) -> None:
+    with pytest.raises(UserError, match=words):
+        local(plain_model, **options)
+
+
+def test_what_each_level_of_determinism_promises_holds(plain_model) -> None:
+    found = self_test(ModelSettings(f"hf:{plain_model}"), requests_of(60))
+    by = {(one.determinism, one.right): one for one in found.comparisons}
+    assert found.holds
+    assert {one.trials for one in by.values()} == {50}
+    for right in ("alone", "shuffled", "resumed"):
+        assert (by["exact", right].largest_difference, by["exact", right].changed_answers) == (0.0, 0)
+        assert by["fast", right].largest_difference < 1e-4
+    assert (by["stable", "resumed"].largest_difference, by["stable", "resumed"].changed_answers) == (0.0, 0)
+    assert by["fast", "alone"].largest_difference > 0
+    assert set(found.to_json()) == {"model", "holds", "comparisons"}
+
+
+def test_a_self_test_reports_a_promise_that_is_broken(plain_model, monkeypatch) -> None:
+    from experiment.models.local import plain
+
+    original, calls = plain.PlainWay._one, []
+
+    def drifting(self, row):
+        calls.append(1)
+        found = original(self, row)
+        found.logprobs = {pick: value + 1e-7 * len(calls) for pick, value in found.logprobs.items()}
+        return found
+
+    monkeypatch.setattr(plain.PlainWay, "_one", drifting)
+    found = self_test(ModelSettings(f"hf:{plain_model}"), requests_of(6), levels=("exact",))
+    assert not found.holds
+    assert all(one.largest_difference > 0 for one in found.comparisons)
+
+
+def test_only_timed_trials_have_times_and_they_come_in_a_drawn_order(plain_model, local) -> None:
+    requests = [*requests_of(20), ask("t", "The dog", max_tokens=4)]
+    engine = local(plain_model, timing=True, order_seed=3)
+    replies = list(engine.answer(requests))
+    order = [reply.work_key for reply in replies]
+    assert sorted(order) == sorted(one.work_key for one in requests) and order != [
+        one.work_key for one in requests
+    ]
+    assert order == [
+        reply.work_key for reply in local(plain_model, timing=True, order_seed=3).answer(requests)
+    ]
+    assert order != [
+        reply.work_key for reply in local(plain_model, timing=True, order_seed=4).answer(requests)
+    ]
+    assert all(
+        reply.latency_ms > 0 and reply.path == "plain" and reply.cached_tokens == 0 for reply in replies
+    )
+    (text,) = [reply for reply in replies if reply.work_key == "t"]
+    assert 0 < text.ttft_ms <= text.latency_ms
+    said = engine.describe()
+    assert (said["timing"], said["order_seed"]) == (True, 3)
+    untimed = list(local(plain_model, determinism="exact").answer(requests))
+    assert all(reply.latency_ms is None and reply.ttft_ms is None for reply in untimed)
+
+
+def test_fifty_examples_cost_at_most_a_twentieth_more_than_the_trie(plain_model, local) -> None:
+    examples = "".join(f"Sentence: the lazy dog {n} jumps.\nGroup: {'AB'[n % 2]}\n\n" for n in range(16))
+    requests = [
+        ask(str(n), f"Sentence: {TEXTS[n % 5]} {n}\nGroup:", labels=("A", "B"), before=examples)
+        for n in range(200)
+    ]
+    engine = local(plain_model)
+    replies = list(engine.answer(requests))
+    ids = [np.asarray(engine.wording.tokens(one).ids, dtype=np.int32) for one in requests]
+    least, whole = Trie([Row(one) for one in ids]).size, sum(map(len, ids))
+    assert {reply.path for reply in replies} == {"packed"}
+    assert least <= engine.describe()["tokens_forwarded"] <= 1.05 * least
+    assert whole > 20 * least, "the prompts must have much in common here"

@@ -1,0 +1,146 @@
+"""Hidden states on disk: whole after any death, never twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiment.models.engine import State
+from experiment.models.states import INDEX, StateWriter, layer_path, read_index, read_layer
+from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import ask
+
+
+def state(number: int, position: str = "last", layers: int = 3, width: int = 8) -> State:
+    return State(
+        position,
+        np.full((layers, width), number, dtype=np.float16) + np.arange(layers, dtype=np.float16)[:, None],
+    )
+
+
+def test_states_come_back_by_layer_and_row(tmp_path: Path) -> None:
+    with StateWriter(tmp_path / "run") as writer:
+        for number in range(5):
+            writer.add(f"k{number}", [state(number), state(number + 100, "region 0")])
+        writer.flush()
+        writer.add("k5", [state(5)])
+    index = read_index(tmp_path / "run")
+    assert [row for _, row, _ in index] == list(range(11))
+    for layer in range(3):
+        found = read_layer(tmp_path / "run", layer)
+        assert found.dtype == np.float16 and found.shape == (11, 8)
+        assert isinstance(found, np.memmap)
+        for key, row, position in index:
+            expected = int(key[1:]) + (100 if position != "last" else 0) + layer
+            assert (found[row] == expected).all()
+        plain = np.load(layer_path(tmp_path / "run", layer))
+        assert plain.shape == (11, 8)
+
+
+def test_a_run_that_goes_on_appends_and_writes_nothing_twice(tmp_path: Path) -> None:
+    for upto in (3, 6):
+        with StateWriter(tmp_path) as writer:
+            for number in range(upto):
+                writer.add(f"k{number}", [state(number)])
+    assert [key for key, _, _ in read_index(tmp_path)] == [f"k{n}" for n in range(6)]
+    assert read_layer(tmp_path, 0)[:, 0].tolist() == list(range(6))
+
+
+def test_rows_that_the_index_does_not_name_are_written_over(tmp_path: Path, monkeypatch) -> None:
+    with StateWriter(tmp_path) as writer:
+        writer.add("k0", [state(0)])
+    dying = StateWriter(tmp_path)
+    dying.add("lost", [state(77)])
+    monkeypatch.setattr(
+        "experiment.models.states.write_index", lambda *_: (_ for _ in ()).throw(OSError("disk full"))
+    )
+    with pytest.raises(OSError, match="disk full"):
+        dying.flush()
+    monkeypatch.undo()
+    assert read_layer(tmp_path, 1).shape == (1, 8), "the index is the truth"
+    with StateWriter(tmp_path) as writer:
+        writer.add("k1", [state(1)])
+    assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")]
+    assert read_layer(tmp_path, 0)[:, 0].tolist() == [0, 1]
+    assert np.load(layer_path(tmp_path, 0)).shape == (2, 8)
+
+
+def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path: Path) -> None:
+    code = """
+        import sys, numpy as np
+        from pathlib import Path
+        from experiment.models.engine import State
+        from experiment.models.states import StateWriter
+        writer = StateWriter(Path(sys.argv[1]))
+        number = writer.rows
+        while True:
+            writer.add(f"k{number}", [State("last", np.full((4, 64), number % 1000, dtype=np.float16))])
+            number += 1
+            if number % 7 == 0:
+                writer.flush()
+                print(writer.rows, flush=True)
+    """
+    known = 0
+    for _ in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(5):
+            known = int(child.stdout.readline())
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        index = read_index(tmp_path)
+        assert len(index) >= known, "what was flushed is there"
+        assert [key for key, _, _ in index] == [f"k{n}" for n in range(len(index))]
+        for layer in range(4):
+            assert read_layer(tmp_path, layer)[:, 5].tolist() == [n % 1000 for n in range(len(index))]
+
+
+def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
+    with StateWriter(tmp_path) as writer:
+        writer.add("k0", [state(0)])
+        with pytest.raises(UserError, match="3 layers by 8, and this model gives 3 by 9"):
+            writer.add("k1", [state(1, width=9)])
+
+
+def test_damaged_layers_are_told_and_not_written_to(tmp_path: Path) -> None:
+    with StateWriter(tmp_path) as writer:
+        writer.add("k0", [state(0)])
+    with layer_path(tmp_path, 1).open("r+b") as file:
+        file.truncate(130)
+    with pytest.raises(UserError, match=r"layer_01.npy is shorter than index.parquet says"):
+        StateWriter(tmp_path)
+    for layer in range(3):
+        layer_path(tmp_path, layer).unlink()
+    with pytest.raises(UserError, match="layers are missing"):
+        StateWriter(tmp_path)
+
+
+def test_the_states_of_a_model_are_those_of_its_layers(plain_model, local, tmp_path) -> None:
+    torch = pytest.importorskip("torch")
+    from dataclasses import replace
+
+    requests = [
+        replace(ask(str(n), text, labels=("A", "B")), states=("last",))
+        for n, text in enumerate(["yes", "garden"])
+    ]
+    engine = local(plain_model)
+    with StateWriter(tmp_path) as writer:
+        for reply in engine.answer(requests):
+            writer.add(reply.work_key, reply.states)
+    assert (tmp_path / INDEX).is_file()
+    for key, row, _ in read_index(tmp_path):
+        ids = engine.wording.tokens(requests[int(key)]).ids
+        with torch.no_grad():
+            hidden = engine._load().model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+        for layer in range(len(hidden) - 1):
+            np.testing.assert_allclose(
+                read_layer(tmp_path, layer)[row], hidden[layer][0, -1], rtol=2e-3, atol=2e-3
+            )

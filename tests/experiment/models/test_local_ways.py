@@ -1,0 +1,196 @@
+"""Every way through a model gives the numbers of plain passes, for every family of attention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.experiment.models.tiny_models import tiny_family
+
+torch = pytest.importorskip("torch")
+
+from experiment.models.local import parity  # noqa: E402
+from experiment.models.local.attention import NotUnderstood  # noqa: E402
+from experiment.models.local.branching import BranchingWay  # noqa: E402
+from experiment.models.local.expanded import ExpandedWay  # noqa: E402
+from experiment.models.local.head import CausalModel  # noqa: E402
+from experiment.models.local.plain import PlainWay  # noqa: E402
+from experiment.models.local.rows import Budget, Decoding, Row  # noqa: E402
+from experiment.models.local.trie import Trie  # noqa: E402
+
+PACKED = (
+    *("llama", "mistral", "qwen3", "gemma2", "gemma3", "gpt2", "neox", "opt", "phi3", "gptoss", "deepseek"),
+)
+EXPANDED = ("bloom", "falcon")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def some_rows() -> list[Row]:
+    """Rows with two long stems and a short one, asked at ends and in the middle, some continued, two the same."""
+    draws = np.random.default_rng(0)
+    stem = draws.integers(2, 400, 60)
+    other = np.concatenate([stem[:30], draws.integers(2, 400, 25)])
+    rows = []
+    for number in range(24):
+        base = [stem, other, stem[:10]][number % 3]
+        ids = np.concatenate([base, draws.integers(2, 400, draws.integers(3, 12))]).astype(np.int32)
+        decoding = Decoding(3 + number % 6, 0.0, 1, lambda _: False) if number % 2 else None
+        targets = ((len(ids), 5), (len(ids), 7), (12 if len(ids) > 12 else 3, 9), (1, 4))
+        rows.append(Row(ids, targets, (len(ids), 2), (0, len(ids) // 2, len(ids) - 1), decoding))
+    begins = Row(stem[:30].astype(np.int32), ((30, 4),), decoding=Decoding(5, 0.0, 1, lambda _: False))
+    return [*rows, rows[3], begins]
+
+
+def model_of(name: str) -> CausalModel:
+    model = tiny_family(name).to(DEVICE)
+    return CausalModel(model, DEVICE, {1}, lambda count: [number % 3 == 0 for number in range(count)])
+
+
+def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) -> None:
+    begins = torch.tensor([number % 3 == 0 for number in range(model.vocabulary)])
+    for place, row in enumerate(rows):
+        with torch.no_grad():
+            given = torch.tensor(row.ids.astype(np.int64), device=DEVICE)[None]
+            output = model.model(given, output_hidden_states=bool(row.states))
+        logprobs = output.logits[0].float().cpu().log_softmax(-1)
+        for position, token in row.targets:
+            assert found[place].logprobs[position, token] == pytest.approx(
+                logprobs[position - 1, token].item(), abs=5e-5
+            )
+        for position in row.borders:
+            mass = logprobs[position - 1][begins].logsumexp(-1).item()
+            assert found[place].borders[position] == pytest.approx(mass, abs=5e-5)
+        for position in row.states:
+            states = found[place].states[position]
+            assert states.dtype == np.float16 and len(states) == len(output.hidden_states)
+            for layer in range(len(states) - 1):
+                expected = output.hidden_states[layer][0, position].cpu().numpy()
+                np.testing.assert_allclose(states[layer], expected, rtol=2e-3, atol=2e-3)
+        if row.decoding is not None:
+            ids = row.ids.tolist()
+            for _ in range(row.decoding.max_tokens):
+                with torch.no_grad():
+                    ids.append(int(model.model(torch.tensor([ids], device=DEVICE)).logits[0, -1].argmax()))
+                if ids[-1] == 1:
+                    break
+            assert found[place].decoded.ids == ids[len(row.ids) :]
+
+
+@pytest.mark.parametrize("tokens", [16, 64, 4096])
+@pytest.mark.parametrize("name", PACKED)
+def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) -> None:
+    model, rows = model_of(name), some_rows()
+    found = dict(BranchingWay(model).compute(rows, Budget(tokens, 100_000)))
+    held_against_transformers(model, rows, found)
+    generated = sum(len(one.decoded.ids) - 1 for one in found.values() if one.decoded is not None)
+    assert model.forwarded == Trie(rows).size + generated, (
+        "each shared token once, each generated one but the last"
+    )
+    assert sum(one.computed for one in found.values()) == Trie(rows).size
+
+
+@pytest.mark.parametrize("name", [*EXPANDED, "llama", "mistral"])
+def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name) -> None:
+    model, rows = model_of(name), some_rows()
+    found = dict(ExpandedWay(model).compute(rows, Budget(256, 100_000)))
+    held_against_transformers(model, rows, found)
+
+
+@pytest.mark.parametrize("name", ["llama", "mamba"])
+def test_the_plain_way_gives_the_numbers_of_plain_passes(name) -> None:
+    model = model_of(name)
+    # transformers counts a state space model's layers from the first block on
+    rows = [replace(row, states=() if name == "mamba" else row.states) for row in some_rows()]
+    held_against_transformers(model, rows, dict(PlainWay(model).compute(rows, Budget(1, 1))))
+
+
+@pytest.mark.parametrize("name", EXPANDED)
+def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
+    with pytest.raises(NotUnderstood):
+        list(BranchingWay(model_of(name)).compute(some_rows(), Budget(64, 1000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [*((name, "packed") for name in PACKED), *((name, "expanded") for name in EXPANDED), ("mamba", "plain")],
+)
+def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
+    model = model_of(name)
+    choice = parity.choose_way(model, some_rows(), "float32", PlainWay(model))
+    assert (choice.record["path"], choice.ways[0].name, choice.ways[-1].name) == (path, path, "plain")
+    assert path == "plain" or choice.record["max_abs_difference"] < 1e-4
+    assert set(choice.record["refused"]) == set(
+        {"packed": (), "expanded": ("packed",), "plain": ("packed", "expanded")}[path]
+    )
+    assert model.forwarded == 0 < model.check_tokens
+
+
+def test_the_check_sees_branches_also_where_only_one_row_is_known(monkeypatch) -> None:
+    from experiment.models.local import branching
+
+    monkeypatch.setattr(branching, "_seen", lambda one: np.tri(len(one.tokens), dtype=bool))
+    model = model_of("llama")
+    choice = parity.choose_way(model, some_rows()[:1], "float32", PlainWay(model))
+    assert choice.record["path"] == "expanded"
+    assert "differs from plain passes by" in choice.record["refused"]["packed"]
+
+
+def test_the_check_sees_a_window_that_slides_past_where_rows_branch(monkeypatch) -> None:
+    from experiment.models.local.attention import Branches
+
+    original = Branches._mask
+    monkeypatch.setattr(Branches, "_mask", lambda self, window: original(self, None))
+    model = model_of("mistral")
+    choice = parity.choose_way(model, some_rows(), "float32", PlainWay(model))
+    assert choice.record["path"] == "expanded"
+
+
+def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm() -> None:
+    model = model_of("llama")
+    row = Row(np.arange(2, 40, dtype=np.int32), states=(37,))
+    ((_, found),) = BranchingWay(model).compute([row], Budget(64, 1000))
+    normed = model.model.model.norm(torch.tensor(found.states[37][-1]).float().to(DEVICE)[None])
+    with torch.no_grad():
+        given = torch.arange(2, 40, device=DEVICE)[None]
+        last = model.model(given, output_hidden_states=True).hidden_states[-1][0, -1]
+    np.testing.assert_allclose(normed[0].cpu(), last.cpu(), rtol=1e-2, atol=5e-3)
+
+
+@pytest.mark.parametrize("held", [1, 40, 10_000])
+def test_rows_of_unlike_length_and_limit_are_continued_together(held) -> None:
+    model = model_of("gptoss")
+    rows = some_rows()
+    found = dict(BranchingWay(model).compute(rows, Budget(64, held, 3)))
+    held_against_transformers(model, rows, found)
+    assert {len(one.decoded.ids) for one in found.values() if one.decoded is not None} >= {4, 6, 8}
+
+
+def test_an_output_larger_than_the_vocabulary_said_is_taken_as_it_is() -> None:
+    model = model_of("llama")
+    model.model.config.vocab_size = 390
+    assert model.vocabulary == 400
+    row = Row(np.arange(2, 20, dtype=np.int32), ((18, 395),), (18,))
+    ((_, found),) = BranchingWay(model).compute([row], Budget(64, 1000))
+    assert found.borders[18] < 0
+
+
+def test_a_walk_given_up_leaves_the_model_as_it_was() -> None:
+    model, rows = model_of("llama"), some_rows()
+    before = model.model.config._attn_implementation
+    walk = BranchingWay(model).compute(rows, Budget(64, 1000))
+    next(walk)
+    assert model.model.config._attn_implementation == before
+    held_against_transformers(model, rows[:4], dict(PlainWay(model).compute(rows[:4], Budget(1, 1))))
+    walk.close()
+
+
+def test_numbers_of_16_bits_stay_near_those_of_32() -> None:
+    wide, narrow = model_of("llama"), model_of("llama")
+    narrow.model = narrow.model.to(torch.bfloat16)
+    rows = some_rows()
+    left = dict(BranchingWay(wide).compute(rows, Budget(64, 1000)))
+    right = dict(BranchingWay(narrow).compute(rows, Budget(64, 1000)))
+    apart = [abs(left[n].logprobs[pick] - right[n].logprobs[pick]) for n in left for pick in left[n].logprobs]
+    assert 0 < max(apart) < 1.0
