@@ -173,7 +173,8 @@ def score_again(
     waiting: list[tuple[Response, Score]] = []
     with store.read() as connection:
         for found in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
-            if dry_run or _stands_there(connection, *found):
+            is_beside = found[1].scorer.startswith(BESIDE)
+            if dry_run or (is_beside and _stands_there(connection, *found)):
                 continue
             waiting.append(found)
             if len(waiting) == WRITTEN_AT_ONCE:

@@ -1,0 +1,296 @@
+"""Stored responses scored again: scores are only added, the study's own scorer counts, what people rated stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.cli import main
+from experiment.models import ModelSettings, Reply, Request
+from experiment.models.engine import Follow
+from experiment.models.judging import judge_again
+from experiment.models.planning import (
+    ModelSession,
+    People,
+    calls_before,
+    plan_sessions,
+    request_json,
+    told_of,
+)
+from experiment.procedure import plan_session, trials_of
+from experiment.rescoring import score_again
+from experiment.scoring import Score, score_trial
+from experiment.store import Store, open_store, queries, records
+from experiment.study import Study
+from experiment.trial_rows import trial_rows
+from stimuli.errors import UserError
+from tests.experiment.models.test_planning import with_models
+
+HTEST = (
+    "[f, j], answer_by: text}", "{A: f, B: j}}",
+)  # fmt: skip
+
+
+class Scripted:
+    """Answers every request with the same words."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.asked: list[Request] = []
+
+    def describe(self) -> dict[str, object]:
+        return {"identity": {"model": "scripted"}}
+
+    def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
+        for request in requests:
+            self.asked.append(request)
+            yield Reply(
+                request.work_key, self.texts[len(self.asked) % len(self.texts)], "answered", prompt_tokens=3
+            )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def study(make_study: Callable[..., Study]) -> Study:
+    from tests.experiment.conftest import small_items
+
+    items = [
+        replace(one, choices=None, answer="A" if number % 4 < 2 else "B")
+        for number, one in enumerate(small_items())
+    ]
+    who = 'm: {use: "hf:m"}, t: {use: "hf:m", strategy: chain_of_thought, judge: j}, j: {use: "hf:j"}'
+    return make_study(
+        with_models(who=who),
+        HTEST,
+        ("\n  - practice: {items: practice.csv, feedback: true, pass: 50%}", ""),
+        items=items,
+    )
+
+
+@pytest.fixture
+def store(study: Study) -> Iterator[Store]:
+    with open_store(study.folder) as opened:
+        opened.write(lambda c: records.ensure_version(c, study.id, study.design_hash, "{}")).result()
+        yield opened
+
+
+def keep(store: Store, session: ModelSession, request: Request, reply: Reply, *, reader: str = "m") -> None:
+    """Store a reply as a run does."""
+    trial = session.trial_of(request.work_key)
+    place = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
+    key = request.work_key.partition(":")[0]
+
+    def write(connection: Any) -> None:
+        records.create_session(
+            connection, session.plan, reader_kind="model", reader=reader, session_id=session.session_id, yoked_to=session.yoked_to
+        )  # fmt: skip
+        if request.purpose in ("answer", "read"):
+            row = (
+                records.planned_columns(trial)
+                | place
+                | {"work_key": key, "response_raw": session.response_raw(reply)}
+            )
+            records.store_trial(connection, row, session.region_rows(reply))
+            records.store_score(connection, **place, verdict=session.verdict(reply))
+        call = {
+            "request_key": "r",
+            "work_key": key,
+            "purpose": request.purpose,
+            "status": reply.status,
+            "text": reply.text,
+        }
+        records.store_call(connection, call | place | {"request": request_json(request)})
+
+    store.write(write).result()
+
+
+def run(
+    study: Study, store: Store, text: Callable[[dict[str, Any]], str], *, reader: str = "m", **options: object
+) -> None:
+    for session in plan_sessions(
+        study, reader, ModelSettings("hf:m", options, study.folder), {"model": reader}
+    ):
+        for request in session.begin({}):
+            trial = session.trial_of(request.work_key)
+            keep(store, session, request, Reply(request.work_key, text(trial), "answered"), reader=reader)
+
+
+def latest(store: Store, study: Study) -> list[dict[str, Any]]:
+    with store.read() as connection:
+        return list(trial_rows(connection, study.id))
+
+
+def all_scores(store: Store) -> list[dict[str, Any]]:
+    with store.read() as connection:
+        return list(queries.all_scores(connection))
+
+
+def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, store) -> None:
+    run(study, store, lambda trial: "I cannot tell")
+    assert {row["response_status"] for row in latest(store, study)} == {"refused"}
+    dry = score_again(study, store, parser="published", dry_run=True)
+    assert (dry.responses, dry.changed, dry.counts) == (8, 8, False)
+    assert dry.moved == {("refused", "right"): 4, ("refused", "wrong"): 4}
+    assert len(all_scores(store)) == 8
+    score_again(study, store, parser="published")
+    assert {row["response_status"] for row in latest(store, study)} == {"refused"}, (
+        "tables take the study's own scorer"
+    )
+    assert {row["scorer"] for row in all_scores(store)[8:]} == {"also:published_htest-1"}
+    assert len(all_scores(store)) == 16
+    score_again(study, store, parser="published")
+    assert len(all_scores(store)) == 16, "the same verdict is not added twice"
+
+
+def test_a_newer_parser_counts_from_then_on_and_the_old_verdict_stays(study, store) -> None:
+    run(study, store, lambda trial: "B")
+    first = all_scores(store)
+    wrong = Score("A", "valid", True, 1.0, "exact-1", 1)
+    place = {name: first[0][name] for name in ("session_id", "trial_index", "attempt")}
+    store.write(lambda c: records.store_score(c, **place, verdict=wrong)).result()
+    outcome = score_again(study, store)
+    assert (outcome.changed, outcome.counts) == (1, True)
+    assert [row["scorer"] for row in all_scores(store)[-2:]] == ["exact-1", "exact-2"]
+    assert {row["response"] for row in latest(store, study)} == {"B"}
+    assert all_scores(store)[: len(first)] == first
+
+
+def test_what_people_rated_is_left_as_it_is(study, store) -> None:
+    run(study, store, lambda trial: "B")
+    row = all_scores(store)[0]
+    place = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
+    rated = Score("x", "valid", None, 2.0, "rated", 1)
+    store.write(lambda c: records.store_score(c, **place, verdict=rated)).result()
+    outcome = score_again(study, store)
+    assert (outcome.rated, outcome.responses) == (1, 7)
+    assert sum(one["scorer"] == "rated" for one in latest(store, study)) == 1
+
+
+def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store) -> None:
+    run(study, store, lambda trial: "Hm. It may be the first group.", reader="t", strategy="chain_of_thought")
+    assert {row["response_status"] for row in latest(store, study)} == {"unparsed"}
+    judge = Scripted("A", "None")
+    settings = ModelSettings("hf:j", {}, study.folder)
+    outcome, sent = judge_again(study, store, judge, "j", settings)
+    assert (sent, outcome.counts, outcome.changed) == (8, True, 4)
+    assert all("Hm. It may be the first group." in one.messages[0].content for one in judge.asked)
+    assert {one.purpose for one in judge.asked} == {"judge"} and judge.asked[0].labels == ("A", "B", "None")
+    rows = latest(store, study)
+    assert sorted(row["response_status"] for row in rows) == ["unparsed"] * 4 + ["valid"] * 4
+    assert {row["scorer"] for row in rows} == {"judge:j-1"}
+    _, again = judge_again(study, store, judge, "j", settings)
+    assert again == 0 and len(judge.asked) == 8
+    score_again(study, store)
+    assert {row["scorer"] for row in latest(store, study)} == {"judge:j-1"}, (
+        "our parser stands beside where a judge counts"
+    )
+    with store.read() as connection:
+        judged = [call for call in queries.all_calls(connection) if call["purpose"] == "judge"]
+    assert len(judged) == 8 and {call["prompt_tokens"] for call in judged} == {3}
+
+
+def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store) -> None:
+    run(study, store, lambda trial: "I cannot tell")
+    shown = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--dry-run"])
+    assert shown.exit_code == 0, shown.output
+    assert "8 verdicts would change" in shown.output and "refused → right" in shown.output
+    told = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--json"])
+    assert json.loads(told.output)["changed"] == 8
+    assert CliRunner().invoke(main, ["score", str(study.folder), "--model", "m"]).exit_code == 0
+    with pytest.raises(UserError, match="Did you mean 'published'"):
+        score_again(study, store, parser="publishd")
+    with pytest.raises(UserError, match="reader 'n' is not known"):
+        score_again(study, store, reader="n")
+
+
+def test_stored_answers_bring_back_what_a_conversation_was_told(study, store) -> None:
+    session = next(plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {}))
+    request = session.begin({})[0]
+    keep(store, session, request, Reply(request.work_key, "A", "answered"))
+    index = session.trial_of(request.work_key)["trial_index"]
+    later = Score("B", "valid", False, 0.0, "exact-9", 9)
+    store.write(lambda c: records.store_score(c, session.session_id, index, 1, later)).result()
+    with store.read() as connection:
+        told = told_of(connection, session.session_id)
+    right = session.trial_of(request.work_key)["answer"] == "A"
+    assert {index: (one.text, one.correct) for index, one in told.items()} == {index: ("A", right)}
+
+
+def test_a_restored_text_that_is_stored_is_not_asked_for_again(study, store) -> None:
+    settings = ModelSettings("hf:m", {"strategy": "unscramble_first"}, study.folder)
+    session = next(plan_sessions(study, "m", settings, {}))
+    request = session.begin({})[0]
+    keep(store, session, request, Reply(request.work_key, "garden", "answered"))
+    with store.read() as connection:
+        calls = calls_before(connection, session.session_id)
+    assert calls == {request.work_key: "garden"}
+    again = next(plan_sessions(study, "m", settings, {}))
+    assert [one.purpose for one in again.begin({}, calls)] == ["answer", *["unscramble"] * 3]
+
+
+def a_person_finishes(study: Study, store: Store, *, is_pilot: bool = False) -> str:
+    plan = plan_session(study, study.items, list_id=1, session_key="p")
+
+    def write(connection: Any) -> str:
+        session_id = records.create_session(
+            connection, plan, reader_kind="human", reader="P001", is_pilot=is_pilot
+        )
+        for trial in trials_of(plan):
+            place = {"session_id": session_id, "trial_index": trial["trial_index"], "attempt": 1}
+            records.store_trial(connection, records.planned_columns(trial) | place | {"response_raw": "A"})
+            records.store_score(connection, **place, verdict=score_trial(trial, "A"))
+        records.finish_session(connection, session_id)
+        return session_id
+
+    return str(store.write(write).result())
+
+
+def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study, store) -> None:
+    session_id = a_person_finishes(study, store)
+    a_person_finishes(study, store, is_pilot=True)
+    text = (
+        (study.folder / "study.yaml")
+        .read_text("utf-8")
+        .replace("models:\n", "models:\n  context: teacher_forced\n", 1)
+    )
+    (study.folder / "study.yaml").write_text(
+        text.replace(", strategy: chain_of_thought, judge: j", ""), "utf-8"
+    )
+    from experiment.study import load_study
+
+    forced = load_study(study.folder)
+    people = People(store, forced.id, 1)
+    (session,) = plan_sessions(forced, "m", ModelSettings("hf:m", {}, forced.folder), {}, people=people)
+    assert session.yoked_to == session_id
+    for request in session.begin({}):
+        reply = Reply(request.work_key, "B", "answered", label_logprobs={"A": -1.25, "B": -0.5})
+        keep(store, session, request, reply)
+    rows = [row for row in latest(store, forced) if row["reader_kind"] == "model"]
+    assert {(row["correct"], row["response_status"], row["score"], row["scorer"]) for row in rows} == {
+        (None, None, -1.25, "log_likelihood-2")
+    }
+    assert {(row["response_raw"], row["yoked_to"], row["context"]) for row in rows} == {
+        ("A", session_id, "teacher_forced")
+    }
+    assert score_again(forced, store).responses == 8, "only people's own answers, the pilot's among them"
+
+
+def test_a_database_of_another_study_is_not_touched(study, store, tmp_path: Path) -> None:
+    run(study, store, lambda trial: "A")
+    assert score_again(replace_id(study), store).responses == 0
+
+
+def replace_id(study: Study) -> Study:
+    from experiment.study import load_study
+
+    file = study.folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("study: small", "study: other"), "utf-8")
+    return load_study(study.folder)
