@@ -77,7 +77,7 @@ def lm_eval(url: str, count: int, at_once: int, seconds: float | None) -> Outcom
     from lm_eval.models.api_models import JsonChatStr
     from lm_eval.models.openai_completions import LocalChatCompletion
 
-    given = {} if seconds is None else {"timeout": seconds}
+    given = {} if seconds is None else {"timeout": seconds, "max_retries": 8}
     model = LocalChatCompletion(
         base_url=f"{url}/chat/completions", model="m", num_concurrent=at_once, tokenizer_backend=None, **given
     )

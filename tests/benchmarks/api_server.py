@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", action="append", default=[], help="BEHAVIOUR[:DETAIL]=SHARE")
     given = parser.parse_args()
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     with ScriptedOpenAI(delay=given.latency) as server:
         server.keeps_requests = False
         server.seed = given.seed

@@ -2,7 +2,7 @@
 
 ``python tests/benchmarks/bench_faults.py [--requests 400] [--at-once 50] [--peers DIR]``. Of all requests, drawn by a
 seed, 20% are answered by 429 (with Retry-After: 1), 5% by 500, 2% by half a JSON, 3% by a closed connection, and 1% never.
-An attempt may take 5 s in every client that can be told so. Each client meets a fresh server in a process of its own.
+An attempt may take 5 s, and each peer may try eight times again. Each client meets a fresh server in a process of its own.
 """
 
 from __future__ import annotations
