@@ -19,6 +19,8 @@ from experiment.building.reading import (
     shown_fields,
     step_of_kind,
     targets_of,
+    withhold,
+    without_withheld,
 )
 from experiment.study import Study
 from stimuli.corpora.tables import Table, is_plain_text, read_table
@@ -181,10 +183,12 @@ def sentences(
     asked = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     shown = [name for name in shown_fields(study) if name != "sentence"]
+    factor = None if are_fillers else study.crossing.factor
+    levels, withheld = without_withheld({"": "none"} if are_fillers else study.crossing.levels)
     items = sentence_items(
         rows,
-        factor=None if are_fillers else study.crossing.factor,
-        levels={"": "none"} if are_fillers else study.crossing.levels,
+        factor=factor,
+        levels=levels,
         seed=study.seed,
         settings=scramble_settings(study),
         targets=targets_of(study),
@@ -197,6 +201,7 @@ def sentences(
         source=source,
         skipped=left_out,
     )
+    items = withhold(items, factor, withheld, "sentence")
     if answering is not None:
         items = [_accepting(item) for item in items]
         require_readable(study, items)
@@ -221,16 +226,18 @@ def _words(
     left_out: list[Skipped] | None = None,
 ) -> list[Item]:
     given = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
+    levels, withheld = without_withheld(study.crossing.levels)
     made = word_items(
         [str(row["word"]) for row in rows],
         foils=given or frequent_words(study.language),
         factor=study.crossing.factor,
-        levels=study.crossing.levels,
+        levels=levels,
         seed=study.seed,
         settings=scramble_settings(study),
         source=source,
         skipped=left_out,
     )
+    made = withhold(made, study.crossing.factor, withheld, "word")
     return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
 
 

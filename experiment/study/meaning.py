@@ -20,7 +20,8 @@ MATERIALS = ("sentences", "words", "lexical_decision", "realtimeqa", "corpus", "
 OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
 """Materials whose items have a factor of their own."""
 BY_HAND = {"sentences"}
-WITHHELD = {"corpus"}
+WITHHELD = {"corpus", "sentences", "words"}
+"""Materials whose questions can be asked without their text."""
 PUBLISHED = {"corpus", "realtimeqa", "htest", "letter_geometry"}
 """Materials that papers used."""
 
@@ -342,7 +343,10 @@ def _check_operation(study: Study, kind: str, given: Any, factor: str, level: st
     from stimuli.scramble.published import published_operation
 
     operation = given["demonstrations"] if isinstance(given, Mapping) and "demonstrations" in given else given
-    if (kind in BY_HAND and _is_by_hand(operation)) or (kind in WITHHELD and operation == "withhold"):
+    if kind in BY_HAND and _is_by_hand(operation):
+        return
+    if kind in WITHHELD and operation == "withhold":
+        _check_withheld(study, kind, factor, level)
         return
     try:
         if "items" in study.published and isinstance(operation, str) and operation != "none":
@@ -352,6 +356,16 @@ def _check_operation(study: Study, kind: str, given: Any, factor: str, level: st
     except UserError as error:
         place = study.place("design", "factors", factor, level)
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None
+
+
+def _check_withheld(study: Study, kind: str, factor: str, level: str) -> None:
+    """Check that something is left to answer where the text is withheld."""
+    steps = [next(iter(one["block"]["trial"][-1])) for one in study.get("procedure") if "block" in one]
+    if kind != "corpus" and "recover" in steps:
+        raise UserError(
+            f"{study.place('design', 'factors', factor, level)}: a text that is withheld cannot be restored",
+            mend="Withhold texts where blocks end with `choose` or `answer`.",
+        )
 
 
 def _is_by_hand(given: Any) -> bool:

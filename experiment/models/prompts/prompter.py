@@ -259,7 +259,7 @@ def _with_options(step: Mapping[str, Any], asked: str = "") -> str:
 
 
 def _captioned(step: Mapping[str, Any], text: str) -> str:
-    return f"{step['caption']}: {text}" if step["caption"] else text
+    return f"{step['caption']}: {text}" if step["caption"] and text else text
 
 
 def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
