@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,21 +14,28 @@ import click
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from experiment.models.planning import Work
-    from experiment.models.runs import Outcome, Progress
+    from experiment.models.runs import Outcome
     from experiment.study import Study
 
-SECONDS_BETWEEN_LINES = 10.0
 SHOWN_ERRORS = 20
-COUNTED_AT_MOST = 2000
+_EXAMPLE = """\b
+Examples:
+  wrods run my-study --dry-run
+  wrods run my-study
+  wrods run my-study --model baseline:random
+  wrods run my-study --model gpt --max-cost "5 USD" --max-minutes 60
+  wrods run my-study --model openai:my-model --base-url http://localhost:8000/v1
+"""
 
 
-@click.command()
+@click.command(epilog=_EXAMPLE)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option(
     "--model",
+    "names",
     metavar="NAME",
-    help="Only this model: its name in the study, or hf:PATH, openai:NAME, baseline:NAME.",
+    multiple=True,
+    help="Only this model: its name in the study, or hf:PATH, openai:NAME, baseline:NAME; may be given again.",
 )
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
 @click.option(
@@ -39,13 +44,38 @@ COUNTED_AT_MOST = 2000
     help="Send that server the key in this variable (…_API_KEY); without it a server of your own gets none.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Show the first prompts exactly as sent and counts; send nothing."
+    "--dry-run", is_flag=True, help="Show the first prompts exactly as sent, tokens and costs; send nothing."
 )
 @click.option(
-    "--concurrency",
+    "--timing",
+    is_flag=True,
+    help="Measure times: each trial alone, nothing shared or cached, in random order, as sessions of their own.",
+)
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Ask fifty trials alone, together, shuffled and resumed; say how far answers differ.",
+)
+@click.option(
+    "--batch",
+    is_flag=True,
+    help="Collect batches that are done, hand over what is missing at the lower price, and leave.",
+)
+@click.option(
+    "--engine",
+    "engine_name",
+    type=click.Choice(["ray"]),
+    help="ray: local models on all GPUs of a Ray cluster, one engine each.",
+)
+@click.option("--max-cost", metavar="AMOUNT", help='Spend at most so much in this command, such as "5 USD".')
+@click.option(
+    "--max-tokens",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Requests to a server at once (default 16).",
+    help="Read and write at most so many tokens in this command.",
+)
+@click.option(
+    "--max-minutes", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Work at most so long."
 )
 @click.option(
     "--max-trials",
@@ -54,167 +84,234 @@ COUNTED_AT_MOST = 2000
     help="Stop after so many trials of each model; the same command goes on.",
 )
 @click.option(
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Requests to a server at once, at most.",
+)
+@click.option(
     "--new-version",
     is_flag=True,
     help="Keep a design that changed since data were collected as a version of its own.",
 )
+@click.option(
+    "--if-changed",
+    type=click.Choice(["stop", "set_aside", "keep_both"]),
+    default="stop",
+    show_default=True,
+    help="What becomes of stored sessions of a model that is not what it was (revision, settings, prompts).",
+)
+@click.option("--keep-going", is_flag=True, help="Go on with the other models when one fails half-way.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Begin although the rest will cost more than the budget; the budget still holds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(
     study: Path,
-    model: str | None,
+    names: tuple[str, ...],
     base_url: str | None,
     key_env: str | None,
     dry_run: bool,
-    concurrency: int | None,
+    timing: bool,
+    self_test: bool,
+    batch: bool,
+    engine_name: str | None,
+    max_cost: str | None,
+    max_tokens: int | None,
+    max_minutes: float | None,
     max_trials: int | None,
+    concurrency: int | None,
     new_version: bool,
+    if_changed: str,
+    keep_going: bool,
+    yes: bool,
     as_json: bool,
 ) -> None:
-    """Run a study's sessions with language models.
+    """Run a study's sessions with language models, all that the study names or some.
 
     Every answer is on disk as soon as it is there. The same command goes on where an interrupted run stopped and asks
-    only for what is missing; a study with more replicates, variants or models is extended. Keys of servers come from
-    the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server gets the key that
-    key_env in the study or --key-env names.
+    only for what is missing; a study with more replicates, variants or models is extended. Models work side by side, a block
+    at a time, so that whatever ends a run leaves all models and lists within one block of each other. `wrods status`
+    shows how far a run is from another terminal.
 
-    Example: wrods run my-study --model baseline:random
+    Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
+    rest is asked, twenty trials of each model that costs something tell what it will cost.
+
+    Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
+    gets the key that key_env in the study or --key-env names.
     """
+    from experiment.models.money import dollars
+    from experiment.models.runs import Limits
     from experiment.study import load_study
 
     loaded = load_study(study)
-    given = {"base_url": base_url, "key_env": key_env, "concurrency": concurrency}
-    models = _chosen(loaded, model, {name: value for name, value in given.items() if value is not None})
+    given: dict[str, Any] = {"base_url": base_url, "key_env": key_env, "concurrency": concurrency}
+    if timing:
+        given["timing"] = True
+    models = _chosen(loaded, names, {name: value for name, value in given.items() if value is not None})
     if dry_run:
-        shown = [_preview(loaded, name, settings) for name, settings in models.items()]
-        _print_previews(shown, as_json=as_json)
+        from experiment.cli.run_dry import preview, print_previews
+
+        print_previews(
+            [preview(loaded, name, settings) for name, settings in models.items()], as_json=as_json
+        )
         return
-    outcomes, faults = _run_all(loaded, models, max_trials=max_trials, new_version=new_version, quiet=as_json)
+    if self_test:
+        _self_test(loaded, models, as_json=as_json)
+        return
+    limits = Limits(
+        cost=None if max_cost is None else dollars(max_cost, "--max-cost"),
+        tokens=max_tokens,
+        minutes=max_minutes,
+        trials=max_trials,
+    )
+    outcomes, faults = _run_all(
+        loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
+        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes},
+    )  # fmt: skip
+    _finish(loaded, models, outcomes, faults, as_json=as_json)
+
+
+def _finish(
+    study: Study,
+    models: Mapping[str, Mapping[str, Any]],
+    outcomes: list[Outcome],
+    faults: Mapping[str, UserError],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what the run came to, and leave with the code that says so."""
     if as_json:
         results = [{**asdict(one), "left": one.left} for one in outcomes]
         failed = [
             {"reader": name, "use": models[name]["use"], "error": str(fault)}
             for name, fault in faults.items()
         ]
-        click.echo(
-            json.dumps({"study": loaded.id, "models": [*results, *failed]}, ensure_ascii=False, indent=1)
-        )
+        told = {"study": study.id, "models": [*results, *failed]}
+        click.echo(json.dumps(told, ensure_ascii=False, indent=1, default=str))
     elif len(faults) == len(models) == 1:
         raise next(iter(faults.values()))
     for name, fault in faults.items():
-        click.echo(click.style("Error: ", fg="red", bold=True) + f"{name}: {fault}", err=True)
+        _say_error(f"{name}: {fault}")
+    for one in outcomes:
+        if not as_json:
+            print_outcome(one)
+        if one.stopped is not None:
+            _say_error(f"{one.reader}: {one.stopped}")
+    if any(one.interrupted for one in outcomes):
+        raise KeyboardInterrupt
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
     if faults or not all(one.is_whole for one in outcomes):
         sys.exit(1)
 
 
-def _chosen(study: Study, model: str | None, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings of the models to run, by name."""
     from experiment.models.opening import check_use, known_kinds
 
-    if model is None:
-        if not study.models:
-            raise UserError(
-                f"{study.place('models')}: the study names no models",
-                mend="Add some under models: who:, or give one with --model, such as --model baseline:random.",
-            )
-        chosen = study.models
-    elif model in study.models:
-        chosen = {model: study.models[model]}
-    elif ":" in model:
-        check_use(model)
-        chosen = {model: {"use": model}}
-    else:
-        raise unknown_name("model", model, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
-    return {name: {**settings, **given} for name, settings in chosen.items()}
+    if not names and not study.models:
+        raise UserError(
+            f"{study.place('models')}: the study names no models",
+            mend="Add some under models: who:, or give one with --model, such as --model baseline:random.",
+        )
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in names or study.models:
+        if name in study.models:
+            chosen[name] = {**study.models[name], **given}
+        elif ":" in name:
+            check_use(name)
+            chosen[name] = {"use": name, **given}
+        else:
+            raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
+    return chosen
 
 
 def _run_all(
-    study: Study,
-    models: Mapping[str, dict[str, Any]],
-    *,
-    max_trials: int | None,
-    new_version: bool,
-    quiet: bool,
-) -> tuple[list[Outcome], dict[str, UserError]]:
-    """Run one model after the other; what stops one (a wrong key, another run of it) does not stop the next."""
+    study: Study, models: Mapping[str, dict[str, Any]], *, limits: Any, new_version: bool, quiet: bool,
+    engine_name: str | None, is_batch: bool, how: Mapping[str, Any],
+) -> tuple[list[Outcome], dict[str, UserError]]:  # fmt: skip
+    """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
+    from experiment.cli.run_progress import Display
     from experiment.configuration import read_config, store_address
-    from experiment.models.leases import leased
-    from experiment.models.runs import run_model, version_of
+    from experiment.models.opening import open_engine
+    from experiment.models.runs import Run, version_of
     from experiment.store import open_store
     from experiment.store.store import RUN_GROUP_MS
 
-    outcomes: list[Outcome] = []
-    faults: dict[str, UserError] = {}
+    opener = open_engine
+    if engine_name == "ray":
+        from experiment.models.ray_engine import open_on_ray
+
+        opener = open_on_ray
     target = store_address(read_config()) or study.folder
-    with open_store(target, group_ms=RUN_GROUP_MS) as store:
+    with open_store(target, group_ms=RUN_GROUP_MS) as store, Display() as display:
         version = version_of(study, store, new_version=new_version)
-        for name, settings in models.items():
-            options = {key: value for key, value in settings.items() if key != "use"}
-            try:
-                with leased(target, study.id, name), _progress(name) as progress:
-                    outcome = run_model(
-                        study, name, settings["use"], options, store,
-                        version=version, max_trials=max_trials, progress=progress,
-                    )  # fmt: skip
-            except UserError as error:
-                faults[name] = error
-                continue
-            outcomes.append(outcome)
-            if not quiet:
-                _print_outcome(outcome)
-            if outcome.stopped is not None:
-                click.echo(
-                    click.style("Error: ", fg="red", bold=True) + f"{name}: {outcome.stopped}", err=True
-                )
-            if outcome.interrupted:
-                raise KeyboardInterrupt
-    return outcomes, faults
+        run = Run(
+            study, store, version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw,
+            say=display.say, is_batch=is_batch, **how,
+        )  # fmt: skip
+        outcomes = run.run(models)
+    return outcomes, run.faults
 
 
-@contextmanager
-def _progress(name: str) -> Iterator[Progress]:
-    """Show progress on standard error: a bar on a terminal, a line now and then elsewhere."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
+def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
+    """Have each local model answer the same trials in different company, and print how far its answers differ."""
+    from experiment.models.opening import open_engine
+    from experiment.models.runs import self_test_of
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Bars(*columns, console=Console(stderr=True)) as bars:
-            bar = bars.add_task(name, total=None)
-
-            def draw(done: int, total: int, statuses: Mapping[str, int]) -> None:
-                bars.update(bar, completed=done, total=total, description=f"{name}{_faults(statuses)}")
-
-            yield draw
-        return
-    last = time.monotonic()
-
-    def line(done: int, total: int, statuses: Mapping[str, int]) -> None:
-        nonlocal last
-        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            click.echo(f"{name}: {done} of {total} trials{_faults(statuses)}", err=True)
-
-    yield line
+    found = {}
+    for name, settings in models.items():
+        if not str(settings["use"]).startswith("hf:"):
+            click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
+            continue
+        found[name] = self_test_of(study, name, settings, open_engine)
+        if not as_json:
+            _print_self_test(name, found[name])
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1, default=str))
 
 
-def _faults(statuses: Mapping[str, int]) -> str:
-    named = [f"{count} {status}" for status, count in sorted(statuses.items()) if status != "answered"]
-    return f" ({', '.join(named)})" if named else ""
+def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{name}: {'every level keeps its promise' if found['holds'] else 'a level does not keep its promise'}"
+    )
+    for one in found["comparisons"]:
+        apart = one["largest_difference"]
+        said = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
+        click.echo(
+            f"  {one['determinism']:<7}{one['left']} and {one['right']}, {one['trials']} trials: {said}, "
+            f"{one['changed_answers']} answers differ"
+        )
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: Outcome) -> None:
+    """Print what one model's run came to."""
+    from experiment.models.money import written
+
+    named = ", ".join(
+        f"{n} {status}" for status, n in sorted(outcome.statuses.items()) if status != "answered"
+    )
     click.echo(
         f"{outcome.reader}: {outcome.answered} trials answered, {outcome.stored_before} were stored before, "
-        f"{outcome.left} of {outcome.planned} left{_faults(outcome.statuses)}"
+        f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}; {outcome.blocks}"
     )
-    if outcome.tokens.get("prompt_tokens"):
-        tokens = outcome.tokens
+    tokens = outcome.tokens
+    if tokens.get("prompt_tokens"):
         click.echo(
             f"  {tokens['prompt_tokens']} prompt tokens ({tokens['cached_tokens']} of them shared or cached), "
             f"{tokens['completion_tokens']} generated"
+        )
+    if outcome.cost_usd or outcome.cached:
+        kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
+        click.echo(f"  cost {written(outcome.cost_usd)}{kept}")
+    if outcome.lost_usd:
+        click.echo(
+            f"  up to {written(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "
+            "against the budget",
+            err=True,
         )
     if outcome.other_sessions:
         click.echo(
@@ -222,67 +319,17 @@ def _print_outcome(outcome: Outcome) -> None:
             "revision, setting or wider plan); they stay in the store and in the tables.",
             err=True,
         )
+    for kind, count in outcome.error_kinds.items():
+        click.echo(f"  {count} × {kind}", err=True)
     for error in outcome.errors[:SHOWN_ERRORS]:
         click.echo(
             f"  no answer: item {error['item_id']} (trial {error['trial_index']}): {error['error']}", err=True
         )
-    if outcome.errors:
-        more = len(outcome.errors) - SHOWN_ERRORS
+    if outcome.failed:
+        more = outcome.failed - SHOWN_ERRORS
         beyond = f"… and {more} more. " if more > 0 else ""
         click.echo(f"  {beyond}The same command asks for these again.", err=True)
 
 
-def _preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model would be sent: the first prompt of each kind, and counts."""
-    from experiment.models.engine import Previews
-    from experiment.models.opening import open_engine
-    from experiment.models.planning import request_json
-    from experiment.models.runs import plan_model
-    from experiment.models.settings import ModelSettings
-
-    options = {key: value for key, value in settings.items() if key != "use"}
-    model = ModelSettings(settings["use"], options, study.folder)
-    engine = open_engine(model)
-    work = plan_model(study, name, model, engine)
-    first: dict[tuple[str, str], Work] = {}
-    for one in work:
-        first.setdefault((one.trial["set"], one.trial["trial_type"]), one)
-    show = engine.preview if isinstance(engine, Previews) else request_json
-    prompts = [
-        {"set": kind[0], "trial_type": kind[1], "item_id": one.trial["item_id"], "labels": one.request.labels,
-         **show(one.request)}
-        for kind, one in first.items()
-    ]  # fmt: skip
-    step = max(1, len(work) // COUNTED_AT_MOST)
-    counted = [show(one.request).get("tokens") for one in work[::step]] if prompts[0].get("tokens") else []
-    known = [count for count in counted if isinstance(count, int)]
-    return {
-        "model": name,
-        "use": settings["use"],
-        "sessions": len({one.session.session_id for one in work}),
-        "trials": len(work),
-        "prompt_tokens": round(sum(known) / len(known) * len(work)) if known else None,
-        "prompts": prompts,
-    }
-
-
-def _print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=1))
-        return
-    for model in shown:
-        for prompt in model["prompts"]:
-            answers = ", ".join(prompt["labels"]) if prompt["labels"] else "text"
-            rule = f"── {model['model']}: {prompt['set']}, item {prompt['item_id']}, answers {answers} "
-            click.echo(rule.ljust(100, "─"))
-            click.echo(
-                prompt["text"]
-                if "text" in prompt
-                else json.dumps(prompt["body"], ensure_ascii=False, indent=1)
-            )
-        click.echo("─" * 100)
-        tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
-        click.echo(
-            f"{model['model']} ({model['use']}): {model['trials']} trials in {model['sessions']} sessions{tokens}"
-        )
-    click.echo("Nothing was sent.")
+def _say_error(text: str) -> None:
+    click.echo(click.style("Error: ", fg="red", bold=True) + text, err=True)

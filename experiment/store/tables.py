@@ -222,6 +222,10 @@ calls = Table(
     Column("error", Text),
     Column("attempts", Integer),
     Column("created_at", Text, nullable=False),
+    Column("generated", Text),
+    Column("reasoning", Text),
+    _json("label_bounds"),
+    Column("from_cache", Boolean),
     Index(None, "session_id", "trial_index", "attempt"),
 )
 
@@ -296,6 +300,23 @@ reservations = Table(
     Column("state", Text, nullable=False),
     Column("created_at", Text, nullable=False),
 )
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("study", Text, nullable=False, index=True),
+    Column("version", Integer, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    _json("figures"),
+    Column("began_at", Text, nullable=False),
+    Column("seen_at", Text, nullable=False),
+    Column("ended_at", Text),
+)
+"""One model in one command: what is done so far, told every few seconds; what was run and how stands in ``audit``."""
 
 chain = Table(
     "chain",

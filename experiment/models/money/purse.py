@@ -150,6 +150,10 @@ class Purse:
             self._under_way += most
             return True
 
+    def has(self, most: float) -> bool:
+        """Say whether :meth:`take` would answer without asking the store."""
+        return self.budget is None or self._held >= most
+
     def give_back(self, most: float, cost: float) -> None:
         """Note what a request that :meth:`take` paid for did cost."""
         if most <= 0:
@@ -159,6 +163,16 @@ class Purse:
             self.spent += cost
             if self.limit is not None:
                 self.limit.give_back(most, cost)
+
+    def untake(self, most: float) -> None:
+        """Take back a :meth:`take` whose request is not sent."""
+        if most <= 0:
+            return
+        with self._lock:
+            self._under_way -= most
+            self._held += most if self.budget is not None else 0.0
+            if self.limit is not None:
+                self.limit.give_back(most, 0.0)
 
     def settled(self, connection: Connection, most: float) -> None:
         """Give back in the store what was set aside for a request, in the transaction that stores its cost."""

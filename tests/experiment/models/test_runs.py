@@ -21,11 +21,12 @@ from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.models.api import ApiEngine
 from experiment.models.baselines import BaselineEngine
-from experiment.models.engine import Reply, Request
+from experiment.models.engine import Follow, Reply, Request
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
 from experiment.study import load_study
+from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -81,7 +82,7 @@ async def no_wait(seconds: float) -> None:
     """Take the place of sleep."""
 
 
-def run_here(folder: Path, server: ScriptedOpenAI, **options: Any) -> Outcome:
+def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **options: Any) -> Outcome:
     """Run the scripted model in this process, without waits."""
     loaded = load_study(folder)
     given = {"base_url": server.url, "concurrency": 4, **options}
@@ -94,6 +95,7 @@ def run_here(folder: Path, server: ScriptedOpenAI, **options: Any) -> Outcome:
             given,
             store,
             version=version,
+            if_changed=if_changed,
             opener=lambda settings: ApiEngine(settings, pace=0.0),
         )
 
@@ -143,10 +145,11 @@ def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> Non
     assert 0 < len(before) < TRIALS
     server.requests.clear()
     server.delay = 0.0
-    done = wrods(*arguments)
+    done = wrods(*arguments, "--json")
     assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)["models"]
     after = {trial["work_key"]: trial["received_at"] for trial in stored(study)}
-    assert len(server.requests) == TRIALS - len(before)
+    assert len(server.requests) + told["cached"] == TRIALS - len(before) == told["answered"]
     assert len(after) == TRIALS
     assert all(after[key] == moment for key, moment in before.items())
     assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
@@ -219,7 +222,7 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study) -> No
     class Overtaken(BaselineEngine):
         """Answers after another run has stored the same answers."""
 
-        def answer(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
             with open_store(study) as other:
                 assert (
                     run_model(
@@ -227,7 +230,7 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study) -> No
                     ).answered
                     == 10
                 )
-            yield from super().answer(requests)
+            yield from super().answer(requests, follow)
 
     with open_store(study) as store:
         version = version_of(loaded, store)
@@ -336,10 +339,13 @@ def test_a_run_of_some_trials_is_continued_by_the_next(study, server) -> None:
 def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server) -> None:
     run_here(study, server)
     server.requests.clear()
-    warm = run_here(study, server, temperature=0.7)
+    with pytest.raises(UserError, match=r"4 stored sessions with 96 trials(.|\n)*temperature: null → 0\.7") as told:
+        run_here(study, server, temperature=0.7)
+    assert "set_aside" in str(told.value) and server.requests == []
+    warm = run_here(study, server, "keep_both", temperature=0.7)
     assert len(server.requests) == TRIALS and warm.stored_before == 0 and warm.other_sessions == 4
     with ScriptedOpenAI() as elsewhere:
-        assert run_here(study, elsewhere).stored_before == 0
+        assert run_here(study, elsewhere, "keep_both").stored_before == 0
         assert len(elsewhere.requests) == TRIALS
     sampled = [trial["seed"] for trial in stored(study) if trial["temperature"] == 0.7]
     assert len(set(sampled)) == TRIALS
@@ -350,8 +356,8 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     folder = tiny_llama(tmp_path / "model", seed=1)
     arguments = ("run", study, "--model", f"hf:{folder}", "--max-trials", "10", "--json")
 
-    def run() -> dict[str, Any]:
-        done = CliRunner().invoke(main, [str(one) for one in arguments])
+    def run(*more: str) -> dict[str, Any]:
+        done = CliRunner().invoke(main, [*map(str, arguments), *more])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)["models"][0]
 
@@ -359,7 +365,10 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     assert run()["stored_before"] == 10
     shutil.rmtree(folder)
     tiny_llama(folder, seed=2)
-    assert run()["stored_before"] == 0
+    refused = CliRunner().invoke(main, [*map(str, arguments)])
+    assert refused.exit_code == 1 and "model.revision" in refused.output
+    assert run("--if-changed", "set_aside")["stored_before"] == 0
+    assert sorted(row["kind"] for row in of_store(study, queries.all_flags)) == ["excluded"] * 4
     trials = stored(study)
     assert len(trials) == 30
     assert all(set(trial["label_logprobs"]) == {"Yes", "No"} and trial["margin"] >= 0 for trial in trials)
@@ -387,7 +396,7 @@ def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path) -> 
         (f"hf:{tmp_path}/nowhere", "there is no folder"),
         (f"hf:{study}", "no config.json"),
         ("hf:owner/model", "cannot be reached"),
-        ("baseline:lucky", "Known: always_a, oracle, random"),
+        ("baseline:lucky", "Known: always_a, oracle, oracle_with_lapses, random"),
         ("gpt-4", "model 'gpt-4' is not known"),
     ]:
         done = wrods("run", study, "--model", use)

@@ -1,0 +1,151 @@
+"""Shows what ``wrods run`` would send: the first prompt of each kind exactly as sent, and what all of it may cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.study import Study
+
+BYTES_A_TOKEN = 4.0
+"""English text has about four bytes a token; a rough guess where the server alone knows."""
+
+COUNTED_SESSIONS = 8
+COUNTED_PROMPTS = 200
+
+
+def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model would be sent: the first prompt of each kind, counts, tokens and costs."""
+    from experiment.models.engine import Previews
+    from experiment.models.money import price_of
+    from experiment.models.opening import open_engine
+    from experiment.models.planning import first_prompts, needs_people, request_json
+    from experiment.models.runs import sessions_of, settings_of
+
+    options = {key: value for key, value in settings.items() if key != "use"}
+    model = settings_of(study, settings["use"], options)
+    price = price_of(model)
+    engine = open_engine(model)
+    store = _store_of(study) if needs_people(study) else None
+    try:
+        plan = sessions_of(study, name, model, engine, store, 1)
+        sessions = trials = 0
+        for session in plan():
+            sessions += 1
+            trials += len(session)
+        if not trials:
+            raise UserError(
+                "no trial of this study asks for an answer",
+                mend="Give the block a choose, recover or answer step.",
+            )
+        show = engine.preview if isinstance(engine, Previews) else request_json
+        prompts = [
+            {
+                "set": one.kind[0], "trial_type": one.kind[1], "purpose": one.kind[2], "is_practice": one.kind[3],
+                "item_id": one.trial["item_id"], "turn": one.turn, "stands_in": one.stands_in,
+                "labels": one.request.labels, **show(one.request),
+            }
+            for one in first_prompts(next(iter(plan())))
+        ]  # fmt: skip
+        tokens, is_guess, written = _tokens(plan(), show, model.kind)
+    finally:
+        engine.close()
+        if store is not None:
+            store.close()
+    read = round(tokens * trials) if tokens is not None else None
+    return {
+        "model": name,
+        "use": settings["use"],
+        "sessions": sessions,
+        "trials": trials,
+        "prompt_tokens": read,
+        "tokens_are_a_guess": is_guess,
+        "cost_usd": None if read is None or price.is_free else _cost(price, read, round(written * trials)),
+        "price": price.describe(),
+        "prompts": prompts,
+    }
+
+
+def _tokens(plan: Any, show: Any, kind: str) -> tuple[float | None, bool, float]:
+    """Return tokens read a trial, whether that is a guess, and the most tokens written a trial."""
+    read: list[float] = []
+    written: list[int] = []
+    is_guess = False
+    for session in islice(plan, COUNTED_SESSIONS):
+        requests = session.begin({})
+        for request in requests[:: max(1, len(requests) * COUNTED_SESSIONS // COUNTED_PROMPTS)]:
+            known = show(request).get("tokens")
+            written.append(request.max_tokens)
+            if isinstance(known, int):
+                read.append(known)
+                continue
+            is_guess = True
+            read.append(sum(len(message.content.encode()) for message in request.messages) / BYTES_A_TOKEN)
+    if not read or (is_guess and kind == "baseline"):
+        return None, is_guess, 0.0
+    return sum(read) / len(read), is_guess, sum(written) / len(written)
+
+
+def _cost(price: Any, read: int, written: int) -> dict[str, float]:
+    """Return what reading costs, and what reading and the longest answers cost."""
+    return {
+        "reading": read * price.input / 1e6,
+        "at_most": (read * price.input + written * price.output) / 1e6,
+    }
+
+
+def _store_of(study: Study) -> Any:
+    from experiment.configuration import read_config, store_address
+    from experiment.store import open_store
+
+    return open_store(store_address(read_config()) or study.folder)
+
+
+def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print previews, as JSON or for people."""
+    from experiment.models.money import written
+
+    if as_json:
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=1))
+        return
+    for model in shown:
+        for prompt in model["prompts"]:
+            answers = ", ".join(prompt["labels"]) if prompt["labels"] else "text"
+            more = "".join(
+                part
+                for part, holds in (
+                    (f", {prompt['purpose']}", prompt["purpose"] != "answer"),
+                    (", practice", prompt["is_practice"]),
+                    (f", question {prompt['turn']} of a conversation", prompt["turn"] > 1),
+                    (", right answers stand in for the model's", prompt["stands_in"]),
+                )
+                if holds
+            )
+            rule = f"── {model['model']}: {prompt['set']}, item {prompt['item_id']}, answers {answers}{more} "
+            click.echo(rule.ljust(100, "─"))
+            click.echo(
+                prompt["text"]
+                if "text" in prompt
+                else json.dumps(prompt["body"], ensure_ascii=False, indent=1)
+            )
+        click.echo("─" * 100)
+        tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
+        guess = " (guessed from the length of the texts)" if tokens and model["tokens_are_a_guess"] else ""
+        cost = model["cost_usd"]
+        money = (
+            f"; {written(cost['reading'])} for reading, at most {written(cost['at_most'])} with the longest answers "
+            f"({model['price']['source']})"
+            if cost
+            else ""
+        )
+        click.echo(
+            f"{model['model']} ({model['use']}): {model['trials']} trials in {model['sessions']} sessions{tokens}{guess}{money}"
+        )
+    click.echo("Nothing was sent.")

@@ -1,0 +1,140 @@
+"""``wrods status``: how far a study's sessions are, people's and models', and what was spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from experiment.store import Store
+    from experiment.study import Study
+
+_EXAMPLE = """\b
+Examples:
+  wrods status my-study
+  wrods status my-study --json
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+def status(study: Path, as_json: bool) -> None:
+    """Say how far a study is: sessions by reader and state, runs that go on now, money spent and left.
+
+    It only reads, so it may be given while people answer and models run, from any terminal that reaches the store. A run
+    that was killed is told apart from one that goes on.
+    """
+    from experiment.cli.study_store import opened_study
+
+    with opened_study(study) as opened:
+        told = status_of(opened.study, opened.store)
+    if as_json:
+        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        return
+    _print(told)
+
+
+def status_of(study: Study, store: Store) -> dict[str, Any]:
+    """Return a study's sessions by reader and state, its models' runs, and its money, as JSON."""
+    from sqlalchemy import func, select
+
+    from experiment.models.money import spending
+    from experiment.models.runs import budget_of, runs_of
+    from experiment.store.tables import sessions, trials
+
+    counted = (
+        select(
+            sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.state, sessions.c.is_pilot,
+            func.count(trials.c.trial_index).label("n"),
+        )
+        .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
+        .where(sessions.c.study == study.id)
+        .group_by(sessions.c.session_id)
+        .subquery()
+    )  # fmt: skip
+    people = counted.c.reader_kind.in_(("human", "simulated"))
+    query = select(
+        counted.c.reader_kind, counted.c.reader, people.label("people"), counted.c.state, counted.c.is_pilot,
+        func.count().label("sessions"), func.sum(counted.c.n).label("trials"),
+    ).group_by(
+        counted.c.reader_kind, counted.c.state, counted.c.is_pilot, people, counted.c.reader
+    )  # fmt: skip
+    readers: dict[tuple[str, str], dict[str, Any]] = {}
+    with store.read() as connection:
+        for row in connection.execute(query):
+            name = row.reader_kind if row.people else row.reader
+            key = (str(row.reader_kind), "pilots" if row.is_pilot else str(name))
+            one = readers.setdefault(
+                key, {"reader": key[1], "reader_kind": key[0], "sessions": 0, "trials": 0, "states": {}}
+            )
+            one["sessions"] += int(row.sessions)
+            one["trials"] += int(row.trials or 0)
+            one["states"][row.state] = one["states"].get(row.state, 0) + int(row.sessions)
+        runs = runs_of(connection, study.id)
+        spent = spending(connection, study.id)
+    budget = budget_of(study)
+    return {
+        "study": study.id,
+        "readers": [readers[key] for key in sorted(readers)],
+        "runs": [_run(row) for row in runs],
+        "money": {
+            "spent_usd": spent.spent,
+            "set_aside_usd": spent.set_aside,
+            "may_have_been_spent_usd": spent.unknown,
+            "budget_usd": budget,
+            "left_usd": None if budget is None else max(0.0, budget - spent.total),
+        },
+    }
+
+
+def _run(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run with its state as it is now: one that did not end and is not alive was killed."""
+    state = row["state"] if row["ended_at"] is not None or row["alive"] else "killed"
+    same = ("run_id", "reader", "began_at", "seen_at", "ended_at", "host", "pid", "alive")
+    return {name: row[name] for name in same} | {"state": state, **(row["figures"] or {})}
+
+
+def _print(told: Mapping[str, Any]) -> None:
+    from experiment.cli.run_progress import line
+    from experiment.models.money import written
+    from experiment.models.runs import Figures
+
+    click.echo(f"{told['study']}")
+    for one in told["readers"]:
+        states = ", ".join(f"{count} {state}" for state, count in sorted(one["states"].items()))
+        click.echo(
+            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions ({states}), {one['trials']} trials"
+        )
+    if not told["readers"]:
+        click.echo("  no sessions yet")
+    for run in told["runs"]:
+        names = Figures.__dataclass_fields__
+        figures = Figures(**{name: value for name, value in run.items() if name in names})
+        if run["alive"]:
+            click.echo(f"now: {line(figures)}")
+            continue
+        figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
+        when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
+        why = f": {figures.stopped}" if figures.stopped else ""
+        how = "the same command goes on" if run["state"] == "killed" else run["state"] + why
+        word = "was killed" if run["state"] == "killed" else "ended"
+        click.echo(
+            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials ({how})"
+        )
+    money = told["money"]
+    if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
+        parts = [f"spent {written(money['spent_usd'])}"]
+        if money["set_aside_usd"]:
+            parts.append(f"set aside for requests under way {written(money['set_aside_usd'])}")
+        if money["may_have_been_spent_usd"]:
+            parts.append(
+                f"may have been spent by runs that were killed {written(money['may_have_been_spent_usd'])}"
+            )
+        if money["budget_usd"] is not None:
+            parts.append(f"budget {written(money['budget_usd'])}, left {written(money['left_usd'])}")
+        click.echo("; ".join(parts))

@@ -1,0 +1,138 @@
+"""Runs a study's model sessions: what is planned minus what is stored, each trial on disk as it is answered.
+
+A reply becomes one transaction: call, trial, score and regions together, and the session's end with its last trial. Killing
+the process loses at most what was not yet answered or stood in the last quarter of a second; the same command then asks for
+that alone. A reply that is no answer (an error on the way) is kept as a call and its trial stays to be asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from experiment.freezing import refuse_if_changed
+from experiment.models.opening import open_engine
+from experiment.models.runs.conducting import Run, budget_of, identity_of, sessions_of, settings_of
+from experiment.models.runs.facts import git_state
+from experiment.models.runs.limits import Limits
+from experiment.models.runs.live import Figures, runs_of
+from experiment.models.runs.outcome import Outcome
+from experiment.store import Store, records
+from experiment.study import Study
+
+__all__ = [
+    "Figures",
+    "Limits",
+    "Outcome",
+    "Progress",
+    "Run",
+    "budget_of",
+    "git_state",
+    "identity_of",
+    "run_model",
+    "runs_of",
+    "self_test_of",
+    "sessions_of",
+    "settings_of",
+    "version_of",
+]
+
+Progress = Callable[[int, int, Mapping[str, int]], None]
+"""Told how far a run is: done, total, and how often which status came."""
+
+
+def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
+    """Note a study's design in the store and return its version.
+
+    Raises
+    ------
+    UserError
+        The study differs from what was frozen, or the design changed after data were collected and no new version was
+        asked for.
+    """
+    refuse_if_changed(study)
+    design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
+    return store.write(
+        lambda connection: records.ensure_version(
+            connection, study.id, study.design_hash, design, new_version=new_version
+        )
+    ).result()
+
+
+def run_model(
+    study: Study,
+    reader: str,
+    use: str,
+    options: Mapping[str, object],
+    store: Store,
+    *,
+    version: int,
+    max_trials: int | None = None,
+    progress: Progress | None = None,
+    opener: Any = open_engine,
+    **given: Any,
+) -> Outcome:
+    """Ask one model for everything that is planned and not stored.
+
+    Parameters
+    ----------
+    reader : str
+        The model's name in the study.
+    use : str
+        What answers, as ``kind:name``.
+    options : mapping
+        The model's other settings.
+    max_trials : int, optional
+        Ask at most so many in this run; the rest stays for the next.
+    opener : callable
+        Opens the engine.
+    given
+        As :class:`Run` takes it.
+
+    Raises
+    ------
+    UserError
+        The engine cannot be opened, or the study has nothing to ask.
+    """
+    outcome: list[Outcome] = []
+
+    def draw(figures: Any) -> None:
+        for one in figures:
+            if progress is not None:
+                progress(one.done, one.planned, outcome[0].statuses if outcome else {})
+
+    run = Run(
+        study, store, version=version, limits=Limits(trials=max_trials), opener=opener, draw=draw, **given
+    )
+    outcome += run.run({reader: {**options, "use": use}})
+    for fault in run.faults.values():
+        raise fault
+    if progress is not None:
+        progress(outcome[0].planned - outcome[0].left, outcome[0].planned, outcome[0].statuses)
+    return outcome[0]
+
+
+def self_test_of(
+    study: Study, reader: str, settings: Mapping[str, Any], opener: Any = open_engine
+) -> dict[str, Any]:
+    """Have a local model answer fifty trials of a study alone, together, shuffled and resumed; say how far answers differ.
+
+    Nothing is stored.
+    """
+    from dataclasses import asdict
+
+    from experiment.models.local.self_test import TRIALS, self_test
+
+    options = {name: value for name, value in settings.items() if name != "use"}
+    model = settings_of(study, str(settings["use"]), options)
+    engine = opener(model)
+    try:
+        requests: list[Any] = []
+        for session in sessions_of(study, reader, model, engine, None, 1)():
+            requests += session.begin({})
+            if len(requests) >= TRIALS:
+                break
+    finally:
+        engine.close()
+    return asdict(self_test(model, requests))

@@ -1,0 +1,189 @@
+"""What became of a model's stored sessions when a setting, a revision, a template or a prompt changed since.
+
+A session is named by all that is said in it and by what answers. Where the plan has another session in the place of a
+stored one, its answers are another experiment: the run stops and says what differs and how many trials that concerns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from experiment.models.planning import ModelSession
+from experiment.models.runs.planned import Survey
+from experiment.store import Store, records
+from experiment.store.exclusions import EXCLUDED, RESTORED, excluded_sessions, exclusions
+from experiment.store.tables import flags, sessions, trials
+from stimuli.errors import UserError
+
+SHOWN = 12
+IF_CHANGED = ("stop", "set_aside", "keep_both")
+REASON = "superseded by sessions under other settings"
+BY = "wrods run"
+BESIDE = "beside"
+"""Flag of sessions that stay in the tables beside others under other settings."""
+
+
+@dataclass
+class Changed:
+    """Stored sessions in whose place the plan has others.
+
+    Attributes
+    ----------
+    session_ids : list of str
+    trials : int
+        Their stored trials.
+    lines : list of str
+        What differs, such as ``model.revision: "a" → "b"``.
+    others : int
+        Further stored sessions that are not planned now, in places that the plan does not have.
+    """
+
+    session_ids: list[str] = field(default_factory=list)
+    trials: int = 0
+    lines: list[str] = field(default_factory=list)
+    others: int = 0
+
+
+def changed_sessions(
+    store: Store,
+    study: str,
+    version: int,
+    reader: str,
+    found: Survey,
+    about: Mapping[str, Any],
+    planned: Sequence[ModelSession],
+) -> Changed:
+    """Compare a reader's stored sessions with the plan.
+
+    Parameters
+    ----------
+    about : mapping
+        What the sessions planned now say of model and settings, as :class:`Recording` keeps it.
+    planned : sequence of ModelSession
+        The plan's first sessions, to tell what differs in what is said.
+    """  # fmt: skip
+    changed = Changed()
+    known = set(found.places.values())
+    columns = (
+        sessions.c.session_id, sessions.c.list_id, sessions.c.prompt_variant, sessions.c.replicate, sessions.c.yoked_to,
+        sessions.c.client,
+    )  # fmt: skip
+    query = (
+        select(*columns, func.count(trials.c.trial_index).label("n"))
+        .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
+        .where(sessions.c.study == study, sessions.c.version == version, sessions.c.reader == reader)
+        .where(sessions.c.session_id.not_in(excluded_sessions()))
+        .where(sessions.c.session_id.not_in(select(flags.c.session_id).where(flags.c.kind == BESIDE)))
+        .group_by(sessions.c.session_id)
+    )
+    first: tuple[str, dict[str, Any]] | None = None
+    with store.read() as connection:
+        for row in connection.execute(query):
+            told = dict(row.client or {})
+            if row.session_id in known or "imported" in told:
+                continue
+            is_timed = bool(told.get("timed"))
+            place = (row.list_id, row.prompt_variant, row.replicate, row.yoked_to)
+            if place not in found.places or is_timed != bool(about.get("timed")):
+                changed.others += 1
+                continue
+            changed.session_ids.append(row.session_id)
+            changed.trials += int(row.n)
+            first = first or (row.session_id, told)
+        if first is not None:
+            changed.lines = _lines(connection, first, about, found, planned)
+    return changed
+
+
+def refuse(reader: str, changed: Changed) -> UserError:
+    """Build the error that stops a run whose stored sessions are of something else."""
+    more = [f"… and {len(changed.lines) - SHOWN} more"] if len(changed.lines) > SHOWN else []
+    lines = "".join(f"\n    {line}" for line in (*changed.lines[:SHOWN], *more))
+    return UserError(
+        f"{reader} is not what it was: {len(changed.session_ids)} stored sessions with {changed.trials} trials were made "
+        f"otherwise, and would be asked anew. What changed:{lines}",
+        mend="Take the change back; or give the model another name in the study; or say with --if-changed what becomes of "
+        "the earlier sessions: set_aside (flagged as excluded, with the reason) or keep_both (both are in the tables, "
+        "told apart by session and run).",
+        exit_code=1,
+    )
+
+
+def decide(store: Store, session_ids: Sequence[str], *, sets_aside: bool) -> None:
+    """Flag earlier sessions, as excluded or as standing beside; nothing is erased, and flags can be taken back."""
+    kind, reason = (EXCLUDED, REASON) if sets_aside else (BESIDE, "kept beside sessions under other settings")
+
+    def flag(connection: Connection) -> None:
+        for session_id in session_ids:
+            records.add_flag(connection, session_id, kind, reason, BY)
+
+    store.write(flag).result()
+
+
+def take_back(store: Store, study: str, reader: str, planned: set[str]) -> None:
+    """Restore sessions that an earlier change set aside and that are planned again."""
+    with store.read() as connection:
+        marks = exclusions(connection, study)
+    back = [
+        name for (name, trial, _), why in marks.items() if trial is None and why == REASON and name in planned
+    ]
+    if back:
+
+        def restore(connection: Connection) -> None:
+            for session_id in back:
+                records.add_flag(connection, session_id, RESTORED, "planned again", BY)
+
+        store.write(restore).result()
+
+
+def _lines(
+    connection: Connection, first: tuple[str, dict[str, Any]], about: Mapping[str, Any], found: Survey,
+    planned: Sequence[ModelSession],
+) -> list[str]:  # fmt: skip
+    session_id, told = first
+    names = ("model", "settings")
+    before = _leaves({name: told.get(name) for name in names}) if told else {}
+    after = _leaves({name: about.get(name) for name in names})
+    lines = []
+    for path in dict.fromkeys((*before, *after)) if before else ():
+        if before.get(path) != after.get(path):
+            lines.append(f"{path}: {before.get(path, 'not there')} → {after.get(path, 'not there')}")
+    return lines or _said_otherwise(connection, session_id, found, planned)
+
+
+def _said_otherwise(
+    connection: Connection, session_id: str, found: Survey, planned: Sequence[ModelSession]
+) -> list[str]:
+    """Say where a stored session's trials and those planned in its place differ."""
+    row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
+    place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
+    now = next((one for one in planned if one.session_id == found.places.get(place)), None)
+    if now is None or not row["plan"]:
+        return ["what the sessions say"]
+    old = [trial for screen in row["plan"]["screens"] for trial in screen.get("trials", ())]
+    new = [trial for screen in now.plan["screens"] for trial in screen.get("trials", ())]
+    lines = []
+    if len(old) != len(new):
+        lines.append(f"trials a session: {len(old)} → {len(new)}")
+    if [one["item_id"] for one in old] != [one["item_id"] for one in new]:
+        lines.append("which items a session shows, or their order")
+    for name in ("shown", "answer", "exemplars", "steps"):
+        count = sum(a.get(name) != b.get(name) for a, b in zip(old, new, strict=False))
+        if count:
+            lines.append(f"{name} of {count} trials")
+    return lines or ["the wording of the prompts (this version of wrods words them otherwise)"]
+
+
+def _leaves(value: object, path: str = "") -> dict[str, str]:
+    if isinstance(value, Mapping) and value:
+        return {
+            key: leaf
+            for name, part in value.items()
+            for key, leaf in _leaves(part, f"{path}.{name}" if path else str(name)).items()
+        }
+    return {path: json.dumps(value, ensure_ascii=False)}

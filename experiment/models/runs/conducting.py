@@ -1,0 +1,535 @@
+"""Conducts one run: opens the models, compares plan and store, estimates the price, and lets the models work side by side.
+
+Models of providers work at the same time, each in a thread; models on this machine take turns. The thread that began the
+run looks after limits and signals, and has the figures drawn.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from experiment.models.engine import Engine
+from experiment.models.leases import leased
+from experiment.models.money import Allowance, Purse, dollars, estimate, price_of, spending, written
+from experiment.models.money.estimate import Estimate
+from experiment.models.money.purse import close_abandoned
+from experiment.models.opening import open_engine
+from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
+from experiment.models.runs import changes, facts
+from experiment.models.runs.asking import Asking
+from experiment.models.runs.fitting import fit_together
+from experiment.models.runs.gate import Gate
+from experiment.models.runs.limits import Clock, Limits, Stop
+from experiment.models.runs.live import Board, Figures, Speed
+from experiment.models.runs.outcome import Outcome
+from experiment.models.runs.planned import is_talk, survey
+from experiment.models.runs.recording import Recording
+from experiment.models.settings import ModelSettings
+from experiment.store import Store, records
+from experiment.study import Study
+from stimuli.errors import UserError
+
+PROBE = 20
+"""Trials of each model that costs money from which the price of the rest is estimated."""
+
+LOOK_S = 0.5
+"""How often limits are looked at and figures are drawn."""
+
+Opener = Callable[[ModelSettings], Engine]
+Draw = Callable[[Sequence[Figures]], None]
+Say = Callable[[str], None]
+
+
+@dataclass
+class Part:
+    """One model of a run."""
+
+    asking: Asking
+    outcome: Outcome
+    figures: Figures
+    purse: Purse
+    recording: Recording
+    speed: Speed = field(default_factory=Speed)
+    fault: BaseException | None = None
+    is_local: bool = False
+
+
+def settings_of(study: Study, use: str, options: Mapping[str, object]) -> ModelSettings:
+    """Return a model's settings, with what the study says of all its models."""
+    given = dict(options)
+    determinism = study.get("models", "determinism")
+    if determinism is not None and use.startswith("hf:"):
+        given.setdefault("determinism", determinism)
+    return ModelSettings(use, given, study.folder, {})
+
+
+def sessions_of(
+    study: Study, reader: str, settings: ModelSettings, engine: Engine, store: Store | None, version: int
+) -> Callable[[], Iterable[ModelSession]]:
+    """Return what gives the sessions that a study asks of a model, from the first each time."""
+    identity = dict(identity_of(engine, settings))
+    people = People(store, study.id, version) if store is not None and needs_people(study) else None
+    return lambda: plan_sessions(study, reader, settings, identity, version=version, people=people)
+
+
+def identity_of(engine: Engine, settings: ModelSettings) -> dict[str, object]:
+    """Return what names the sessions of a model beside the study; timed sessions stand beside the others."""
+    identity = engine.describe()["identity"]
+    assert isinstance(identity, Mapping)
+    return {**identity, "timed": True} if settings.options.get("timing") else dict(identity)
+
+
+class Run:
+    """One command's run of some models of a study.
+
+    Parameters
+    ----------
+    version : int
+        The study's version in the store.
+    limits : Limits
+    lease_at : Path or str, optional
+        The store's address, under which each model is leased; without it none is.
+    if_changed : str
+        ``stop``, ``set_aside`` or ``keep_both``: what becomes of sessions of a model that is not what it was.
+    yes : bool
+        The run begins although the rest will cost more than the budget.
+    keep_going : bool
+        The other models go on when one fails half-way; else they finish the block under way, so that all stay together.
+    is_batch : bool
+        What is missing is handed over as batches, and what came back is collected.
+    opener : callable
+    draw, say : callable
+        Take the figures of all models twice a second, and lines for people.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        *,
+        version: int,
+        limits: Limits | None = None,
+        lease_at: Path | str | None = None,
+        if_changed: str = "stop",
+        yes: bool = False,
+        keep_going: bool = False,
+        is_batch: bool = False,
+        opener: Opener = open_engine,
+        draw: Draw | None = None,
+        say: Say | None = None,
+    ) -> None:
+        self.study, self.store, self.version = study, store, version
+        self.limits = limits or Limits()
+        self.budget = budget_of(study)
+        self.stop = Stop()
+        self.faults: dict[str, UserError] = {}
+        self._lease_at = lease_at
+        self._if_changed = if_changed
+        self._yes, self._keep_going, self._is_batch = yes, keep_going, is_batch
+        self._opener = opener
+        self._draw, self._say = draw or (lambda figures: None), say or (lambda line: None)
+        self._cost = None if self.limits.cost is None else Allowance(self.limits.cost)
+        self._tokens = None if self.limits.tokens is None else Allowance(self.limits.tokens)
+        self._board = Board(store, study.id, version)
+        self._gate = Gate(())
+        self._parts: list[Part] = []
+
+    def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[Outcome]:
+        """Run models (name → settings with ``use``) and return what each came to; ``faults`` holds those that could not begin."""
+        clock = Clock(self.limits.minutes)
+        with ExitStack() as stack:
+            for name, given in models.items():
+                options = {key: value for key, value in given.items() if key != "use"}
+                try:
+                    self._parts.append(self._prepare(stack, name, str(given["use"]), options))
+                except UserError as fault:
+                    self.faults[name] = fault
+            with self._interruptible():
+                asked = [part for part in self._parts if part.asking.found.left]
+                self._probe([part for part in asked if not part.asking.price.is_free], clock)
+                asked = [part for part in asked if part.asking.found.left and part.fault is None]
+                if asked and not self.stop.is_asked:
+                    self._work(asked, clock)
+            for part in self._parts:
+                self._end(part)
+        return [part.outcome for part in self._parts]
+
+    # before
+
+    def _prepare(self, stack: ExitStack, reader: str, use: str, options: Mapping[str, object]) -> Part:
+        if self._lease_at is not None:
+            stack.enter_context(leased(self._lease_at, self.study.id, reader))
+        settings = settings_of(self.study, use, options)
+        price = price_of(settings)
+        engine = self._opener(settings)
+        stack.callback(engine.close)
+        plan = sessions_of(self.study, reader, settings, engine, self.store, self.version)
+        found = survey(plan(), self.store)
+        if not found.planned:
+            raise UserError(
+                "no trial of this study asks for an answer",
+                mend="Give the block a choose, recover or answer step.",
+            )
+        outcome = Outcome(reader, use, _run_id(), found.sessions, found.planned, found.stored)
+        identity = identity_of(engine, settings)
+        first = list(islice(plan(), 64))
+        about = {"model": identity, "settings": first[0].manner.to_json()}
+        more = {"timed": True} if settings.options.get("timing") else {}
+        outcome.other_sessions = self._settle_changes(reader, found, about | more, first)
+        outcome.lost_usd = (
+            close_abandoned(self.store, self.study.id, reader) if self._lease_at is not None else 0.0
+        )
+        purse = Purse(self.store, self.study.id, outcome.run_id, reader, budget=self.budget, limit=self._cost)
+        recording = Recording(
+            self.store, outcome, kind="baseline" if settings.kind == "baseline" else "model", identity=identity,
+            about=more, purse=purse, stop=self.stop, states=_state_writer(self.study, outcome.run_id, first[0]),
+        )  # fmt: skip
+        stack.callback(recording.close)
+        stack.callback(purse.close)
+        figures = Figures(reader)
+        part_told: list[Callable[[], None]] = [lambda: None]
+        asking = Asking(
+            reader, settings, engine, plan, found, self.store, recording, price=price, purse=purse,
+            tokens=self._tokens, stop=self.stop, most_trials=self.limits.trials, told=lambda: part_told[0](),
+            seed=self.study.seed,
+        )  # fmt: skip
+        part = Part(asking, outcome, figures, purse, recording, is_local=settings.kind == "hf")
+        part_told[0] = lambda: self._board.tell(outcome.run_id, self._figures(part))
+        recording.finish(found.unfinished)
+        if found.left:
+            self._note(
+                part, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(part)}
+            )
+            self._board.begin(outcome.run_id, self._figures(part))
+        return part
+
+    def _settle_changes(
+        self, reader: str, found: Any, about: Mapping[str, Any], first: Sequence[ModelSession]
+    ) -> int:
+        """Stop, set aside or keep both where stored sessions were made otherwise; return how many others there are."""
+        changes.take_back(self.store, self.study.id, reader, set(found.places.values()))
+        changed = changes.changed_sessions(
+            self.store, self.study.id, self.version, reader, found, about, first
+        )
+        if changed.session_ids:
+            if self._if_changed == "stop":
+                raise changes.refuse(reader, changed)
+            changes.decide(self.store, changed.session_ids, sets_aside=self._if_changed == "set_aside")
+        return changed.others + len(changed.session_ids)
+
+    def _facts(self, part: Part) -> dict[str, Any]:
+        settings = part.asking.settings
+        return {
+            "wrods": facts.versions()["wrods"],
+            "version": self.version,
+            "design_hash": self.study.design_hash,
+            "options": {name: value for name, value in settings.options.items() if name != "key_env"},
+            "settings": next(iter(part.asking.plan())).manner.to_json(),
+            "engine": part.asking.engine.describe(),
+            "git": facts.git_state(self.study.folder),
+            "versions": facts.versions(),
+            "hardware": dict(facts.hardware()),
+            "price": part.asking.price.describe(),
+            "budget_usd": self.budget,
+            "limits": vars(self.limits),
+        }
+
+    # the probe and what the rest will cost
+
+    def _probe(self, parts: Sequence[Part], clock: Clock) -> None:
+        """Ask the first trials of each model that costs money, and say what the rest will cost."""
+        parts = [part for part in parts if part.asking.found.left > 2 * PROBE]
+        if not parts:
+            return
+        for part in parts:
+            part.figures.state = "probe"
+        most = self.limits.trials
+        self._in_threads(
+            parts, clock, lambda part: part.asking.probe(PROBE if most is None else min(PROBE, most))
+        )
+        estimates = [(part, one) for part in parts if (one := self._estimate(part)) is not None]
+        with self.store.read() as connection:
+            spent = spending(connection, self.study.id)
+        for part, one in estimates:
+            part.outcome.estimate = part.figures.estimate = one.describe()
+            self._say(_told_estimate(part.outcome.reader, one))
+        if self.budget is not None:
+            may = (
+                f", {written(spent.unknown)} may have been spent by runs that were killed"
+                if spent.unknown
+                else ""
+            )
+            self._say(f"budget {written(self.budget)}, spent so far {written(spent.spent)}{may}")
+        if not estimates or self.stop.is_asked:
+            return
+        left = [] if self.budget is None else [self.budget - spent.spent - spent.unknown]
+        low = sum(one.low for _, one in estimates)
+        if left and low > min(left) and not self._yes:
+            reason = (
+                f"the rest will cost at least {written(low)} and {written(max(0.0, min(left)))} of the budget is left; "
+                "raise models: budget in the study, or go on until it is used with --yes"
+            )
+            self.stop.ask(reason)
+
+    def _estimate(self, part: Part) -> Estimate | None:
+        found = part.asking.found
+        sessions = next(iter(part.asking.plan()), None)
+        growth = _growth(sessions) if sessions is not None and is_talk(sessions) else 1.0
+        return estimate(part.asking.costs, {kind: n for kind, n in found.kinds.items() if n}, growth=growth)
+
+    # the work
+
+    def _work(self, parts: Sequence[Part], clock: Clock) -> None:
+        order = {
+            one: place
+            for place, one in enumerate(
+                sorted({r for p in parts for r, n in p.asking.found.missing.items() if n})
+            )
+        }
+        expected = [{order[r]: n for r, n in part.asking.found.missing.items() if n} for part in parts]
+
+        def affords(number: int) -> str | None:
+            return self._affords(parts, [counts.get(number, 0) for counts in expected], clock)
+
+        self._gate = Gate((part.outcome.reader for part in parts), affords)
+        local = [part for part in parts if part.is_local]
+        turns = threading.Lock()
+        stay = len(local) < 2 or fit_together([part.asking.settings for part in local])
+
+        def work(part: Part) -> None:
+            part.figures.state = "runs"
+            try:
+                part.asking.work(
+                    self._gate, order, turns if part.is_local else None,
+                    (lambda: None) if stay or not part.is_local else lambda: self._reopen(part),
+                )  # fmt: skip
+            except BaseException:
+                if not self._keep_going:
+                    self._gate.close(f"{part.outcome.reader} failed")
+                raise
+
+        self._in_threads(parts, clock, work)
+
+    def _affords(self, parts: Sequence[Part], counts: Sequence[int], clock: Clock) -> str | None:
+        """Say why a round cannot be finished, as far as what was asked so far tells; None where it can."""
+        cost = tokens = 0.0
+        for part, count in zip(parts, counts, strict=True):
+            known = [one for costs in part.asking.costs.values() for one in costs]
+            cost += count * sum(known) / len(known) if known else 0.0
+            done = part.outcome.answered or 1
+            used = sum(part.outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+            tokens += count * used / done if part.outcome.answered else 0.0
+        if self._cost is not None and cost > self._cost.left > 0:
+            return f"the next block of all models costs about {written(cost)} and --max-cost leaves {written(self._cost.left)}"
+        if self._tokens is not None and tokens > self._tokens.left:
+            return (
+                f"the next block of all models takes about {tokens:.0f} tokens, more than --max-tokens leaves"
+            )
+        if self.budget is not None and cost > 0:
+            with self.store.read() as connection:
+                spent = spending(connection, self.study.id)
+            if cost > self.budget - spent.spent - spent.unknown:
+                return (
+                    f"the next block of all models costs about {written(cost)}, more than the budget leaves"
+                )
+        seconds = [part.asking.round_seconds for part in parts if part.asking.round_seconds]
+        if clock.left is not None and seconds and sum(seconds) > clock.left:
+            return f"the next block of all models takes about {sum(seconds):.0f} s, more than --max-minutes leaves"
+        return None
+
+    def _reopen(self, part: Part) -> None:
+        """Let go of a model's weights, so that the next one has room."""
+        import gc
+
+        engine = self._opener(part.asking.settings)
+        part.asking.engine.close()
+        part.asking.replace_engine(engine)
+        gc.collect()
+
+    def _in_threads(self, parts: Sequence[Part], clock: Clock, work: Callable[[Part], None]) -> None:
+        """Have each model work in a thread of its own, and look after limits meanwhile."""
+
+        def guarded(part: Part) -> None:
+            try:
+                work(part)
+            except BaseException as fault:
+                part.fault = fault
+            finally:
+                self._gate.leave(part.outcome.reader)
+
+        threads = [
+            threading.Thread(target=guarded, args=(part,), name=f"wrods-{part.outcome.reader}")
+            for part in parts
+        ]
+        for thread in threads:
+            thread.start()
+        has_ended = False
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(LOOK_S / len(threads))
+            if clock.is_over:
+                self.stop.ask("the time of this command (--max-minutes) is over")
+            if self.stop.is_asked and not has_ended:
+                has_ended = True
+                for part in parts:
+                    part.asking.engine.close()
+            figures = [self._figures(part) for part in self._parts]
+            for part, one in zip(self._parts, figures, strict=True):
+                if part in parts:
+                    self._board.tell(part.outcome.run_id, one)
+            self._draw(figures)
+
+    # after
+
+    def _end(self, part: Part) -> None:
+        outcome, asking = part.outcome, part.asking
+        try:
+            part.recording.settle(0)
+        except UserError as fault:
+            part.fault = part.fault or fault
+        if isinstance(part.fault, Exception):
+            outcome.stopped = str(part.fault)
+        elif part.fault is not None:
+            raise part.fault
+        left = outcome.left - outcome.failed > 0 and outcome.left > 0
+        if outcome.stopped is None and left:
+            outcome.interrupted = self.stop.interrupted
+            if asking.full is None or not asking.full.endswith("(--max-trials)"):
+                outcome.stopped = self.stop.reason or asking.full or self._gate.why
+            if outcome.interrupted:
+                outcome.stopped = None
+        outcome.blocks = _blocks(asking)
+        outcome.engine = asking.engine.describe()
+        part.figures.state = (
+            "failed" if part.fault is not None else "interrupted" if outcome.interrupted
+            else "finished" if outcome.left <= 0 else "stopped"
+        )  # fmt: skip
+        if (
+            not outcome.planned - outcome.stored_before - outcome.answered
+            and not outcome.answered
+            and not outcome.failed
+        ):
+            return
+        part.recording.close()
+        self._board.tell(outcome.run_id, self._figures(part), is_last=True)
+        try:
+            self._note(part, "run_ended", _ended(part))
+        except UserError as fault:
+            outcome.stopped = outcome.stopped or str(fault)
+
+    def _figures(self, part: Part) -> Figures:
+        """Return a model's figures as they are now."""
+        figures, outcome = part.figures, part.outcome
+        figures.planned, figures.stored_before = outcome.planned, outcome.stored_before
+        figures.answered, figures.failed = outcome.answered, outcome.failed
+        figures.cached, figures.cost_usd = outcome.cached, outcome.cost_usd
+        figures.error_kinds, figures.tokens = outcome.error_kinds, outcome.tokens
+        figures.per_second = part.speed.of(outcome.answered)
+        figures.seconds_left = outcome.left / figures.per_second if figures.per_second else None
+        status = getattr(part.asking.engine, "status", None)
+        told = status() if callable(status) else None
+        figures.engine = None if told is None else str(told)
+        figures.waits = part.recording.waits_for or (None if told is None else getattr(told, "why", None))
+        figures.stopped = outcome.stopped
+        return figures
+
+    def _note(self, part: Part, action: str, detail: Mapping[str, Any]) -> None:
+        outcome = part.outcome
+        named = {"run_id": outcome.run_id, "reader": outcome.reader, "use": outcome.use, **detail}
+        self.store.write(
+            lambda connection: records.add_audit(
+                connection, "wrods run", action, study=self.study.id, detail=named
+            )
+        ).result()
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C or SIGTERM end the run in order, the second soon, and the third at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def end(number: int, frame: object) -> None:
+            if self.stop.is_asked:
+                raise KeyboardInterrupt
+            grouped = any(part.asking.in_group > 1 for part in self._parts)
+            if grouped and self._gate.ceiling is None:
+                self._say(
+                    "finishing the blocks under way, so that all lists are equally far; Ctrl-C again ends at once"
+                )
+                self._gate.close("interrupted")
+                self.stop.interrupted = True
+                return
+            self.stop.ask("interrupted", interrupted=True)
+
+        before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def budget_of(study: Study) -> float | None:
+    """Return what a study may cost in all, in US dollars; None where it sets no limit."""
+    given = study.get("models", "budget")
+    return None if given is None else dollars(given, str(study.place("models", "budget")))
+
+
+def _state_writer(study: Study, run_id: str, session: ModelSession) -> Any:
+    """Return what keeps hidden states, where the study asks for them."""
+    if not session.manner.states or not session.manner.is_local:
+        return None
+    from experiment.models.states import StateWriter
+
+    return StateWriter(study.folder / "states" / run_id)
+
+
+def _growth(session: ModelSession) -> float:
+    """Return how much longer than its first the turns of a conversation are on average, by characters."""
+    lengths = []
+    total = 0
+    for number, place in enumerate(session.script.places):
+        total += len(place.lead) + len(session.script.turn(number).text) + 2
+        lengths.append(total)
+    return sum(lengths) / len(lengths) / lengths[0] if lengths and lengths[0] else 1.0
+
+
+def _blocks(asking: Asking) -> str:
+    """Say in words how far a model is."""
+    total = len(asking.found.rounds)
+    begun = [count for count in asking.found.missing.values() if count > 0]
+    if asking.found.left - sum(asking.found.missing.values()) >= 0 and not begun:
+        return f"all {total} blocks of each list"
+    return f"{total - len(begun)} of {total} blocks of each list"
+
+
+def _ended(part: Part) -> dict[str, Any]:
+    outcome = part.outcome
+    return {
+        "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
+        "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
+        "estimate": outcome.estimate, "lost_usd": outcome.lost_usd, "blocks": outcome.blocks,
+        "interrupted": outcome.interrupted, "stopped": outcome.stopped, "engine": part.asking.engine.describe(),
+    }  # fmt: skip
+
+
+def _told_estimate(reader: str, one: Estimate) -> str:
+    high = "open" if one.high == float("inf") else written(one.high)
+    return (
+        f"{reader}: {one.sampled} trials asked; the other {one.trials} will cost {written(one.total)} "
+        f"(95% interval {written(one.low)} to {high})"
+    )
+
+
+def _run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

@@ -1,0 +1,86 @@
+"""What ends a run before everything is answered, and how that is decided before a request is sent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from experiment.models.engine import Request
+from experiment.models.money import Allowance
+from experiment.models.money.prices import MESSAGE_TOKENS
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use; None sets no limit.
+
+    Attributes
+    ----------
+    cost : float or None
+        US dollars, all models together.
+    tokens : int or None
+        Tokens read and written, all models together.
+    minutes : float or None
+        From the beginning of the command.
+    trials : int or None
+        Trials of each model.
+    """
+
+    cost: float | None = None
+    tokens: int | None = None
+    minutes: float | None = None
+    trials: int | None = None
+
+
+class Clock:
+    """Says when a command's time is over."""
+
+    def __init__(self, minutes: float | None) -> None:
+        self.began = time.monotonic()
+        self._ends = None if minutes is None else self.began + 60 * minutes
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left; None where there is no limit."""
+        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.left == 0
+
+
+class Stop:
+    """That a run is to end, and why; the first reason stands."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._lock = threading.Lock()
+        self.reason: str | None = None
+        self.interrupted = False
+
+    def ask(self, reason: str, *, interrupted: bool = False) -> None:
+        """Ask for the end."""
+        with self._lock:
+            if self.reason is None:
+                self.reason, self.interrupted = reason, interrupted
+            self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the end was asked for."""
+        return self._asked.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the end is asked for, at most so long; say whether it was."""
+        return self._asked.wait(seconds)
+
+
+def most_tokens(request: Request) -> int:
+    """Return the most tokens that one request can use: a token holds at least one byte of text."""
+    read = sum(len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
+    return read + request.max_tokens
+
+
+__all__ = ["Allowance", "Clock", "Limits", "Stop", "most_tokens"]

@@ -1,0 +1,176 @@
+"""What a run tells while it goes on: figures for the terminal, and in the store for whoever looks from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from experiment.store import Store, records
+from experiment.store.tables import runs
+from stimuli.errors import UserError
+
+EVERY_S = 3.0
+"""How often figures go to the store."""
+
+SILENT_S = 30.0
+"""A run that was not heard of for so long is taken as dead."""
+
+WINDOW_S = 60.0
+"""Speed is that of the last minute."""
+
+
+@dataclass
+class Figures:
+    """How far one model is.
+
+    Attributes
+    ----------
+    state : str
+        ``waits`` (for its turn), ``probe``, ``runs``, ``finished``, ``stopped``, ``interrupted``, ``failed``.
+    planned, stored_before, answered, failed : int
+        Trials; ``failed`` counts calls without an answer.
+    per_second : float
+        Trials answered a second in the last minute.
+    seconds_left : float or None
+        At that speed.
+    waits : str or None
+        What the engine or the database waits for.
+    """
+
+    reader: str
+    state: str = "waits"
+    planned: int = 0
+    stored_before: int = 0
+    answered: int = 0
+    failed: int = 0
+    cached: int = 0
+    error_kinds: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+    cost_usd: float = 0.0
+    per_second: float = 0.0
+    seconds_left: float | None = None
+    engine: str | None = None
+    waits: str | None = None
+    estimate: dict[str, object] | None = None
+    stopped: str | None = None
+
+    @property
+    def done(self) -> int:
+        """Trials that are stored."""
+        return self.stored_before + self.answered
+
+
+class Speed:
+    """Trials a second over the last minute."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, answered: int) -> float:
+        """Note how many trials are answered now, and return how many there are a second."""
+        now = time.monotonic()
+        self._seen.append((now, answered))
+        while len(self._seen) > 2 and now - self._seen[0][0] > WINDOW_S:
+            self._seen.popleft()
+        began, before = self._seen[0]
+        return (answered - before) / (now - began) if now - began > 0.2 else 0.0
+
+
+class Board:
+    """Keeps the rows of one command's models in the table of runs; a database that takes no writes does not disturb it."""
+
+    def __init__(self, store: Store, study: str, version: int) -> None:
+        self._store, self._study, self._version = store, study, version
+        self._last: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, run_id: str, figures: Figures) -> None:
+        """Note that a model's run begins."""
+        moment = records.now()
+        row = {
+            "run_id": run_id, "study": self._study, "version": self._version, "reader": figures.reader,
+            "host": platform.node(), "pid": os.getpid(), "state": figures.state, "figures": told(figures),
+            "began_at": moment, "seen_at": moment,
+        }  # fmt: skip
+        self._store.write(lambda connection: _insert(connection, row)).result()
+
+    def tell(self, run_id: str, figures: Figures, *, is_last: bool = False) -> None:
+        """Write figures every few seconds, and the last ones always."""
+        with self._lock:
+            now = time.monotonic()
+            if not is_last and now - self._last.get(run_id, -EVERY_S) < EVERY_S:
+                return
+            self._last[run_id] = now
+        moment = records.now()
+        values: dict[str, Any] = {"state": figures.state, "figures": told(figures), "seen_at": moment}
+        if is_last:
+            values["ended_at"] = moment
+        where = update(runs).where(runs.c.run_id == run_id).values(**values)
+        try:
+            future = self._store.write(lambda connection: _execute(connection, where))
+            if is_last:
+                future.result()
+        except UserError:
+            return
+
+
+def told(figures: Figures) -> dict[str, Any]:
+    """Return figures as JSON."""
+    return {name: value for name, value in vars(figures).items() if name not in ("reader", "state")}
+
+
+def _insert(connection: Connection, row: Mapping[str, Any]) -> None:
+    connection.execute(insert(runs), dict(row))
+
+
+def _execute(connection: Connection, statement: Any) -> None:
+    connection.execute(statement)
+
+
+def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[dict[str, Any]]:
+    """Return the runs of a study with ``alive`` beside each, newest first; of each reader the latest one.
+
+    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute.
+    """
+    query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for row in connection.execute(query).mappings():
+        if latest and row["reader"] in seen:
+            continue
+        seen.add(row["reader"])
+        found.append({**row, "alive": is_alive(dict(row))})
+    return found
+
+
+def is_alive(row: Mapping[str, Any]) -> bool:
+    """Say whether a run goes on."""
+    if row["ended_at"] is not None:
+        return False
+    if row["host"] == platform.node() and not _has_process(int(row["pid"])):
+        return False
+    silent = datetime.now(UTC) - datetime.fromisoformat(row["seen_at"])
+    return silent.total_seconds() < SILENT_S or row["host"] == platform.node()
+
+
+def _has_process(pid: int) -> bool:
+    if pid == os.getpid():
+        return True
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,76 @@
+"""What a run came to, model by model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SHOWN_ERRORS = 100
+"""Trials without an answer that are listed one by one; all are counted."""
+
+
+@dataclass
+class Outcome:
+    """What one run of one model came to.
+
+    Attributes
+    ----------
+    sessions, planned : int
+        Sessions and trials of the plan.
+    stored_before, answered : int
+        Trials that were stored without this run (when it began, or by another meanwhile), and those stored by it.
+    errors : list of dict
+        ``session_id``, ``trial_index``, ``item_id``, ``purpose`` and ``error`` of trials without an answer, the first of them.
+    failed : int
+        How many calls brought no answer.
+    error_kinds : dict
+        How often which error came, in the words of its first line.
+    other_sessions : int
+        Sessions of this reader in the store that are not planned now: of another setting or a wider plan.
+    statuses : dict
+        How often which reply status came.
+    cost_usd : float
+        What the calls of this run cost.
+    cached : int
+        Replies that came from the cache.
+    lost_usd : float
+        What an earlier run that was killed had set aside: it may have been spent.
+    estimate : dict or None
+        What the probe said of the price of the rest.
+    blocks : str
+        How far the model is, in words.
+    stopped : str or None
+        Why the run ended early.
+    """
+
+    reader: str
+    use: str
+    run_id: str
+    sessions: int = 0
+    planned: int = 0
+    stored_before: int = 0
+    answered: int = 0
+    other_sessions: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    failed: int = 0
+    error_kinds: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+    cost_usd: float = 0.0
+    cached: int = 0
+    lost_usd: float = 0.0
+    estimate: dict[str, object] | None = None
+    blocks: str = ""
+    engine: dict[str, object] = field(default_factory=dict)
+    interrupted: bool = False
+    stopped: str | None = None
+
+    @property
+    def left(self) -> int:
+        """Trials still to be asked, errors included."""
+        return self.planned - self.stored_before - self.answered
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing went wrong."""
+        return not (self.failed or self.interrupted or self.stopped)

@@ -1,0 +1,195 @@
+"""What is planned minus what is stored, a few sessions at a time: a million trials are never in memory together.
+
+Sessions come in waves (all lists of one prompt variant and replicate, or several of these where each session answers one
+trial after the other), and a wave in rounds: the first block of each of its sessions, then the second. Whatever ends a
+run between two trials leaves lists and conditions within one block of each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import func, select
+
+from experiment.models.planning import ModelSession
+from experiment.store import Store
+from experiment.store.tables import sessions, trials
+
+CHUNK = 400
+"""Sessions that are compared with the store in one query."""
+
+MOST_IN_WAVE = 64
+"""Sessions whose trials are asked about side by side, where trials are independent."""
+
+MOST_TALKS = 256
+"""The same where each session is one growing conversation, so that as many requests can be under way."""
+
+Round = tuple[int, int]
+"""Wave and block, from 0."""
+
+
+@dataclass
+class Survey:
+    """What the plan of one model comes to, beside the store.
+
+    Attributes
+    ----------
+    sessions, planned, stored : int
+    missing : dict of Round to int
+        Trials without an answer, by round.
+    kinds : Counter of str
+        Trials without an answer, by kind.
+    unfinished : list of str
+        Sessions whose trials are all stored and that are not marked as finished.
+    places : dict
+        ``(list, prompt variant, replicate, yoked to)`` to session id.
+    rounds : set of Round
+        All rounds of the plan.
+    """
+
+    sessions: int = 0
+    planned: int = 0
+    stored: int = 0
+    missing: dict[Round, int] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    unfinished: list[str] = field(default_factory=list)
+    places: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    rounds: set[Round] = field(default_factory=set)
+
+    @property
+    def left(self) -> int:
+        """Trials without an answer."""
+        return self.planned - self.stored
+
+
+def kind_of(trial: Mapping[str, Any]) -> str:
+    """Return the kind of a trial: its materials and how it is answered."""
+    return f"{trial['set']}/{trial['trial_type']}"
+
+
+def place_of(session: ModelSession) -> tuple[Any, ...]:
+    """Return where a session stands in the design, whatever it says."""
+    plan = session.plan
+    return (plan["list_id"], plan["prompt_variant"], plan["replicate"], session.yoked_to)
+
+
+def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
+    """Iterate over the sessions of a plan in waves; a wave ends where a prompt variant or replicate ends."""
+    wave: list[ModelSession] = []
+    last: tuple[Any, Any] | None = None
+    for session in plan:
+        most = MOST_TALKS if is_talk(session) else MOST_IN_WAVE
+        which = (session.plan["prompt_variant"], session.plan["replicate"])
+        is_border = last is not None and which != last
+        if wave and (len(wave) >= most or (is_border and (most == MOST_IN_WAVE or len(wave) >= most // 2))):
+            yield wave
+            wave = []
+        wave.append(session)
+        last = which
+    if wave:
+        yield wave
+
+
+def is_talk(session: ModelSession) -> bool:
+    """Say whether a session's trials wait for each other's answers."""
+    return bool(session.script.talks) and session.manner.context != "teacher_forced"
+
+
+class Blocks:
+    """Which round of its wave each trial of a session belongs to; practice belongs to the block after it."""
+
+    def __init__(self, session: ModelSession) -> None:
+        self.of_trial: dict[int, int] = {}
+        number, last = -1, None
+        for trial in session.trials:
+            if not trial["is_practice"] and trial["block"] != last:
+                number, last = number + 1, trial["block"]
+            self.of_trial[int(trial["trial_index"])] = max(0, number)
+        self.count = number + 1 if self.of_trial else 0
+
+
+class Shapes:
+    """Blocks and kinds of sessions, made once for all that share a script."""
+
+    def __init__(self) -> None:
+        self._script: object = None
+        self._found: dict[int, tuple[object, Blocks, Counter[str], Counter[int]]] = {}
+
+    def of(self, session: ModelSession) -> tuple[Blocks, Counter[str], Counter[int]]:
+        """Return a session's blocks, how many trials of each kind it has, and how many each block has."""
+        key = id(session.script)
+        if key not in self._found or self._found[key][0] is not session.script:
+            blocks = Blocks(session)
+            kinds = Counter(kind_of(trial) for trial in session.trials)
+            if session.yoked_to is not None:
+                return blocks, kinds, Counter(blocks.of_trial.values())
+            self._found[key] = (session.script, blocks, kinds, Counter(blocks.of_trial.values()))
+        return self._found[key][1:]
+
+
+def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
+    """Go through a plan once and say what the store has of it."""
+    found = Survey()
+    shapes = Shapes()
+    numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
+    while chunk := list(islice(numbered, CHUNK)):
+        held = stored_counts(store, [session.session_id for _, session in chunk])
+        for number, session in chunk:
+            _count(found, shapes, number, session, held.get(session.session_id), store)
+    return found
+
+
+def _count(
+    found: Survey,
+    shapes: Shapes,
+    wave: int,
+    session: ModelSession,
+    held: tuple[int, str] | None,
+    store: Store,
+) -> None:
+    total = len(session)
+    stored, state = held or (0, "")
+    found.sessions += 1
+    found.planned += total
+    found.stored += stored
+    found.places[place_of(session)] = session.session_id
+    blocks, kinds, sizes = shapes.of(session)
+    found.rounds.update((wave, block) for block in sizes)
+    if stored >= total:
+        if state != "finished":
+            found.unfinished.append(session.session_id)
+        return
+    if stored:
+        done = stored_trials(store, session.session_id)
+        left = [trial for trial in session.trials if trial["trial_index"] not in done]
+        kinds = Counter(kind_of(trial) for trial in left)
+        sizes = Counter(blocks.of_trial[trial["trial_index"]] for trial in left)
+    found.kinds.update(kinds)
+    for block, count in sizes.items():
+        found.missing[wave, block] = found.missing.get((wave, block), 0) + count
+
+
+def stored_counts(store: Store, session_ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Return, for those of some sessions that are there, how many trials are stored and the session's state.
+
+    A session's id is a hash of all that its trials say, so its trials are the planned ones: counting them is comparing keys.
+    """
+    query = (
+        select(sessions.c.session_id, sessions.c.state, func.count(trials.c.trial_index))
+        .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
+        .where(sessions.c.session_id.in_(session_ids))
+        .group_by(sessions.c.session_id, sessions.c.state)
+    )
+    with store.read() as connection:
+        return {str(name): (int(count), str(state)) for name, state, count in connection.execute(query)}
+
+
+def stored_trials(store: Store, session_id: str) -> set[int]:
+    """Return the indices of a session's stored trials."""
+    query = select(trials.c.trial_index).where(trials.c.session_id == session_id)
+    with store.read() as connection:
+        return {int(index) for index in connection.scalars(query)}

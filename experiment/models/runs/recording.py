@@ -1,0 +1,289 @@
+"""Writes what a run brings in: call, trial, score and regions of a reply in one transaction, and waits where the disk is full."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, func, select
+
+from experiment.models.engine import UNFINISHED, Reply, Request
+from experiment.models.money import Purse
+from experiment.models.planning import ModelSession, request_json, request_key
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
+from experiment.scoring import Score
+from experiment.store import Store, records
+from experiment.store.errors import StoreError
+from experiment.store.tables import calls, sessions, trials
+from experiment.version import installed_version
+from stimuli.errors import UserError
+
+MOST_WAITING = 2048
+"""Writes under way before the run waits for the disk."""
+
+PATIENCE_S = 600.0
+"""How long a run waits for a database that takes no writes, before it ends."""
+
+STATES_TOGETHER = 64
+STATES_EVERY_S = 1.0
+"""So many trials wait for one flush of their hidden states, or so long."""
+
+_COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+_FIELDS = (*_COUNTS, "latency_ms", "ttft_ms", "dtype", "path")
+
+
+class StateWriter(Protocol):
+    """Keeps hidden states (``experiment.models.states``)."""
+
+    def add(self, work_key: str, states: Any) -> None: ...  # noqa: D102
+    def flush(self) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+@dataclass
+class _Write:
+    operation: Callable[[Connection], records.Stored | None]
+    future: Future[records.Stored | None]
+    session_id: str
+
+
+class Recording:
+    """Writes the replies of one run of one model.
+
+    Parameters
+    ----------
+    store : Store
+    outcome : Outcome
+        Counts go there as they come.
+    kind : str
+        ``model`` or ``baseline``.
+    identity : mapping
+        What the engine calls itself; kept with each session.
+    purse : Purse
+    stop : Stop
+        Ends the waiting for a database that takes no writes.
+    states : StateWriter, optional
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        outcome: Outcome,
+        *,
+        kind: str,
+        identity: Mapping[str, object],
+        about: Mapping[str, object],
+        purse: Purse,
+        stop: Stop,
+        states: StateWriter | None = None,
+    ) -> None:
+        self.store = store
+        self.outcome = outcome
+        self.waits_for: str | None = None
+        self._kind = kind
+        self._identity = identity
+        self._about = dict(about)
+        self._purse = purse
+        self._stop = stop
+        self._states = states
+        self._there: set[str] = set()
+        self._writes: deque[_Write] = deque()
+        self._held: list[tuple[Callable[[Connection], records.Stored | None], str]] = []
+        self._flushed = time.monotonic()
+        self._statuses: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+
+    def keep(
+        self, session: ModelSession, request: Request, reply: Reply, *, most: float, cost: float | None
+    ) -> None:
+        """Write one reply.
+
+        Parameters
+        ----------
+        most : float
+            What was set aside for it, US dollars.
+        cost : float or None
+            What it cost; None where it may have cost something and nobody knows: then it stays set aside.
+        """
+        self._count(session, request, reply, cost)
+        operation = self._operation(session, request, reply, most=most, cost=cost)
+        if self._states is None:
+            self._submit(operation, session.session_id)
+        else:
+            # a trial counts as stored only once its states are on disk
+            if reply.states:
+                self._states.add(reply.work_key, reply.states)
+            self._held.append((operation, session.session_id))
+            if len(self._held) >= STATES_TOGETHER or time.monotonic() - self._flushed > STATES_EVERY_S:
+                self._flush()
+        self.settle(MOST_WAITING)
+
+    def _submit(self, operation: Callable[[Connection], records.Stored | None], session_id: str) -> None:
+        self._writes.append(_Write(operation, self.store.write(operation), session_id))
+
+    def _flush(self) -> None:
+        """Put states on disk, then the trials that they belong to."""
+        if self._states is not None and self._held:
+            self._states.flush()
+        self._flushed = time.monotonic()
+        held, self._held = self._held, []
+        for operation, session_id in held:
+            self._submit(operation, session_id)
+
+    def settle(self, most: int) -> None:
+        """Wait for writes until at most so many are under way, and take their outcome.
+
+        Raises
+        ------
+        UserError
+            Another run answers the same trials; or the database took no writes for ten minutes.
+        """
+        if most == 0:
+            self._flush()
+        while len(self._writes) > most or (self._writes and self._writes[0].future.done()):
+            write = self._writes[0]
+            stored = self._done(write)
+            self._writes.popleft()
+            self._there.add(write.session_id)
+            self.outcome.answered += stored == "stored"
+            self.outcome.stored_before += stored == "same"
+
+    def close(self) -> None:
+        """Close what keeps hidden states."""
+        if self._states is not None:
+            states, self._states = self._states, None
+            states.close()
+
+    def finish(self, session_ids: list[str]) -> None:
+        """Mark sessions as finished whose trials were all stored before."""
+        for session_id in session_ids:
+            self.store.write(partial(records.finish_session, session_id=session_id)).result()
+
+    def _done(self, write: _Write) -> records.Stored | None:
+        """Return what a write came to; where the database takes none, wait and try again."""
+        began, wait = time.monotonic(), 0.5
+        while True:
+            try:
+                stored = write.future.result()
+            except StoreError as error:
+                self.waits_for = error.message
+                if time.monotonic() - began > PATIENCE_S or self._stop.wait(wait):
+                    raise
+                wait = min(15.0, 2 * wait)
+                write.future = self.store.write(write.operation)
+            except records.TrialConflict as conflict:
+                raise UserError(
+                    f"another run of this study answers the same trials at this moment: {conflict}",
+                    mend="Let one of them end; then give the same command again.",
+                    exit_code=1,
+                ) from conflict
+            else:
+                self.waits_for = None
+                return stored
+
+    def _count(self, session: ModelSession, request: Request, reply: Reply, cost: float | None) -> None:
+        outcome = self.outcome
+        self._statuses[reply.status] += 1
+        if not reply.from_cache:
+            for name in _COUNTS:
+                self._tokens[name] += getattr(reply, name) or 0
+        outcome.cached += reply.from_cache
+        outcome.cost_usd += cost or 0.0
+        if reply.status in UNFINISHED:
+            trial = session.trial_of(reply.work_key)
+            error = reply.error or reply.status
+            outcome.failed += 1
+            self._errors[error.splitlines()[0][:120]] += 1
+            outcome.error_kinds = dict(self._errors.most_common(20))
+            if len(outcome.errors) < SHOWN_ERRORS:
+                outcome.errors.append(
+                    {
+                        "session_id": session.session_id, "trial_index": trial["trial_index"],
+                        "item_id": trial["item_id"], "purpose": request.purpose, "error": error,
+                    }
+                )  # fmt: skip
+        outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
+
+    def _operation(
+        self, session: ModelSession, request: Request, reply: Reply, *, most: float, cost: float | None
+    ) -> Callable[[Connection], records.Stored | None]:
+        """Return the write of one reply; it says whether a trial was new, there already, or not answered (None)."""
+        key, _, before = reply.work_key.partition(":")
+        trial = session.trial_of(reply.work_key)
+        place = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
+        sampling = {"temperature": request.temperature, "seed": request.seed}
+        counts = {name: getattr(reply, name) for name in _FIELDS}
+        moment = records.now()
+        call = {
+            **place, **sampling, **counts, "request_key": request_key(self._identity, request), "work_key": key,
+            "run_id": self.outcome.run_id, "purpose": request.purpose, "request": request_json(request),
+            "text": reply.text, "status": reply.status, "label_logprobs": reply.label_logprobs,
+            "label_bounds": reply.label_bounds, "generated": reply.generated, "reasoning": reply.reasoning,
+            "finish_reason": reply.finish_reason, "requested_model": reply.requested_model,
+            "resolved_model": reply.resolved_model, "error": reply.error, "attempts": reply.attempts,
+            "from_cache": reply.from_cache, "cost_usd": cost, "created_at": moment,
+        }  # fmt: skip
+        row: dict[str, Any] | None = None
+        regions: list[dict[str, Any]] = []
+        verdict: Score | None = None
+        if not before and reply.status not in UNFINISHED:
+            verdict = session.verdict(reply)
+            regions = session.region_rows(reply)
+            row = {
+                **records.planned_columns(trial), **place, **sampling, **counts, "work_key": key,
+                "response_raw": session.response_raw(reply), "label_logprobs": reply.label_logprobs,
+                "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
+                "plugin_version": f"wrods {installed_version()}", "created_at": moment,
+            }  # fmt: skip
+        known = session.session_id in self._there
+        planned = len(session)
+        about = {"model": dict(self._identity), "settings": session.manner.to_json(), **self._about}
+        purse, kind, reader, run_id = self._purse, self._kind, self.outcome.reader, self.outcome.run_id
+
+        def write(connection: Connection) -> records.Stored | None:
+            if not known and not _is_there(connection, session.session_id):
+                records.create_session(
+                    connection, session.plan, reader_kind=kind, reader=reader, session_id=session.session_id,
+                    run_id=run_id, yoked_to=session.yoked_to, client=about,
+                )  # fmt: skip
+            stored: records.Stored | None = None
+            if row is not None and verdict is not None:
+                earlier = _cost_before(connection, place) if cost else 0.0
+                told = row if not earlier else row | {"cost_usd": (cost or 0.0) + earlier}
+                stored = records.store_trial(connection, told, regions)
+            records.store_call(connection, call)
+            if stored == "stored" and verdict is not None:
+                records.store_score(connection, **place, verdict=verdict)
+                if _is_complete(connection, session.session_id, planned):
+                    records.finish_session(connection, session.session_id)
+            if cost is not None:
+                purse.settled(connection, most)
+            return stored
+
+        return write
+
+
+def _is_there(connection: Connection, session_id: str) -> bool:
+    query = select(sessions.c.session_id).where(sessions.c.session_id == session_id)
+    return connection.scalar(query) is not None
+
+
+def _is_complete(connection: Connection, session_id: str, planned: int) -> bool:
+    """Say whether all trials of a session are stored now."""
+    query = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
+    return connection.scalar(query) == planned
+
+
+def _cost_before(connection: Connection, place: Mapping[str, Any]) -> float:
+    """Return what earlier calls for the same trial cost."""
+    where = [calls.c[name] == value for name, value in place.items()]
+    return float(
+        connection.scalar(select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(*where)) or 0.0
+    )
