@@ -107,31 +107,35 @@ def wrods(
     )
     engine.probe()
 
-    def work() -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            keep = _Records(Path(folder), count) if stored else None
-            statuses = []
-            for reply in engine.answer(requests):
-                statuses.append(reply.status)
-                if keep is not None:
-                    keep.add(reply)
+    def work(keep: _Records | None) -> dict[str, Any]:
+        statuses = []
+        for reply in engine.answer(requests):
+            statuses.append(reply.status)
             if keep is not None:
-                keep.close()
+                keep.add(reply)
+        if keep is not None:
+            keep.finish()
         good = statuses.count("answered")
         return {"answered": good, "faults": len(statuses) - good, "ended": "as it should"}
 
-    return {**api_peers.timed(work), "tries": engine.describe()["failed_tries"]}
+    with tempfile.TemporaryDirectory() as folder:
+        records = _Records(Path(folder)) if stored else None
+        found = api_peers.timed(lambda: work(records))
+        if records is not None:
+            records.check()
+    return {**found, "tries": engine.describe()["failed_tries"]}
 
 
 class _Records:
     """Stores each reply as a run does: trial, call and score in one transaction, in groups."""
 
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path) -> None:
+        from experiment.scoring import score_trial
         from experiment.store import open_store, records
 
         self.records = records
+        self.score_trial = score_trial
         self.store = open_store(folder / "study.db")
-        self.count = count
         self.rows = 0
         self.writes: deque[Future[Any]] = deque()
         plan = {
@@ -149,8 +153,6 @@ class _Records:
 
     def add(self, reply: Any) -> None:
         """Hand one reply to the writer; wait where it falls far behind."""
-        from experiment.scoring import score_trial
-
         records = self.records
         trial = _trial(self.rows)
         self.rows += 1
@@ -159,7 +161,7 @@ class _Records:
             name: getattr(reply, name)
             for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "path")
         }
-        verdict = score_trial(trial, reply.text, reply_status=reply.status)
+        verdict = self.score_trial(trial, reply.text, reply_status=reply.status)
         created = records.now()
         call = {
             **place, **counts, "request_key": reply.work_key, "work_key": reply.work_key, "run_id": "r",
@@ -181,12 +183,15 @@ class _Records:
         while len(self.writes) > 2048 or (self.writes and self.writes[0].done()):
             self.writes.popleft().result()
 
-    def close(self) -> None:
-        """Wait for the disk, and see that all is on it."""
-        from sqlalchemy import text
-
+    def finish(self) -> None:
+        """Wait for the disk."""
         for future in self.writes:
             future.result()
+
+    def check(self) -> None:
+        """See that all is on the disk."""
+        from sqlalchemy import text
+
         with self.store.read() as connection:
             held = connection.execute(text("SELECT count(*) FROM calls")).scalar()
         if held != self.rows:

@@ -93,6 +93,9 @@ def read_wishes(settings: ModelSettings) -> Wishes:
         raise UserError(
             f"extra_body is {extra!r}; it is a mapping", mend="Write names and values under extra_body."
         )
+    if options.get("thinking") is not None and surface == "chat":
+        given = extra.get("chat_template_kwargs") or {}
+        extra = {**extra, "chat_template_kwargs": {"enable_thinking": bool(options["thinking"]), **given}}
     effort = options.get("reasoning_effort")
     thinks = effort not in (None, "none", "minimal")
     room = options.get("thinking_tokens", THOUGHT_ROOM if thinks else 0)

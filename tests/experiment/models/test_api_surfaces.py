@@ -157,10 +157,11 @@ def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_prob
     assert reply.prompt_tokens is not None and reply.prompt_tokens > 10
 
 
-def test_whole_labels_at_a_server_that_tells_no_prompt_are_read_from_the_first_token(server) -> None:
-    engine = api_engine(server, label_scoring="whole")
+@pytest.mark.parametrize("surface", SURFACES)
+def test_whole_labels_at_a_server_that_tells_no_prompt_are_read_from_the_first_token(server, surface) -> None:
+    engine = api_engine(server, api=surface, label_scoring="whole")
     (reply,) = engine.answer([choice(1)])
-    assert reply.path == "chat+logprobs"
+    assert reply.path == f"{surface}+logprobs"
     assert any("no log-probabilities of the prompt" in one for one in engine.probe().sentences())
 
 
@@ -186,7 +187,9 @@ def test_regions_at_a_server_that_tells_no_prompt_are_left_out(server) -> None:
 def test_extra_body_reaches_the_server(server) -> None:
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))
-    assert server.requests[0]["chat_template_kwargs"] == {"enable_thinking": False}
+    list(api_engine(server, thinking=False).answer([choice(1)]))
+    for body in server.requests:
+        assert body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
 def test_a_preview_is_what_is_sent(server) -> None:
