@@ -13,7 +13,9 @@ from typing import Any
 
 from experiment.lists import items_of_list, list_ids
 from experiment.models.opening import use_remark
-from experiment.models.prompts import render, wording_language
+from experiment.models.planning import needs_people, prompt_characters
+from experiment.models.prompts import read_step, wording_language
+from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from experiment.study.factors import operation_families
@@ -26,9 +28,21 @@ SECONDS_PER_TYPED_WORD = 1.5
 SECONDS_OF_STEP = {"choose": SECONDS_PER_ANSWER, "recover": 1, "answer": 15}
 CHARACTERS_PER_TOKEN = 4
 GIVES = {
-    "hf": "log-probabilities of labels, generated text, tokens",
-    "openai": "text and tokens; log-probabilities of labels only where its server returns them",
+    "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
+    "openai": "text and tokens; log-probabilities of labels only where its server returns them; no surprisal",
     "baseline": "labels only, drawn or fixed: a yardstick, not data",
+}
+
+CONTEXTS = {
+    "independent": "each trial by itself behind the instructions",
+    "session": "one conversation a session, with the feedback that a person gets",
+    "teacher_forced": "for the log-likelihood of each answer that a person gave, behind that person's earlier ones",
+}
+PRACTICE = {"none": "", "shown": "behind solved practice", "answered": "after practice of its own"}
+STRATEGIES = {
+    "direct": "",
+    "chain_of_thought": "thinking aloud before its answer",
+    "unscramble_first": "about the text as it restored it before",
 }
 
 
@@ -144,7 +158,7 @@ def _minutes_in_words(minutes: float) -> str:
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         f"Model {name} ({told['use']}): {told['sessions']} sessions, {told['trials']} trials, roughly "
-        f"{told['prompt_tokens']:,} prompt tokens. Gives {told['gives']}."
+        f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}. Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
         for name, told in models.items()
     ]
@@ -205,14 +219,43 @@ def _model(
 ) -> dict[str, Any]:
     lists = list_ids(study, items, label_maps=study.get("models", "label_maps", default="balanced"))
     times = study.get("models", "prompt_variants", default=1) * study.get("models", "replicates", default=1)
-    tested = [trial for trial in trials if not trial["is_practice"]]
-    characters = sum(len(message.content) for trial in tested for message in render(plan, trial).messages)
-    sessions = len(lists) * times
+    options = {key: value for key, value in settings.items() if key != "use"}
+    asked, characters = prompt_characters(study, ModelSettings(settings["use"], options, study.folder), plan)
+    sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     return {
         "use": settings["use"],
         "sessions": sessions,
-        "trials": sessions * len(tested),
+        "trials": sessions * asked,
         "prompt_tokens": characters * sessions // CHARACTERS_PER_TOKEN,
         "gives": GIVES.get(settings["use"].split(":")[0], "what its package says"),
+        "how": _how(study, settings),
+        "reads": _reads(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
     }
+
+
+def _how(study: Study, settings: Mapping[str, Any]) -> str:
+    """Say in which context, after which practice and by which strategy a model is asked."""
+    strategy = settings.get("strategy", study.get("models", "strategy", default="direct"))
+    context = study.get("models", "context", default="independent")
+    practice = study.get("models", "practice", default="answered" if context == "session" else "none")
+    judge = settings.get("judge")
+    said = [
+        CONTEXTS[context],
+        *([PRACTICE[practice]] if context != "teacher_forced" else []),
+        STRATEGIES[strategy],
+    ]
+    if judge:
+        said.append(f"{judge} reads what it thinks")
+    if needs_people(study):
+        said.append("with list, order and labels of each person who has finished")
+    return ", ".join(part for part in said if part)
+
+
+def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
+    """Say what a model does not give for texts that are read."""
+    if settings["use"].split(":")[0] == "hf" or not any(read_step(trial) for trial in trials):
+        return ""
+    only = any(trial["trial_type"] == "read" and not trial["is_practice"] for trial in trials)
+    more = " Trials in which a text is only read are left out for it." if only else ""
+    return f" It tells no surprisal of what is read: the regions table has none of its rows.{more}"

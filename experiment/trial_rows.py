@@ -42,11 +42,11 @@ def _flat(
     marks: tuple[Marked, ...] = ((key, None, None), (key, index, None), (key, index, trial["attempt"]))
     label_map = session["label_map"] or {}
     labels = trial["label_logprobs"]
-    # what a person answered and how probable a model held it is no answer of the model's, right or wrong
-    status = None if session["context"] == "teacher_forced" else trial["response_status"]
+    # a text that is only read, and a person's answer whose likelihood was asked, are no answers, right or wrong
+    is_answer = trial["trial_type"] != "read" and session["context"] != "teacher_forced"
     return {
         **trial,
-        "response_status": status,
+        "response_status": trial["response_status"] if is_answer else None,
         **{name: session[name] for name in OF_SESSION},
         **(trial["condition"] or {}),
         "set": trial["item_set"],

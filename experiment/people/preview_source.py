@@ -58,12 +58,18 @@ def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
     UserError
         The model is unknown, has no tokenizer here, or cannot be loaded.
     """
+    from experiment.models.planning import prompt_in_context
     from experiment.models.prompts import render
+    from experiment.models.settings import ModelSettings
 
     cut = None if model is None else _cutter(study, model)
+    named = model if model in study.models else next(iter(study.models), None)
+    options = {} if named is None else study.models[named]
+    settings = ModelSettings(str(options.get("use", "hf:")), options, study.folder)
 
     def make(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> PromptView:
-        rendered = render(plan, trial)
+        shown = prompt_in_context(study, settings, plan, trial)
+        rendered = render(plan, trial) if shown is None else shown.request
         return PromptView(
             messages=[(message.role, message.content) for message in rendered.messages],
             labels=rendered.labels,
@@ -76,8 +82,8 @@ def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
 
 def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
     from experiment.models.local.checkpoints import find_source, load_tokenizer
-    from experiment.models.settings import ModelSettings
     from experiment.models.local.tokens import Wording
+    from experiment.models.settings import ModelSettings
 
     if model in study.models:
         settings = study.models[model]

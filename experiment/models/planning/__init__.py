@@ -5,7 +5,7 @@ from experiment.models.planning.manner import Manner, is_remote, manner_of
 from experiment.models.planning.plans import needs_people, plan_sessions
 from experiment.models.planning.script import right_answer
 from experiment.models.planning.session import ModelSession, Person, Told
-from experiment.models.planning.showing import Shown, first_prompts, prompt_in_context
+from experiment.models.planning.showing import Shown, first_prompts, prompt_characters, prompt_in_context
 from experiment.models.planning.stored import People, calls_before, told_of
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "manner_of",
     "needs_people",
     "plan_sessions",
+    "prompt_characters",
     "prompt_in_context",
     "request_json",
     "request_key",

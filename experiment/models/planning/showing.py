@@ -102,6 +102,23 @@ def prompt_in_context(
     return None
 
 
+def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many trials of a plan a model is asked, and how many characters it reads for all of them together.
+
+    In a conversation each turn is read again with every turn behind it; answers are counted as if they were right.
+    """
+    script = Script(dict(plan), manner_of(study, settings))
+    trials = total = said = 0
+    for number, place in enumerate(script.places):
+        turn = script.turn(number)
+        own = len(place.lead) + len(turn.text)
+        stays = script.talks and (script.manner.context != "independent" or number < script.practice)
+        total += said + own
+        said += own + len(right_answer(place.trial)) if stays else 0
+        trials += 1
+    return trials, total
+
+
 def _stand_in(trial: Mapping[str, Any], request: Request) -> Reply:
     if request.purpose == UNSCRAMBLE:
         return Reply(request.work_key, next(iter(trial["intact"].values()), STAND_IN), "answered")
