@@ -13,7 +13,7 @@ from typing import Any
 
 from experiment.lists import items_of_list, list_ids
 from experiment.models.opening import use_remark
-from experiment.models.planning import needs_people, prompt_characters
+from experiment.models.planning import needs_people, prompt_characters, tells_of_prompts
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
@@ -29,7 +29,7 @@ SECONDS_OF_STEP = {"choose": SECONDS_PER_ANSWER, "recover": 1, "answer": 15}
 CHARACTERS_PER_TOKEN = 4
 GIVES = {
     "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
-    "openai": "text and tokens; log-probabilities of labels only where its server returns them; no surprisal",
+    "openai": "text and tokens; log-probabilities of labels, and surprisal, only where its server tells them",
     "baseline": "labels only, drawn or fixed: a yardstick, not data",
 }
 
@@ -254,8 +254,14 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
 
 def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
     """Say what a model does not give for texts that are read."""
-    if settings["use"].split(":")[0] == "hf" or not any(read_step(trial) for trial in trials):
+    kind = settings["use"].split(":")[0]
+    if tells_of_prompts(kind, settings) or not any(read_step(trial) for trial in trials):
         return ""
     only = any(trial["trial_type"] == "read" and not trial["is_practice"] for trial in trials)
     more = " Trials in which a text is only read are left out for it." if only else ""
-    return f" It tells no surprisal of what is read: the regions table has none of its rows.{more}"
+    if kind == "baseline":
+        return f" It tells no surprisal of what is read.{more}"
+    return (
+        " Surprisal of what is read comes only from a server that tells log-probabilities of prompts; from any other the "
+        f"regions table has no rows of it.{more}"
+    )

@@ -1,7 +1,7 @@
 """What a run has to do: a study's model sessions, lazily, and the requests of each as they become possible."""
 
 from experiment.models.planning.keys import canonical_hash, request_json, request_key
-from experiment.models.planning.manner import Manner, is_remote, manner_of
+from experiment.models.planning.manner import Manner, is_remote, manner_of, tells_of_prompts
 from experiment.models.planning.plans import needs_people, plan_sessions
 from experiment.models.planning.script import right_answer
 from experiment.models.planning.session import ModelSession, Person, Told
@@ -27,5 +27,6 @@ __all__ = [
     "request_json",
     "request_key",
     "right_answer",
+    "tells_of_prompts",
     "told_of",
 ]

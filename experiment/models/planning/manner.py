@@ -34,7 +34,10 @@ class Manner:
     also_text : bool
         Beside scored labels, the model's own answer is generated.
     reads : bool
-        The engine tells surprisal; texts that are only read are then trials of their own.
+        Surprisal of the words that are read is asked for; a server that cannot tell it leaves it out.
+    tells : bool
+        It is known beforehand that the engine tells log-probabilities of the prompt: texts that are only read are then trials of
+        their own, and what people typed can be scored.
     states : tuple of str
         Where hidden states are kept.
     is_local, stops : bool
@@ -50,6 +53,7 @@ class Manner:
     system: bool
     also_text: bool
     reads: bool
+    tells: bool
     states: tuple[str, ...]
     is_local: bool
     stops: bool
@@ -88,7 +92,8 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
         feedback=study.get("models", "feedback", default="as_people") != "none",
         system=options.get("system", "user") == "system",
         also_text=bool(options.get("also_text", False)),
-        reads=settings.kind == "hf",
+        reads=not is_baseline,
+        tells=tells_of_prompts(settings.kind, options),
         states=(states,) if isinstance(states, str) else tuple(states),
         is_local=settings.kind == "hf",
         stops=settings.kind != "openai",
@@ -99,6 +104,11 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     )
     _check(study, manner, settings)
     return manner
+
+
+def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
+    """Say whether a model is known to tell log-probabilities of what it reads: local ones, and servers that are said to."""
+    return kind == "hf" or (kind == "openai" and options.get("label_scoring") == "whole")
 
 
 def is_remote(settings: ModelSettings) -> bool:
@@ -133,10 +143,11 @@ def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
             f"{place}: a person's answers are scored as they stand; nothing is thought or restored before",
             mend="Set strategy: direct for this model.",
         )
-    if manner.context == "teacher_forced" and not manner.reads and answering & set(TYPED):
+    if manner.context == "teacher_forced" and not manner.tells and answering & set(TYPED):
         raise UserError(
             f"{place}: what people typed is scored by its log-probability, which {settings.use} cannot tell",
-            mend="Use a local model (hf:…), or another context for this study.",
+            mend="Use a local model (hf:…), a server that tells log-probabilities of prompts with label_scoring: whole, or "
+            "another context for this study.",
         )
 
 

@@ -127,7 +127,7 @@ class Script:
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:
-        return trial["trial_type"] != "read" or self.manner.reads
+        return trial["trial_type"] != "read" or self.manner.tells
 
     def _solved(self, screen: Mapping[str, Any]) -> list[str]:
         solved = [

@@ -48,9 +48,14 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
 
 
 def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
-    """Return the surprisal of all that was read, in bits; None where part of it is not known."""
+    """Return the surprisal of all that was read, in bits; None where a word's is not known.
+
+    A word in which no token begins (it is part of the token before) has none of its own and takes none away.
+    """
     known = [score.surprisal for score in scores if score.surprisal is not None]
-    return _bits(math.fsum(known)) if known and len(known) == len(scores) else None
+    if not known or any(score.surprisal is None and score.tokens for score in scores):
+        return None
+    return _bits(math.fsum(known))
 
 
 def _bits(nats: float | None) -> float | None:

@@ -286,8 +286,8 @@ def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_s
     assert rows[1]["surprisal"] == pytest.approx(5.770780) and rows[1]["tokens"] == 3
     assert session.surprisal(came) == pytest.approx(7 * 1.442695)
     assert session.region_rows(reply(request, "garden")) == []
-    (elsewhere, _) = sessions(study, use="openai:m")
-    assert elsewhere.begin({})[0].regions == ()
+    (guesser, _) = sessions(study, use="baseline:random")
+    assert guesser.begin({})[0].regions == ()
 
 
 def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_study) -> None:
@@ -296,6 +296,7 @@ def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_
     assert [(one.purpose, one.labels, one.max_tokens) for one in requests] == [("read", None, 0)] * 4
     assert all(one.regions for one in requests)
     assert len(sessions(study, use="openai:m")[0]) == 0
+    assert len(sessions(study, use="openai:m", label_scoring="whole")[0]) == 4
 
 
 def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study) -> None:
