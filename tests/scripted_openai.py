@@ -252,7 +252,8 @@ class ScriptedOpenAI:
             "length": lambda: self.whole(request.path, body, answer, "length"),
             "refusal": lambda: self.whole(request.path, body, None, refusal="I cannot help with that."),
         }
-        return _json(payload[name]() if name in payload else whole)
+        content = payload[name]() if name in payload else whole
+        return await _streamed(request, body, content) if body.get("stream") else _json(content)
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         if "logit_bias" not in self.heeds:
@@ -272,6 +273,37 @@ def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
     if "logit_bias" in body and "logit_bias" in heeds:
         return [chr(int(token)) for token in body["logit_bias"]]
     return None
+
+
+async def _streamed(request: web.Request, body: dict[str, Any], whole: bytes) -> web.StreamResponse:
+    """Send an answer in chunks: its beginning at once, the rest a little later, counts last."""
+    payload = json.loads(whole)
+    choice = payload["choices"][0]
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    text = choice["message"]["content"] if "message" in choice else choice["text"]
+    pieces = [text[:1], text[1:]] if text else [text]
+    for place, piece in enumerate(pieces):
+        part: dict[str, Any] = {"index": 0, "finish_reason": None}
+        part |= {"delta": {"content": piece}} if "message" in choice else {"text": piece}
+        if not place:
+            part["logprobs"] = choice.get("logprobs")
+        await _say(response, {"model": payload["model"], "choices": [part]})
+        await asyncio.sleep(0.02)
+    end = {
+        "index": 0,
+        "finish_reason": choice["finish_reason"],
+        **({"delta": {}} if "message" in choice else {"text": ""}),
+    }
+    await _say(response, {"model": payload["model"], "choices": [end]})
+    if body.get("stream_options"):
+        await _say(response, {"model": payload["model"], "choices": [], "usage": payload["usage"]})
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+async def _say(response: web.StreamResponse, chunk: dict[str, Any]) -> None:
+    await response.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
 
 
 async def _cut(request: web.Request, whole: bytes) -> web.StreamResponse:

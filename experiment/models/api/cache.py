@@ -113,11 +113,15 @@ class Cache:
         self._new.clear()
 
     def forget(self, work_keys: Iterable[str]) -> int:
-        """Erase the answers to pieces of work, as a withdrawal does; return how many there were."""
+        """Erase the answers to pieces of work and to the calls made before them, as a withdrawal does; return how many."""
         self.commit()
         count = 0
         for work_key in work_keys:
-            count += self._connection.execute("DELETE FROM answers WHERE work_key = ?", (work_key,)).rowcount
+            found = self._connection.execute(
+                "DELETE FROM answers WHERE work_key = ? OR (work_key > ? AND work_key < ?)",
+                (work_key, f"{work_key}:", f"{work_key};"),
+            )
+            count += found.rowcount
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return count
 
@@ -125,6 +129,17 @@ class Cache:
         """Write what is new and close the file."""
         self.commit()
         self._connection.close()
+
+
+def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
+    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were."""
+    if not (folder / FILE).exists():
+        return 0
+    cache = Cache(folder / FILE)
+    try:
+        return cache.forget(work_keys)
+    finally:
+        cache.close()
 
 
 def _write(reply: Reply) -> str:

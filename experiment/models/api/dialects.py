@@ -130,6 +130,8 @@ class Dialect:
         How an answer is held to the labels.
     prompt_logprobs : bool
         Whether log-probabilities of the prompt may be asked for.
+    stream, stream_options : bool
+        Whether a timed answer may be streamed, and its counts asked for at the end.
     """
 
     limit_name: str
@@ -140,6 +142,8 @@ class Dialect:
     system: bool = True
     structure: Structure = "json_schema"
     prompt_logprobs: bool = True
+    stream: bool = True
+    stream_options: bool = True
 
     @classmethod
     def usual(cls, server: Server, wishes: Wishes) -> Dialect:
@@ -171,7 +175,7 @@ class Dialect:
             ):
                 self.limit_name = other
                 return True
-        for name in ("seed", "stop"):
+        for name in ("stream_options", "stream", "seed", "stop"):
             if name in sent and name in words:
                 setattr(self, name, False)
                 return True

@@ -37,6 +37,7 @@ from experiment.models.api.retrying import (
     without_marks,
 )  # fmt: skip
 from experiment.models.api.status import Status
+from experiment.models.api.streaming import can_be_streamed
 from experiment.models.api.surfaces import Call, Conversation, Speaker
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Reply, Request
@@ -287,7 +288,7 @@ class Sending:
         one.tries += 1
         self.sent += 1
         self.retries += one.tries > 1
-        body = one.call.body()
+        body = self._timed(one.call.body()) if self._is_timed else one.call.body()
         sent_at, started = time.monotonic(), time.perf_counter()
         try:
             response = await self._transport.post(one.call.path, body, seconds=self._timeout)
@@ -316,8 +317,18 @@ class Sending:
         self._succeeded()
         if reply.resolved_model is not None:
             self.resolved.add(reply.resolved_model)
-        is_measure = self._is_timed and one.tries == 1
-        return replace(reply, attempts=one.tries, latency_ms=took if is_measure else None)
+        if not (self._is_timed and one.tries == 1):
+            return replace(reply, attempts=one.tries)
+        first = None if response.first_at is None else (response.first_at - started) * 1000
+        return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
+
+    def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Have a timed answer streamed, so that the time to its first token is seen."""
+        dialect = self._speaker.dialect
+        if not dialect.stream or not can_be_streamed(body):
+            return body
+        options = {"stream_options": {"include_usage": True}} if dialect.stream_options else {}
+        return {**body, "stream": True, **options}
 
     def _refused(
         self, one: _Asked, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+from experiment.models.api.streaming import put_together
 from experiment.models.servers import Server
 
 DRAFT_LIFE_S = 300.0
@@ -34,11 +35,12 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server sent back: status, headers, body as text."""
+    """What a server sent back: status, headers, body as text; and when its first token came, where it was streamed."""
 
     status: int
     headers: Mapping[str, str]
     body: str
+    first_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ class Transport:
             It took longer than ``seconds``.
         aiohttp.ClientError, OSError
             There is no connection, or it was cut.
+        NoAnswer
+            A stream broke off.
         """
         draft = await self._draft(path)
         content = _written(payload).encode("utf-8", "surrogatepass")
@@ -167,6 +171,9 @@ class Transport:
                 draft.url, data=content, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
             ) as response,
         ):
+            if response.content_type == "text/event-stream" and response.status == 200:
+                whole, first_at = await put_together(response.content)
+                return Response(response.status, response.headers, json.dumps(whole), first_at)
             body = await response.read()
             return Response(response.status, response.headers, body.decode("utf-8", "replace"))
 

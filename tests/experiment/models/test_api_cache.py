@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Message, Reply, Request
-from experiment.models.api.cache import FILE, Cache, cache_key, is_worth_keeping
+from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers, is_worth_keeping
 from experiment.models.api.dialects import Wishes
 from experiment.models.api.limiter import Limiter
 from experiment.models.engine import RegionScore, Span
@@ -155,9 +155,11 @@ def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path: Path) -> None:
     cache = Cache(tmp_path / FILE)
     cache.keep("a", Reply("work-a", "a most private text", "answered"))
     cache.keep("b", Reply("work-b", "another", "answered"))
-    assert cache.forget(["work-a", "work-z"]) == 1
+    cache.keep("c", Reply("work-a:reason", "a most private thought", "answered"))
+    assert cache.forget(["work-a", "work-z"]) == 2
     assert cache.find("a", choice(1)) is None and cache.find("b", choice(1)) is not None
     cache.close()
+    assert forget_answers(tmp_path, ["work-b"]) == 1 and forget_answers(tmp_path / "none", ["work-b"]) == 0
     assert not any(b"most private" in file.read_bytes() for file in tmp_path.iterdir())
 
 

@@ -8,11 +8,16 @@ import math
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from experiment.models import Message
 from experiment.models.api import NEEDS, capabilities
+from experiment.models.api.dialects import Dialect, Wishes
 from experiment.models.api.retrying import RunStopped
+from experiment.models.api.surfaces import Speaker
 from stimuli.errors import UserError
-from tests.experiment.models.api_requests import api_engine, api_settings, choices
+from tests.experiment.models.api_requests import api_engine, api_settings, choice, choices
 from tests.scripted_answers import word_logprob
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -116,6 +121,31 @@ def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeyp
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UserError, match="OPENAI_API_KEY"):
         capabilities(api_settings(server, base_url="https://api.openai.com/v1"))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["temperature", "top_logprobs", "logprobs", "seed", "stop", "system role", "max_tokens", "not supported",
+             "response_format", "echo", "prompt_logprobs", "unsupported", "max_completion_tokens", "top_k", ""]
+        ), max_size=4,
+    ).map(" ".join),
+    st.sampled_from(["chat", "completions", "responses"]),
+)  # fmt: skip
+def test_no_refusal_is_learned_from_without_end(words, surface) -> None:
+    wishes = Wishes(surface=surface, label_only=True)
+    dialect = Dialect("max_tokens", prompt_logprobs=True)
+    request = choice(
+        1, temperature=0.5, stop=("x",), top_k=5, messages=(Message("system", "s"), Message("user", "u"))
+    )
+    speaker = Speaker("m", dialect, wishes, {})
+    for _ in range(20):
+        try:
+            if not dialect.learn(words, speaker.body(request)[1], wishes):
+                return
+        except RunStopped:
+            return
+    assert "max_tokens" in words and "max_completion_tokens" in words, "only these two can go to and fro"
 
 
 def test_every_need_is_answered_and_an_unknown_one_is_refused(server) -> None:
