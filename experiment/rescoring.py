@@ -74,6 +74,10 @@ class Rescored:
         From which verdict to which.
     examples : list of dict
         The first few that changed.
+    failed : int
+        Responses that a judge could not be asked about, for a fault on the way.
+    stopped : str or None
+        Why a judge was asked about no more.
     """
 
     scorer: str
@@ -83,6 +87,8 @@ class Rescored:
     rated: int = 0
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: list[dict[str, Any]] = field(default_factory=list)
+    failed: int = 0
+    stopped: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON."""

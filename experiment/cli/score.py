@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +71,22 @@ def score(
         click.echo(json.dumps(told, ensure_ascii=False, indent=1))
         return
     _tell(outcome, sent, dry_run=dry_run)
+    judges = {
+        str(settings["judge"]): name
+        for name, settings in opened.study.models.items()
+        if settings.get("judge")
+    }
+    for name, judged in judges.items() if judge is None else ():
+        click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
 
 
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
     from experiment.models.judging import judge_again
+    from experiment.models.money import Purse, price_of
     from experiment.models.opening import open_engine
+    from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
     from experiment.rescoring import require_judge
 
@@ -86,11 +96,18 @@ def _judge(
     )
     if dry_run:
         return judge_again(study, store, None, judge, settings, reader=reader)
+    price = price_of(settings)
+    run_id = f"judge-{secrets.token_hex(6)}"
+    purse = None if price.is_free else Purse(store, study.id, run_id, judge, budget=budget_of(study))
     engine = open_engine(settings)
     try:
-        return judge_again(study, store, engine, judge, settings, reader=reader)
+        return judge_again(
+            study, store, engine, judge, settings, reader=reader, run_id=run_id, price=price, purse=purse
+        )
     finally:
         engine.close()
+        if purse is not None:
+            purse.close()
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
@@ -107,6 +124,10 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
     for one in outcome.examples:
         reply = " ".join(one["reply"].split())[:60]
         click.echo(f"    {one['reader']}, item {one['item_id']}: {reply!r}: {one['before']} → {one['now']}")
+    if outcome.failed:
+        click.echo(f"  {outcome.failed} could not be asked about; the same command asks for these again.")
+    if outcome.stopped is not None:
+        click.echo(f"  Stopped: {outcome.stopped}; the same command goes on.")
     if outcome.rated:
         click.echo(f"  {outcome.rated} responses stay as people rated them.")
     if not outcome.counts:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
+from experiment.models.money import FREE, Price, Purse
 from experiment.models.planning.keys import request_json, request_key
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
@@ -76,6 +77,8 @@ def judge_again(
     *,
     reader: str | None = None,
     run_id: str | None = None,
+    price: Price = FREE,
+    purse: Purse | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> tuple[Rescored, int]:
     """Let a model judge the stored replies to choices, each once; what it has judged before is not asked again.
@@ -86,6 +89,10 @@ def judge_again(
         The judge; None asks nothing and only counts.
     reader : str, optional
         Whose replies; without it those of the models whose ``judge`` this is, or else of all models.
+    price : Price
+        What the judge costs.
+    purse : Purse, optional
+        Where the most that a request can cost is set aside before it is sent; when it has no more, the rest stays to be judged.
     tell : callable, optional
         Told how many of how many are judged.
 
@@ -105,18 +112,21 @@ def judge_again(
     assert isinstance(identity, dict)
     done = 0
     for start in range(0, len(waiting), AT_ONCE):
-        asked = {
-            request.work_key: (one, request)
-            for one in waiting[start : start + AT_ONCE]
-            for request in (judge_request(study, judge, settings, one),)
-        }
+        asked = {}
+        for one in waiting[start : start + AT_ONCE]:
+            request = judge_request(study, judge, settings, one)
+            if purse is not None and not purse.take(price.most(request)):
+                outcome.stopped = purse.why
+                break
+            asked[request.work_key] = (one, request)
         for reply in engine.answer([request for _, request in asked.values()]):
             one, request = asked[reply.work_key]
-            store.write(_call(one, request, reply, identity, run_id)).result()
+            store.write(_call(one, request, reply, identity, run_id, price, purse)).result()
             done += 1
             if tell is not None:
                 tell(done, len(waiting))
             if reply.status in UNFINISHED:
+                outcome.failed += 1
                 continue
             score = judge_verdict(study, judge, one, reply)
             note(outcome, one, score)
@@ -124,6 +134,8 @@ def judge_again(
             write_scores(
                 store, [(one, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))]
             )
+        if outcome.stopped is not None:
+            break
     return outcome, len(waiting)
 
 
@@ -165,13 +177,20 @@ def _has_judged(connection: Connection, one: Response, scorer: str) -> bool:
 
 
 def _call(
-    one: Response, request: Request, reply: Reply, identity: dict[str, Any], run_id: str | None
+    one: Response,
+    request: Request,
+    reply: Reply,
+    identity: dict[str, Any],
+    run_id: str | None,
+    price: Price,
+    purse: Purse | None,
 ) -> Callable[[Connection], None]:
     same = (
         "text", "status", "label_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens",
-        "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "cost_usd", "dtype", "path", "error",
+        "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "dtype", "path", "error",
         "attempts",
     )  # fmt: skip
+    most, cost = price.most(request), price.of(reply)
     row = {name: getattr(reply, name) for name in same} | {
         "request_key": request_key(identity, request),
         "work_key": one.work_key,
@@ -183,5 +202,15 @@ def _call(
         "request": request_json(request),
         "temperature": request.temperature,
         "seed": request.seed,
+        "cost_usd": cost,
     }
-    return lambda connection: records.store_call(connection, row)
+    if purse is not None and cost is not None:
+        purse.give_back(most, cost)
+
+    def write(connection: Connection) -> None:
+        records.store_call(connection, row)
+        # where nobody knows what a call cost, it stays set aside
+        if purse is not None and cost is not None:
+            purse.settled(connection, most)
+
+    return write

@@ -15,6 +15,7 @@ from experiment.cli import main
 from experiment.models import ModelSettings, Reply, Request
 from experiment.models.engine import Follow
 from experiment.models.judging import judge_again
+from experiment.models.money import Price, Purse, spending
 from experiment.models.planning import (
     ModelSession,
     People,
@@ -197,6 +198,26 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store) -> Non
     assert len(judged) == 8 and {call["prompt_tokens"] for call in judged} == {3}
 
 
+def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, store) -> None:
+    run(study, store, lambda trial: "Hm.", reader="t", strategy="chain_of_thought")
+    judge, settings = Scripted("A"), ModelSettings("openai:j", {}, study.folder)
+    price = Price(1.0, 1.0, 1.0, 1.0, "test")
+    one = 4e-4
+    purse = Purse(store, study.id, "judge-1", "j", budget=3.5 * one)
+    outcome, waiting = judge_again(study, store, judge, "j", settings, price=price, purse=purse)
+    purse.close()
+    assert waiting == 8 and 0 < len(judge.asked) < 8 and outcome.stopped == "the study's budget is reached"
+    with store.read() as connection:
+        costs = [call["cost_usd"] for call in queries.all_calls(connection) if call["purpose"] == "judge"]
+        spent = spending(connection, study.id)
+    assert costs == [None] * len(judge.asked), (
+        "a reply that counts no tokens may have cost all that was set aside"
+    )
+    assert 0 < spent.total <= 3.5 * one
+    _, left = judge_again(study, store, judge, "j", settings)
+    assert left == 8 - len(costs)
+
+
 def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store) -> None:
     run(study, store, lambda trial: "I cannot tell")
     shown = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--dry-run"])
@@ -294,3 +315,25 @@ def replace_id(study: Study) -> Study:
     file = study.folder / "study.yaml"
     file.write_text(file.read_text("utf-8").replace("study: small", "study: other"), "utf-8")
     return load_study(study.folder)
+
+
+def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store) -> None:
+    from experiment.study import load_study
+
+    file = study.folder / "study.yaml"
+    htest = "materials: {htest: {rules: [uppercase, palindrome], exemplars: 2, items: 2}}"
+    text = (
+        file.read_text("utf-8")
+        .replace("materials: {words: words.txt}", htest)
+        .replace("seed: 7", "seed: 7\npublished: [scoring]")
+    )
+    begin, end = text.index("design:"), text.index("procedure:")
+    file.write_text(text[:begin] + text[end:], "utf-8")
+    published = load_study(study.folder)
+    session = next(plan_sessions(published, "m", ModelSettings("hf:m", {}, published.folder), {}))
+    (request, *_) = session.begin({})
+    verdict = session.verdict(Reply(request.work_key, "I cannot tell", "answered"))
+    assert (verdict.response, verdict.scorer) == ("A", "published_htest-1")
+    own = next(plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {}))
+    (request, *_) = own.begin({})
+    assert own.verdict(Reply(request.work_key, "I cannot tell", "answered")).response_status == "refused"
