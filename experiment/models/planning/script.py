@@ -123,7 +123,7 @@ class Script:
                         lead, since = BLANK.join(since), []
                     news = not in_talk or not shown or trial["exemplars"] != shown
                     shown = trial["exemplars"] if in_talk else None
-                    places.append(Place(trial, lead, screen.get("feedback"), news))
+                    places.append(Place(trial, lead, _feedback_of(screen), news))
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:
@@ -131,7 +131,7 @@ class Script:
 
     def _solved(self, screen: Mapping[str, Any]) -> list[str]:
         solved = [
-            self.prompter.solved(trial, right_answer(trial), screen.get("feedback"))
+            self.prompter.solved(trial, right_answer(trial), _feedback_of(screen))
             for trial in screen["trials"]
         ]
         return [text] if (text := self.prompter.practice(solved)) else []
@@ -143,6 +143,12 @@ def right_answer(trial: Mapping[str, Any]) -> str:
     if step["step"] == "choose":
         return str(step["labels"][step["responses"].index(trial["answer"])])
     return str(trial["answer"] or "")
+
+
+def _feedback_of(screen: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a screen tells its readers; plans of earlier versions, which people's sessions hold, had no words for it."""
+    feedback = screen.get("feedback")
+    return feedback if isinstance(feedback, Mapping) else None
 
 
 def _without_practice(plan: Plan) -> Plan:

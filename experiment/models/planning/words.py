@@ -8,6 +8,7 @@ from typing import Any
 
 from experiment.models.engine import RegionScore
 from experiment.models.prompts import read_step
+from experiment.models.prompts.prompter import intact_text
 
 
 def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -19,9 +20,7 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
     if step is None:
         return []
     shown = step["text"].split()
-    field = next((name for name, text in trial["shown"].items() if text == step["text"]), None)
-    text = trial["intact"].get(field, trial["shown"].get(field)) if field is not None else None
-    intact = str(text or "").split()
+    intact = intact_text(trial, step["text"]).split()
     lines = [line for line, words in enumerate(step["lines"] or ()) for _ in words.split()]
     same = len(intact) == len(shown)
     return [

@@ -236,16 +236,38 @@ class Prompter:
 
 def changed_field(trial: Mapping[str, Any]) -> str | None:
     """Return the field that conditions change and a step shows; None where there is none (a text withheld)."""
-    texts = {step["text"] for step in trial["steps"] if step["text"]}
-    return next((name for name in trial["intact"] if trial["shown"].get(name) in texts), None)
+    texts = [step["text"] for step in trial["steps"] if step["text"]]
+    return next(
+        (
+            name
+            for name in trial["intact"]
+            if (shown := trial["shown"].get(name)) and any(shown in one for one in texts)
+        ),
+        None,
+    )
+
+
+def intact_text(trial: Mapping[str, Any], text: str) -> str:
+    """Return what a step's text would be were nothing changed."""
+    for name, intact in trial["intact"].items():
+        shown = trial["shown"].get(name)
+        text = text.replace(shown, intact) if shown else text
+    return text
 
 
 def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return a trial whose changed text is replaced, also where a step shows other fields beside it."""
     name = changed_field(trial)
-    shown = trial["shown"].get(name) if name is not None else None
-    steps = [{**step, "text": text} if shown and step["text"] == shown else step for step in trial["steps"]]
-    texts = {**trial["shown"], name: text} if name is not None else trial["shown"]
-    return {**trial, "steps": steps, "shown": texts}
+    if name is None:
+        return dict(trial)
+    shown = trial["shown"][name]
+    steps = [
+        {**step, "text": step["text"].replace(shown, text)}
+        if step["text"] and shown in step["text"]
+        else step
+        for step in trial["steps"]
+    ]
+    return {**trial, "steps": steps, "shown": {**trial["shown"], name: text}}
 
 
 def _with_options(step: Mapping[str, Any], asked: str = "") -> str:

@@ -421,3 +421,36 @@ def test_settings_that_mean_nothing_or_do_not_go_together_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=words):
         make_study(*changes)
+
+
+def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_in_place(make_study) -> None:
+    both = (
+        READ[0],
+        "- read: {show: [word, note]}\n        - choose: {ask: Which word was it?, keys: [f, j], answer_by: text}",
+    )
+    items = [replace(one, shown={**one.shown, "note": "stays as is"}) for one in small_items()]
+    study = make_study(with_models(), both, items=items)
+    session = sessions(study)[0]
+    request = next(
+        one
+        for one in session.begin({})
+        if session.trial_of(one.work_key)["condition"] == {"position": "initial"}
+    )
+    trial = session.trial_of(request.work_key)
+    rows = session.region_rows(reply(request, "x", regions=(RegionScore(1.0, 1),) * 4))
+    assert [row["intact"] for row in rows] == [trial["intact"]["word"], "stays", "as", "is"]
+    assert [row["is_changed"] for row in rows] == [True, False, False, False]
+    again = sessions(study, strategy="unscramble_first")[0]
+    first = next(one for one in again.begin({}) if again.trial_of(one.work_key) == trial)
+    (answer,) = again.follow(reply(first, "thing"))
+    assert "thing\n\nstays as is\n\nWhich word was it?" in answer.messages[0].content
+
+
+def test_a_plan_of_an_earlier_version_without_words_for_feedback_is_followed_in_silence(make_study) -> None:
+    study = make_study(with_models("context: teacher_forced"))
+    human = person(study)
+    for screen in human.plan["screens"]:
+        if "feedback" in screen:
+            screen["feedback"] = True
+    (session,) = sessions(study, people=[human])
+    assert "orrect" not in "".join(text for _, text in contents(session.begin({})[-1]))
