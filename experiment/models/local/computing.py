@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
+from experiment.models.local import parity
 from experiment.models.local.head import CausalModel, Closed, is_out_of_memory
 from experiment.models.local.parity import Way
-from experiment.models.local.rows import Budget, Found
+from experiment.models.local.rows import Budget, Found, Row
 from experiment.models.local.windows import Work
 
 LEAST_TOKENS = 32
@@ -29,6 +30,8 @@ class Computing:
         self.model = model
         self.record = record
         self._ways = list(ways)
+        tolerance = record.get("tolerance")
+        self._tolerance = tolerance if isinstance(tolerance, float) else 0.0
 
     def compute(
         self, work: Sequence[Work], budget: Budget, hold: Set[int]
@@ -75,7 +78,7 @@ class Computing:
                         alone = True
                     else:
                         self._shrink(budget)
-                elif not self._slower(said):
+                elif not self._slower(said, [one.row for _, one in some]):
                     if alone or len(some) == 1:
                         done.add(0)
                         yield some[0][1], said, way.name
@@ -87,12 +90,21 @@ class Computing:
         for way in self._ways:
             way.forget()
 
-    def _slower(self, said: str) -> bool:
-        """Take the next way from now on, and note why; False where there is none."""
+    def _slower(self, said: str, rows: Sequence[Row]) -> bool:
+        """Take the next way that is right from now on, and note why; False where there is none."""
         if len(self._ways) < 2:
             return False
-        old = self._ways.pop(0)
-        change = {"from": old.name, "to": self._ways[0].name, "why": said}
+        change: dict[str, object] = {"from": self._ways.pop(0).name, "why": said}
+        refused = {}
+        while len(self._ways) > 1:
+            worst = parity.apart_from_plain(self.model, self._ways[0], rows, self._ways[-1])
+            if isinstance(worst, float) and worst <= self._tolerance:
+                change["max_abs_difference"] = worst
+                break
+            refused[self._ways.pop(0).name] = str(worst)
+        change["to"] = self._ways[0].name
+        if refused:
+            change["refused"] = refused
         changes = self.record.get("changes")
         self.record["changes"] = [*(changes if isinstance(changes, list) else []), change]
         self.record["path"] = self._ways[0].name

@@ -35,7 +35,7 @@ WARM_UP = 3
 """Requests that are computed and thrown away before times are taken."""
 
 DETERMINISM = ("fast", "stable", "exact")
-_BUDGETS = {"cpu": (768, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)}
+_BUDGETS = {"cpu": (384, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)}
 
 
 class LocalEngine:

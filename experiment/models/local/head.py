@@ -77,8 +77,16 @@ class CausalModel:
     def window(self) -> int | None:
         """How many tokens back the attention of some layer reaches, where not all."""
         config = self.model.config.get_text_config()
-        found = getattr(config, "sliding_window", None) or getattr(config, "attention_window_size", None)
-        return int(found) if isinstance(found, int) else None
+        names = ("sliding_window", "attention_window_size", "attention_chunk_size")
+        found = [one for name in names if isinstance(one := getattr(config, name, None), int) and one > 0]
+        return min(found, default=None)
+
+    @property
+    def positions_by_length(self) -> bool:
+        """Whether what a model makes of a position hangs on how long the text is."""
+        config = self.model.config.get_text_config()
+        given = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+        return "dynamic" in str(given) or "longrope" in str(given)
 
     @property
     def bytes_a_token(self) -> int:

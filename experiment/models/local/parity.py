@@ -27,6 +27,7 @@ _CHECK_BUDGET = 256
 _CANDIDATES = 400
 _STEM = 24
 _TWIG = 8
+_LONG = 512
 
 
 @dataclass
@@ -58,7 +59,10 @@ def choose_way(
         ways, chosen = [EncoderDecoderWay(model)], list(rows[:4])
     else:
         expanded = ExpandedWay(model, remembers=remembers)
-        ways, chosen = [BranchingWay(model, remembers=remembers)], _sample(rows, model.window)
+        ways, chosen = (
+            [BranchingWay(model, remembers=remembers)],
+            _sample(rows, model.window, by_length=model.positions_by_length),
+        )
         if expanded.is_possible():
             ways.append(expanded)
         else:
@@ -66,18 +70,9 @@ def choose_way(
     right: list[Way] = []
     differences: dict[str, float] = {}
     for way in ways:
-        try:
-            worst = (
-                _between(way, plain, chosen)
-                if isinstance(plain, EncoderDecoderWay)
-                else _difference(model, way, chosen)
-            )
-        except Closed:
-            raise
-        except Exception as error:
-            if is_out_of_memory(error):
-                raise
-            refused[way.name] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        worst = _checked(model, way, chosen, plain)
+        if isinstance(worst, str):
+            refused[way.name] = worst
             continue
         differences[way.name] = worst
         if worst <= tolerance:
@@ -97,12 +92,46 @@ def choose_way(
     return Choice(right, {**record, "refused": refused})
 
 
-def _sample(rows: Sequence[Row], window: int | None) -> list[Row]:
-    """Return the longest row, one that branches off it late where attention slides, and short ones that branch."""
+def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
+    """Return by how much a way differs from plain passes, in nats, or why it computes nothing.
+
+    Tokens that the check sends through the model are counted apart.
+    """
+    forwarded, calls = model.forwarded, model.calls
+    sample = (
+        rows[:4] if isinstance(plain, EncoderDecoderWay) else _sample(rows, model.window, by_length=False)
+    )
+    worst = _checked(model, way, sample, plain)
+    model.check_tokens += model.forwarded - forwarded
+    model.forwarded, model.calls = forwarded, calls
+    return worst
+
+
+def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
+    try:
+        if isinstance(plain, EncoderDecoderWay):
+            return _between(way, plain, rows)
+        return _difference(model, way, rows)
+    except Closed:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _sample(rows: Sequence[Row], window: int | None, *, by_length: bool) -> list[Row]:
+    """Return the longest row, one that branches off it late where attention slides, and short ones that branch.
+
+    Where neither attention nor positions work otherwise in a long text than in a short one, its beginning is enough.
+    """
     longest = max(rows[:: max(1, len(rows) // _CANDIDATES)], key=lambda row: len(row.ids))
-    ids = longest.ids
-    found = [longest]
-    if window is not None and window < len(ids):
+    if window is None or len(longest.ids) <= window:
+        ids = longest.ids if by_length else longest.ids[:_LONG]
+        found = [Row(ids)]
+    else:
+        ids = longest.ids
+        found = [longest]
         found.append(
             replace(longest, ids=np.concatenate([ids[: -_TWIG - 2], ids[-_TWIG - 2 :][::-1]]), targets=())
         )

@@ -76,7 +76,7 @@ def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, loc
     original = Branches.attend
 
     def narrow(self, *given):
-        if self.start + len(self.positions) > 70:
+        if self.start + len(self.positions) > 160:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return original(self, *given)
 
@@ -106,13 +106,10 @@ def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(
     assert {reply.path for reply in found.values()} == {"expanded"}
     parity = engine.describe()["parity"]
     assert parity["path"] == "expanded"
-    assert parity["changes"] == [
-        {
-            "from": "packed",
-            "to": "expanded",
-            "why": "NotUnderstood: attention that continues is not known here",
-        }
-    ]
+    (change,) = parity["changes"]
+    assert (change["from"], change["to"]) == ("packed", "expanded")
+    assert change["why"] == "NotUnderstood: attention that continues is not known here"
+    assert change["max_abs_difference"] < 1e-4, "the next way is checked too before it is taken"
 
 
 def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
