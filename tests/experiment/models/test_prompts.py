@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiment.building import make_items
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.data import data, wording
 from experiment.models.prompts.published import judge_prompt, paper_prompt, paper_prompts, prompt_name
+from experiment.procedure import plan_session, trials_of
 from experiment.procedure.feedback import feedback_words
+from experiment.study import load_study
 
 LANGUAGES = ("en", "de", "es")
 
@@ -155,3 +159,49 @@ def test_what_no_paper_asked_has_no_prompt() -> None:
 
 def test_other_braces_of_a_prompt_are_its_own() -> None:
     assert "{reasoning steps here}" in data("published.json")["typobench_gsm8k"]["item"]
+
+
+PAPERS = """\
+wrods: 1
+study: papers
+title: T
+seed: 3
+published: [items, prompts]
+materials:
+  corpus: {{name: {corpus}, from: {folder}{split}}}
+  task: {{{task}: {{exemplars: printed, demonstrations: RS-50}}}}
+  items: 4
+  on_bad: skip
+design: {{factors: {{noise: {{intact: none, RS-50: RS-50}}}}}}
+procedure:
+  - block: {{trial: [{step}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("corpus", "task", "step", "prefix"),
+    [
+        ("aqua", "problem", "{answer: {show: question, read_as: option}}", "aqua_cot_prefix_rs50%"),
+        (
+            "realtimeqa",
+            "recover",
+            "{recover: {show: evidence}}",
+            "rec_few_shot_prefix_used_in_every_condition",
+        ),
+    ],
+)
+def test_what_stands_before_an_item_is_what_the_paper_released(
+    shared: Path, tmp_path: Path, corpus: str, task: str, step: str, prefix: str
+) -> None:
+    released = json.loads(
+        (shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json").read_text("utf-8")
+    )
+    split = ", split: test" if corpus == "aqua" else ""
+    text = PAPERS.format(corpus=corpus, folder=shared / "data" / corpus, split=split, task=task, step=step)
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    study = load_study(tmp_path)
+    items = make_items(study).items
+    for list_id in (1, 2):
+        plan = plan_session(study, items, list_id=list_id)
+        for one in trials_of(plan):
+            assert Prompter(plan).turn(one).text.startswith(released[prefix])
