@@ -1,18 +1,29 @@
-"""``wrods import``: takes copies of answers that did not arrive."""
+"""``wrods import``: takes answers that were given elsewhere: copies from participants, tables of responses, released outputs."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.cli.study_store import Opened
+    from experiment.models.imports import Imported
 
 _EXAMPLE = """\b
 Examples:
   wrods import my-study positions-de-1a2b3c4d-answers.json
   wrods import my-study mails/*.json
+  wrods import lexical trials.csv --mapping import.yaml
+  wrods import bench --from scrambled_bench downloads/scrambled_bench
 """
+RELEASES = ("scrambled_bench",)
 
 
 @click.command(name="import", epilog=_EXAMPLE)
@@ -22,39 +33,148 @@ Examples:
     metavar="FILE...",
     nargs=-1,
     required=True,
+    type=click.Path(exists=True, path_type=Path),
+)
+@click.option(
+    "--mapping",
+    metavar="YAML",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The files are tables of responses (CSV, TSV or JSONL), and this one says what their columns are.",
+)
+@click.option(
+    "--from",
+    "release",
+    type=click.Choice(RELEASES),
+    help="The folder holds a paper's released outputs; a study is made where there is none.",
+)
+@click.option(
+    "--new-version",
+    is_flag=True,
+    help="Keep a design that changed since data were collected as a version of its own.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def import_(study: Path, files: tuple[Path, ...], as_json: bool) -> None:
-    """Take copies of answers that participants sent.
+def import_(
+    study: Path,
+    files: tuple[Path, ...],
+    mapping: Path | None,
+    release: str | None,
+    new_version: bool,
+    as_json: bool,
+) -> None:
+    """Take answers that were given elsewhere.
 
-    A participant whose last page could not reach the server gets a code that begins with M- and a copy of the answers to
-    send. What is here already stays as it is, so the same copy may be imported again.
+    Without options: copies of answers that participants sent. A participant whose last page could not reach the server gets
+    a code that begins with M- and a copy of the answers to send.
+
+    With --mapping: any table of responses, a model's or people's. Each reader becomes a session with list and row order as
+    they were; where the study has no items yet, they are made from the table. Models take the same strings in the same order
+    with `models: yoke: human`.
+
+    What is here already stays as it is, so the same file may be imported again.
     """
-    from experiment.cli.study_store import opened_study, this_user
-    from experiment.people.uploads import read_copy, take_copy
-    from experiment.store.records import add_audit
+    if mapping is not None or release is not None:
+        if mapping is not None and release is not None:
+            raise click.UsageError("Give either --mapping or --from.")
+        _tables(study, files, mapping, new_version=new_version, as_json=as_json)
+        return
+    from experiment.cli.study_store import opened_study
 
     with opened_study(study) as opened:
         for file in files:
-            taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()))
-            counts = {"new": taken.new, "same": taken.same, "refused": taken.refused, "trials": taken.trials}
-            noted = partial(
-                add_audit,
-                actor=this_user(),
-                action="took a copy of answers",
-                study=opened.study.id,
-                session_id=taken.session_id,
-                detail=counts,
-            )
-            opened.store.write(noted).result()
-            if as_json:
-                told = {"file": str(file), "reader": taken.reader, "state": taken.state, **counts}
-                click.echo(json.dumps(told | {"reasons": list(taken.reasons)}, ensure_ascii=False))
-                continue
-            click.echo(
-                f"{file.name}: {taken.reader} ({taken.state}): {taken.new} new ({taken.trials} of them trials), "
-                f"{taken.same} were here already, {taken.refused} refused."
-            )
-            for reason in taken.reasons:
-                click.echo(f"  {reason}")
+            if file.is_dir():
+                raise UserError(
+                    f"{file} is a folder", mend="Name the copies themselves, such as mails/*.json."
+                )
+            _copy(opened, file, as_json=as_json)
+
+
+def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
+    """Take one participant's copy of answers."""
+    from experiment.cli.study_store import this_user
+    from experiment.people.uploads import read_copy, take_copy
+    from experiment.store.records import add_audit
+
+    taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()))
+    counts = {"new": taken.new, "same": taken.same, "refused": taken.refused, "trials": taken.trials}
+    noted = partial(
+        add_audit,
+        actor=this_user(),
+        action="took a copy of answers",
+        study=opened.study.id,
+        session_id=taken.session_id,
+        detail=counts,
+    )
+    opened.store.write(noted).result()
+    if as_json:
+        told = {"file": str(file), "reader": taken.reader, "state": taken.state, **counts}
+        click.echo(json.dumps(told | {"reasons": list(taken.reasons)}, ensure_ascii=False))
+        return
+    click.echo(
+        f"{file.name}: {taken.reader} ({taken.state}): {taken.new} new ({taken.trials} of them trials), "
+        f"{taken.same} were here already, {taken.refused} refused."
+    )
+    for reason in taken.reasons:
+        click.echo(f"  {reason}")
+
+
+def _tables(
+    study: Path, files: tuple[Path, ...], mapping: Path | None, *, new_version: bool, as_json: bool
+) -> None:
+    """Import tables of responses, or a paper's released outputs."""
+    from experiment.cli.study_store import this_user
+    from experiment.configuration import read_config, store_address
+    from experiment.models.imports import (
+        Source,
+        build_items,
+        import_responses,
+        import_scrambled_bench,
+        make_items,
+        read_mapping,
+        study_text,
+    )
+    from experiment.models.runs import version_of
+    from experiment.store import open_store
+    from experiment.store.records import add_audit
+    from experiment.study import load_study
+
+    columns = None if mapping is None else read_mapping(mapping)
+    if columns is None and not (study / "study.yaml").exists():
+        study.mkdir(parents=True, exist_ok=True)
+        (study / "study.yaml").write_text(study_text(), "utf-8")
+    loaded = load_study(study)
+    folder_given = next((file for file in files if file.is_dir()), None)
+    if columns is not None and folder_given is not None:
+        raise UserError(f"{folder_given} is a folder", mend="Name the table itself.")
+    # items are part of the design, so they are there before its version is noted
+    made = build_items(loaded, files[0]) if columns is None else make_items(loaded, Source(files[0]), columns)
+    if made:
+        click.echo(f"{made} items made from {files[0].name}", err=True)
+        loaded = load_study(study)
+    with open_store(store_address(read_config()) or loaded.folder) as store:
+        version = version_of(loaded, store, new_version=new_version)
+        for file in files:
+            if columns is None:
+                found = import_scrambled_bench(loaded, store, file, version=version)
+            else:
+                found = [import_responses(loaded, store, Source(file), columns, version=version)]
+            for one in found:
+                detail = {name: value for name, value in asdict(one).items() if name != "differing"}
+                noted = partial(
+                    add_audit, actor=this_user(), action="imported responses", study=loaded.id, detail=detail
+                )
+                store.write(noted).result()
+                _print(one, as_json=as_json)
+
+
+def _print(one: Imported, *, as_json: bool) -> None:
+    if as_json:
+        told: dict[str, Any] = asdict(one)
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    click.echo(
+        f"{one.source}: {one.sessions} sessions and {one.trials} trials taken, {one.same} trials were here already"
+    )
+    if one.predictions:
+        click.echo(f"  {one.agreeing} of {one.predictions} stored predictions are read alike")
+    for line in one.differing:
+        click.echo(f"  {line}")

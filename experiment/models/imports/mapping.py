@@ -1,0 +1,234 @@
+"""What the columns of a table of responses are, as a small YAML file says it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from stimuli.errors import UserError, missing_column, nearest
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A mapping of columns, checked.
+
+    Attributes
+    ----------
+    file : Path
+        Where it was read.
+    given : mapping
+        As written.
+    """
+
+    file: Path
+    given: Mapping[str, Any]
+
+    @property
+    def reader_kind(self) -> str:
+        """Who answered: human or model."""
+        return str(self.given.get("reader_kind", "human"))
+
+    def text(self, name: str, row: Line) -> str | None:
+        """Return what a row says of one part; None where the mapping does not name it, or the row leaves it empty.
+
+        Raises
+        ------
+        UserError
+            The column is not there, or its value is none of those mapped.
+        """
+        given = self.given.get(name)
+        return None if given is None else self._value(given, row)
+
+    def texts(self, name: str, row: Line) -> dict[str, str]:
+        """Return what a row says of a part that has several fields."""
+        found = {field: self._value(given, row) for field, given in self.given.get(name, {}).items()}
+        return {field: value for field, value in found.items() if value is not None}
+
+    def _value(self, given: Any, row: Line) -> str | None:
+        if isinstance(given, Mapping) and "value" in given:
+            return str(given["value"])
+        column = str(given["column"] if isinstance(given, Mapping) else given)
+        value = row.value(column)
+        known = given.get("map") if isinstance(given, Mapping) else None
+        if value is None or known is None:
+            return value
+        if value not in known:
+            close = nearest(value, known)
+            raise UserError(
+                f"{row.where}: {column} is {value!r}, which {self.file.name} does not map",
+                mend=(f"Did you mean {close!r}? " if close else "")
+                + f"Mapped are {', '.join(known)}; add {value!r} under map, or mend the row.",
+            )
+        return str(known[value])
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table, with its place."""
+
+    file: Path
+    number: int
+    values: Row
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.file.name}, line {self.number}"
+
+    def value(self, column: str) -> str | None:
+        """Return a cell as text; None where it is empty.
+
+        Raises
+        ------
+        UserError
+            There is no such column.
+        """
+        if column not in self.values:
+            raise missing_column(self.where, column, map(str, self.values))
+        value = self.values[column]
+        if value is None or value == "":
+            return None
+        return json.dumps(value) if isinstance(value, list | dict | bool) else str(value)
+
+    def number_of(self, column: str) -> float | None:
+        """Return a cell as a number.
+
+        Raises
+        ------
+        UserError
+            It is none.
+        """
+        text = self.value(column)
+        if text is None:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("nan")
+        if number != number or number in (float("inf"), float("-inf")):
+            raise UserError(
+                f"{self.where}: {column} is {text!r}; it must be a number", mend="Mend or empty the cell."
+            )
+        return number
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    text = resources.files("experiment.models.imports").joinpath("mapping.schema.json").read_text("utf-8")
+    return Draft202012Validator(json.loads(text))
+
+
+def read_mapping(file: Path) -> Columns:
+    """Read a mapping of columns.
+
+    Raises
+    ------
+    UserError
+        It is no YAML, or says what a mapping does not.
+    """
+    yaml = YAML(typ="rt")
+    yaml.allow_duplicate_keys = False
+    try:
+        given = yaml.load(file.read_text("utf-8"))
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(f"{file.name}, line {line}: {error.problem}", mend="Write it as YAML.") from error
+    fault = best_match(_validator().iter_errors(given))
+    if fault is not None:
+        place = ".".join(map(str, fault.absolute_path)) or "the file"
+        known = _validator().schema["properties"]  # type: ignore[index]
+        wrong = [name for name in given if name not in known] if isinstance(given, Mapping) else []
+        close = nearest(str(wrong[0]), known) if wrong else None
+        hint = f"Did you mean {close!r}? " if close else ""
+        line = _line_of(given, list(fault.absolute_path), wrong)
+        raise UserError(
+            f"{file.name}, line {line}: {place}: {fault.message}", mend=f"{hint}Known: {', '.join(known)}."
+        )
+    return Columns(file, given)
+
+
+def _line_of(given: Any, path: list[Any], wrong: list[str]) -> int:
+    line = 1
+    for part in [*path, *wrong[:1]]:
+        if not isinstance(given, Mapping) or part not in given:
+            break
+        line = given.lc.key(part)[0] + 1  # type: ignore[attr-defined]
+        given = given[part]
+    return line
+
+
+@dataclass
+class Source:
+    """A file of responses: its rows, one at a time, and its digest."""
+
+    file: Path
+    sha256: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256()
+        with self.file.open("rb") as stream:
+            while part := stream.read(1 << 20):
+                digest.update(part)
+        self.sha256 = digest.hexdigest()
+
+    def rows(self) -> Iterator[Line]:
+        """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not.
+
+        Raises
+        ------
+        UserError
+            A line is no JSON object, a row has more cells than the header, or the text is not UTF-8.
+        """
+        name = self.file.name.removesuffix(".gz")
+        opener: Any = gzip.open if self.file.suffix == ".gz" else open
+        with opener(self.file, "rb") as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:
+            try:
+                yield from (
+                    self._lines(text) if name.endswith((".jsonl", ".ndjson")) else self._cells(text, name)
+                )
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{self.file.name} is not UTF-8: {error.reason}", mend="Save it as UTF-8."
+                ) from error
+
+    def _lines(self, text: io.TextIOWrapper) -> Iterator[Line]:
+        for number, line in enumerate(text, 1):
+            if not line.strip():
+                continue
+            try:
+                values = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UserError(
+                    f"{self.file.name}, line {number}: {error.msg}", mend="Each line is one JSON object."
+                ) from error
+            if not isinstance(values, dict):
+                raise UserError(
+                    f"{self.file.name}, line {number} is no JSON object", mend="Write {…} on each line."
+                )
+            yield Line(self.file, number, values)
+
+    def _cells(self, text: io.TextIOWrapper, name: str) -> Iterator[Line]:
+        reader = csv.DictReader(text, delimiter="\t" if name.endswith(".tsv") else ",")
+        for row in reader:
+            if None in row or any(value is None for value in row.values()):
+                raise UserError(
+                    f"{self.file.name}, line {reader.line_num} has another number of cells than the header",
+                    mend="Quote cells that hold a comma, or mend the row.",
+                )
+            yield Line(self.file, reader.line_num, row)

@@ -1,0 +1,150 @@
+"""The released outputs of Scrambled Bench (Cao et al., 2023) as sessions of their models.
+
+Seven models answered 408 scrambled sentences to recover and 346 questions in up to seven conditions; each model, task, method
+and condition is a session. Their own parser reads each output anew and is compared with the prediction that they stored.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from experiment.models.imports.mapping import Line, Source
+from experiment.models.imports.responses import Given, GivenSession, Imported, write_sessions
+from experiment.store import Store
+from experiment.study import Study
+from experiment.study.study import ITEMS
+from stimuli.errors import UserError
+from stimuli.item import Item, Provenance, build_meta, write_items
+
+CONDITIONS = ("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub")
+RECOVERY, QUESTIONS = "recovery", "questions"
+PARSER = "scrambled_bench"
+_FIELDS = ("task", "method", "cond", "i", "output")
+
+
+def study_text() -> str:
+    """Return the study.yaml that fits these outputs."""
+    return resources.files("experiment.models.imports").joinpath("scrambled_bench.yaml").read_text("utf-8")
+
+
+def build_items(study: Study, folder: Path) -> int:
+    """Write the items from the released stimuli, where the study has none yet; return how many.
+
+    Raises
+    ------
+    UserError
+        The folder lacks the stimuli.
+    """
+    if (study.folder / ITEMS).exists():
+        return 0
+    files = [folder / "stimuli" / name for name in ("rec_realtimeqa.jsonl", "qa_realtimeqa.jsonl")]
+    for file in files:
+        if not file.is_file():
+            raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
+    items: list[Item] = []
+    for row in Source(files[0]).rows():
+        for level in CONDITIONS:
+            if level in row.values:
+                items.append(
+                    _item(
+                        RECOVERY,
+                        row,
+                        level,
+                        {"sentence": str(row.values[level])},
+                        str(row.values["original"]),
+                    )
+                )
+    for row in Source(files[1]).rows():
+        options = [str(one) for one in row.values["choices"]]
+        answer = options[string.ascii_uppercase.index(str(row.values["answer"]))]
+        for level in CONDITIONS:
+            shown = {"evidence": str(row.values["evidence"][level]), "question": str(row.values["question"])}
+            items.append(_item(QUESTIONS, row, level, shown, answer, tuple(options)))
+    write_items(study.folder / ITEMS, items, build_meta(study.seed, files))
+    return len(items)
+
+
+def _item(
+    name: str,
+    row: Line,
+    level: str,
+    shown: dict[str, str],
+    answer: str,
+    choices: tuple[str, ...] | None = None,
+) -> Item:
+    provenance: Provenance = {
+        "source": "Scrambled Bench (Cao et al., 2023), released stimuli", "source_id": str(row.values["i"]), "split": None,
+        "licence": None, "operation": level, "seed": 10,
+    }  # fmt: skip
+    intact = row.values["original"] if choices is None else row.values["evidence"]["original"]
+    return Item(
+        item_id=f"{name}-{row.values['i']}",
+        set_name=name,
+        role="test",
+        condition={"text": level},
+        shown=shown,
+        intact={next(iter(shown)): str(intact)},
+        choices=choices,
+        answer=answer,
+        provenance=provenance,
+    )
+
+
+def import_scrambled_bench(study: Study, store: Store, folder: Path, *, version: int) -> list[Imported]:
+    """Import all files of released outputs; a report for each.
+
+    Raises
+    ------
+    UserError
+        The folder lacks outputs or stimuli, or a line is none of theirs.
+    """
+    items = {(item.set_name, item.item_id, item.condition["text"]): item for item in study.items}
+    files = sorted((folder / "outputs").glob("*.jsonl*"))
+    if not files:
+        raise UserError(
+            f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
+        )
+    found = []
+    for file in files:
+        source = Source(file)
+        made = Imported(file.name, source.sha256)
+        about = {"imported": {"source": file.name, "sha256": source.sha256, "paper": "Cao et al. (2023)"}}
+        reader = file.name.partition(".jsonl")[0]
+        given = _sessions(source, reader, items)
+        found.append(
+            write_sessions(
+                study, store, given, made, kind="model", about=about, version=version, parser=PARSER
+            )
+        )
+    return found
+
+
+def _sessions(source: Source, reader: str, items: dict[tuple[str, str, str], Item]) -> Iterator[GivenSession]:
+    groups: dict[tuple[str, str, str], list[Given]] = {}
+    for row in source.rows():
+        values: Any = row.values
+        missing = [name for name in _FIELDS if name not in values]
+        if missing:
+            raise UserError(f"{row.where} has no {missing[0]}", mend="Give the released files as they are.")
+        name = RECOVERY if values["task"] == "rec" else QUESTIONS
+        item = items.get((name, f"{name}-{values['i']}", values["cond"]))
+        if item is None:
+            raise UserError(
+                f"{row.where}: there is no stimulus {values['i']} of {values['task']} in {values['cond']}",
+                mend="Give outputs and stimuli of the same release.",
+            )
+        told = values.get("recovered") if name == RECOVERY else values.get("pred")
+        output = str(values["output"])
+        key = (values["task"], values["method"], values["cond"])
+        groups.setdefault(key, []).append(
+            Given(row.where, item, output, prediction=None if told is None else str(told))
+        )
+    for number, ((task, method, cond), responses) in enumerate(groups.items(), 1):
+        yield GivenSession(
+            reader, json.dumps([task, method, cond]), number, responses, condition={"method": method}
+        )
