@@ -91,6 +91,8 @@ class BranchingWay:
 
         if not self.remembers:
             self.strands.forget()
+        if not hold:
+            self.strands.kept = []
         found = [Found() for _ in rows]
         try:
             for walk in self.strands.walks(rows):

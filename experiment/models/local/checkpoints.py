@@ -185,6 +185,10 @@ def free_memory(device: str) -> int | None:
 
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):

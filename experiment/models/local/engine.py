@@ -254,7 +254,8 @@ class LocalEngine:
         most = getattr(self.config.get_text_config(), "max_position_embeddings", None)
         if most is None or tokens.source is not None:
             return tokens
-        continues = request.labels is None or request.also_text or self.wording.thinking
+        thinks = self.wording.thinking and self.wording.thoughts.marks is not None
+        continues = request.labels is None or request.also_text or thinks
         continued = len(tokens.ids) + request.max_tokens if continues else 0
         longest = max([len(label.ids) for label in tokens.labels] + [continued, len(tokens.ids)])
         if longest > most:

@@ -28,6 +28,7 @@ _CANDIDATES = 400
 _STEM = 24
 _TWIG = 8
 _LONG = 512
+_PARTS = (1, 4, 16, 64)
 
 
 @dataclass
@@ -49,8 +50,37 @@ def choose_way(
     """Find the ways whose log-probabilities are those of plain passes.
 
     The longest of the rows, and a few short ones made from it that branch, are scored and continued by a few tokens; what
-    a way makes of them is held against plain passes over the same tokens.
+    a way makes of them is held against plain passes over the same tokens. Where memory runs out the check is made with the
+    beginnings of rows.
     """
+    longest = max(len(row.ids if row.source is None else row.source) for row in rows)
+    for part in _PARTS[:-1]:
+        some = rows if part == 1 else [_begun(row, longest // part) for row in rows]
+        try:
+            return _choice(model, some, dtype, plain, _CHECK_BUDGET // part, remembers=remembers)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+    some = [_begun(row, longest // _PARTS[-1]) for row in rows]
+    return _choice(model, some, dtype, plain, _CHECK_BUDGET // _PARTS[-1], remembers=remembers)
+
+
+def _begun(row: Row, most: int) -> Row:
+    """Return the beginning of a row, with nothing asked of it."""
+    if row.source is not None:
+        return Row(row.ids[:1], source=row.source[: max(1, most)])
+    return Row(row.ids[: max(1, most)])
+
+
+def _choice(
+    model: CausalModel,
+    rows: Sequence[Row],
+    dtype: str,
+    plain: PlainWay | EncoderDecoderWay,
+    budget: int,
+    *,
+    remembers: bool,
+) -> Choice:
     tolerance = TOLERANCE.get(dtype, TOLERANCE_16_BIT)
     forwarded, calls = model.forwarded, model.calls
     refused: dict[str, str] = {}
@@ -70,7 +100,7 @@ def choose_way(
     right: list[Way] = []
     differences: dict[str, float] = {}
     for way in ways:
-        worst = _checked(model, way, chosen, plain)
+        worst = _checked(model, way, chosen, plain, budget)
         if isinstance(worst, str):
             refused[way.name] = worst
             continue
@@ -101,17 +131,17 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
     sample = (
         rows[:4] if isinstance(plain, EncoderDecoderWay) else _sample(rows, model.window, by_length=False)
     )
-    worst = _checked(model, way, sample, plain)
+    worst = _checked(model, way, sample, plain, _CHECK_BUDGET)
     model.check_tokens += model.forwarded - forwarded
     model.forwarded, model.calls = forwarded, calls
     return worst
 
 
-def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
+def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int) -> float | str:
     try:
         if isinstance(plain, EncoderDecoderWay):
-            return _between(way, plain, rows)
-        return _difference(model, way, rows)
+            return _between(way, plain, rows, budget)
+        return _difference(model, way, rows, budget)
     except Closed:
         raise
     except Exception as error:
@@ -147,17 +177,17 @@ def _sample(rows: Sequence[Row], window: int | None, *, by_length: bool) -> list
 _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 
-def _difference(model: CausalModel, way: Way, rows: Sequence[Row]) -> float:
+def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> float:
     """Return the largest difference in a log-probability between a way and plain passes, in nats.
 
     Where a way continues a row, it may choose another token than plain passes only where the two are that close.
     """
     asked = [replace(row, targets=_targets(row)) for row in rows]
-    found = dict(way.compute(asked, Budget(_CHECK_BUDGET, 16 * _CHECK_BUDGET)))
+    found = dict(way.compute(asked, Budget(tokens, 16 * tokens)))
     return max(_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked))
 
 
-def _between(way: Way, plain: Way, rows: Sequence[Row]) -> float:
+def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
     """Return the largest difference in a log-probability between two ways, in nats."""
     asked = [
         replace(
@@ -165,7 +195,7 @@ def _between(way: Way, plain: Way, rows: Sequence[Row]) -> float:
         )
         for row in rows
     ]
-    budget = Budget(16 * _CHECK_BUDGET, 16 * _CHECK_BUDGET)
+    budget = Budget(16 * tokens, 16 * tokens)
     left, right = dict(way.compute(asked, budget)), dict(plain.compute(asked, budget))
     return max(
         abs(value - right[place].logprobs[pick])

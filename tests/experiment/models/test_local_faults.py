@@ -131,6 +131,20 @@ def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
     assert {reply.status for key, reply in found.items() if key != "bad"} == {"answered"}
 
 
+def test_a_check_that_runs_out_of_memory_is_made_with_less(plain_model, local, monkeypatch) -> None:
+    original = CausalModel.logits
+
+    def narrow(self, tokens, keep, **given):
+        if tokens.shape[1] > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(self, tokens, keep, **given)
+
+    monkeypatch.setattr(CausalModel, "logits", narrow)
+    engine = local(plain_model)
+    assert {reply.status for reply in answers_of(engine, requests_of(8)).values()} == {"answered"}
+    assert engine.describe()["parity"]["path"] == "packed"
+
+
 def test_a_closed_engine_begins_nothing(plain_model, local) -> None:
     engine = local(plain_model)
     engine.close()
