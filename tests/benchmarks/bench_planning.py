@@ -37,7 +37,8 @@ models:
   replicates: {replicates}
   who: {{m: {{use: "hf:m"}}}}
 design:
-  factors: {{position: {{intact: none, initial: {{transpose: initial}}, internal: {{transpose: internal}}, final: {{transpose: final}}}}}}
+  factors:
+    position: {{intact: none, initial: {{transpose: initial}}, internal: {{transpose: internal}}, final: {{transpose: final}}}}
 procedure:
   - instructions: instructions.md
   - block:

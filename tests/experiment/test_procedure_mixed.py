@@ -92,7 +92,7 @@ def test_what_is_right_is_the_class_where_one_chooses_and_the_word_where_one_typ
             assert trial["accepted"] == [trial["answer"]]
             assert trial["answer"] == trial["intact"].get("word", trial["shown"]["word"])
             right = score_trial(trial, trial["answer"])
-            assert (right.correct, right.score, right.scorer) == (True, 1.0, "recovery-1")
+            assert (right.correct, right.score, right.scorer) == (True, 1.0, "recovery-2")
             assert score_trial(trial, "word").correct is False
 
 

@@ -150,7 +150,7 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     cora, dan = visit("cora", rated), visit("dan", rated)
     rate_all(cora, lambda text: 2 if "plants" in text else 1)
     before = scores_of(rated, "f" * 32)
-    assert {scorer for scorer, _, _ in before} == {"accepted-1"}
+    assert {scorer for scorer, _, _ in before} == {"accepted-2"}
     assert dan.get("/admin/small/rating/agreement").status_code == 403
     rate_all(dan, lambda text: 0 if "game" in text else 2 if "plants" in text else 1)
     assert scores_of(rated, "f" * 32) == [("rated", 0.5, None)] * 2
