@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -36,10 +37,9 @@ class Asking:
     ----------
     plan : callable
         Gives the model's sessions from the first; the same each time.
-    order : mapping of Round to int
-        Numbers of the rounds, the same for all models of the run.
-    turns : Lock or None
-        Held while a model on this machine works; None for one elsewhere.
+    most_trials : int or None
+    told : callable
+        Called after each answer.
     """
 
     def __init__(
@@ -77,6 +77,10 @@ class Asking:
         self._later: dict[Round, list[tuple[ModelSession, Request]]] = {}
         self._blocks: dict[str, tuple[int, Blocks]] = {}
         self._now: Round = (-1, -1)
+        self._gate: Gate | None = None
+        self._order: dict[Round, int] = {}
+        self._open: Counter[int] = Counter()
+        self._wanted = 0
         self._is_probe = False
         self._paid = not price.is_free
         self._allows = hasattr(engine, "allow")
@@ -121,9 +125,27 @@ class Asking:
     # the work
 
     def work(
-        self, gate: Gate, order: dict[Round, int], turns: threading.Lock | None, release: Callable[[], None]
+        self,
+        gate: Gate,
+        order: dict[Round, int],
+        turns: threading.Lock | None,
+        release: Callable[[], None],
+        on_fault: Callable[[], None],
     ) -> None:
-        """Ask for everything that is missing, as far as limits allow."""
+        """Ask for everything that is missing, as far as limits allow.
+
+        Parameters
+        ----------
+        order : mapping of Round to int
+            Numbers of the rounds, the same for all models of the run.
+        turns : Lock or None
+            Held while a model on this machine works; None for one elsewhere.
+        release : callable
+            Called at the end of a turn.
+        on_fault : callable
+            Called where the model can go on no more, before the others go on without it.
+        """
+        self._gate, self._order = gate, order
         streams = self.settings.kind == "openai"
         rounds = self._rounds(order)
         waiting: list[tuple[Round, list[tuple[ModelSession, Request]]]] = []
@@ -139,7 +161,7 @@ class Asking:
         def stream() -> Iterator[Request]:
             """Yield the requests of rounds as long as these may begin without waiting."""
             while (one := next_round()) is not None:
-                if not gate.may_begin(self.reader, order[one[0]]):
+                if not self._may_begin(gate, order[one[0]]):
                     return
                 waiting.pop()
                 yield from self._requests_of(*one)
@@ -148,16 +170,27 @@ class Asking:
 
         try:
             while not self.stop.is_asked and self.full is None and (one := next_round()) is not None:
+                gate.advance(self.reader, order[one[0]])
                 if not gate.wait(self.reader, order[one[0]], self.stop):
                     break
                 if streams:
                     self._answer(stream())
                     continue
                 self._turn(gate, order, turns, next_round, waiting, release)
+        except BaseException:
+            on_fault()
+            raise
         finally:
             gate.leave(self.reader)
             rounds.close()
             self.recording.settle(0)
+
+    def _may_begin(self, gate: Gate, number: int, *, in_turn: int = 0) -> bool:
+        """Say whether a round may begin; the rounds that this model has open are not finished yet."""
+        self._wanted = number
+        if not in_turn:
+            gate.advance(self.reader, min(self._open, default=number))
+        return gate.may_begin(self.reader, number)
 
     def _turn(
         self, gate: Gate, order: dict[Round, int], turns: threading.Lock | None, next_round: Any, waiting: list[Any],
@@ -172,7 +205,7 @@ class Asking:
             batch: list[Request] = []
             count = 0
             while count < self.stride and (one := next_round()) is not None:
-                if not gate.may_begin(self.reader, order[one[0]]):
+                if not self._may_begin(gate, order[one[0]], in_turn=count):
                     break
                 waiting.pop()
                 batch += self._requests_of(*one)
@@ -236,6 +269,7 @@ class Asking:
             if len(stored) >= len(session):
                 return []
             before = calls_before(connection, session.session_id) if stored or self.found.stored else {}
+        self.recording.expect(session.session_id, len(session) - len(stored))
         requests = session.begin(stored, before)
         if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
             self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
@@ -265,7 +299,9 @@ class Asking:
             self.full = self._refusal()
             return False
         self.asked_trials += is_new
-        self._asked[request.work_key] = (session, request, self._now)
+        number = self._round_of(session, request, self._now)
+        self._asked[request.work_key] = (session, request, number)
+        self._open[self._order.get(number, 0)] += 1
         return True
 
     def _is_second(self, request: Request) -> bool:
@@ -315,6 +351,7 @@ class Asking:
                 self._keep(reply)
         finally:
             self._asked.clear()
+            self._open.clear()
             # requests that were sent and never came back: what was set aside for them stays counted
             self._taken.clear()
 
@@ -345,6 +382,7 @@ class Asking:
             self._asked.pop(reply.work_key)
             if self.settings.answers:
                 self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
+        self._finish_in_round(self._order.get(number, 0))
         most, count = self._taken.pop(reply.work_key, (0.0, 0))
         cost = self._cost(reply, most)
         self.recording.keep(session, request, reply, most=most, cost=cost)
@@ -360,6 +398,14 @@ class Asking:
             if ":" not in reply.work_key:
                 self._note_done(session, trial, number)
         self._told()
+
+    def _finish_in_round(self, number: int) -> None:
+        """Note an answer of a round, and tell the others once the round is finished."""
+        self._open[number] -= 1
+        if self._open[number] <= 0:
+            del self._open[number]
+            if self._gate is not None:
+                self._gate.advance(self.reader, min(self._open, default=self._wanted))
 
     def _note_done(self, session: ModelSession, trial: Any, number: Round) -> None:
         kind = kind_of(trial)

@@ -307,15 +307,15 @@ class Run:
 
         def work(part: Part) -> None:
             part.figures.state = "runs"
-            try:
-                part.asking.work(
-                    self._gate, order, turns if part.is_local else None,
-                    (lambda: None) if stay or not part.is_local else lambda: self._reopen(part),
-                )  # fmt: skip
-            except BaseException:
-                if not self._keep_going:
-                    self._gate.close(f"{part.outcome.reader} failed")
-                raise
+            part.asking.work(
+                self._gate,
+                order,
+                turns if part.is_local else None,
+                (lambda: None) if stay or not part.is_local else lambda: self._reopen(part),
+                (lambda: None)
+                if self._keep_going
+                else lambda: self._gate.close(f"{part.outcome.reader} failed"),
+            )
 
         self._in_threads(parts, clock, work)
 

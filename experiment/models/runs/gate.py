@@ -1,4 +1,4 @@
-"""Keeps the models of a run together: no model begins a round before all others have begun all rounds before it.
+"""Keeps the models of a run together: no model begins a round before all others have finished all rounds before it.
 
 Rounds are numbered in the order in which they are worked through. Models on this machine take turns and do several rounds a
 turn, so that weights are not loaded for each; the others may then be as many rounds ahead.
@@ -36,11 +36,8 @@ class Gate:
         self.why: str | None = None
 
     def may_begin(self, reader: str, number: int) -> bool:
-        """Say whether a model may begin a round now; it stands before that round from then on."""
+        """Say whether a model may begin a round now."""
         with self._change:
-            if self._at.get(reader, 0) < number:
-                self._at[reader] = number
-                self._change.notify_all()
             if self.ceiling is not None and number > self.ceiling:
                 return False
             others = (at for name, at in self._at.items() if name != reader)
@@ -53,6 +50,13 @@ class Gate:
                     return False
                 self.furthest = number
             return True
+
+    def advance(self, reader: str, number: int) -> None:
+        """Note that a model has finished all rounds before this one."""
+        with self._change:
+            if self._at.get(reader, number) < number:
+                self._at[reader] = number
+                self._change.notify_all()
 
     def wait(self, reader: str, number: int, stop: Stop) -> bool:
         """Wait until a model may begin a round; False where it never may."""

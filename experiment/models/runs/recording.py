@@ -93,12 +93,18 @@ class Recording:
         self._stop = stop
         self._states = states
         self._there: set[str] = set()
+        self._left: dict[str, int] = {}
+        self._plugin = f"wrods {installed_version()}"
         self._writes: deque[_Write] = deque()
         self._held: list[tuple[Callable[[Connection], records.Stored | None], str]] = []
         self._flushed = time.monotonic()
         self._statuses: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
+
+    def expect(self, session_id: str, left: int) -> None:
+        """Note how many trials of a session are missing, so that its end is looked for with the last of them alone."""
+        self._left[session_id] = left
 
     def keep(
         self, session: ModelSession, request: Request, reply: Reply, *, most: float, cost: float | None
@@ -240,9 +246,14 @@ class Recording:
                 **records.planned_columns(trial), **place, **sampling, **counts, "work_key": key,
                 "response_raw": session.response_raw(reply), "label_logprobs": reply.label_logprobs,
                 "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
-                "plugin_version": f"wrods {installed_version()}", "created_at": moment,
+                "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
         known = session.session_id in self._there
+        is_last = False
+        if row is not None:
+            left = self._left.get(session.session_id, 1) - 1
+            self._left[session.session_id] = left
+            is_last = left <= 0
         planned = len(session)
         about = {"model": dict(self._identity), "settings": session.manner.to_json(), **self._about}
         purse, kind, reader, run_id = self._purse, self._kind, self.outcome.reader, self.outcome.run_id
@@ -261,7 +272,7 @@ class Recording:
             records.store_call(connection, call)
             if stored == "stored" and verdict is not None:
                 records.store_score(connection, **place, verdict=verdict)
-                if _is_complete(connection, session.session_id, planned):
+                if is_last and _is_complete(connection, session.session_id, planned):
                     records.finish_session(connection, session.session_id)
             if cost is not None:
                 purse.settled(connection, most)

@@ -1,0 +1,363 @@
+"""Several models in one run: side by side a block at a time, within money and limits, told from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import event, select
+
+from experiment.building import build_study
+from experiment.cli import main
+from experiment.cli.new import copy_template
+from experiment.models.money import spending
+from experiment.models.runs import Limits, Run, runs_of, version_of
+from experiment.models.runs.gate import Gate
+from experiment.models.runs.limits import Stop
+from experiment.store import open_store, queries
+from experiment.store.tables import audit, calls
+from experiment.study import load_study
+from tests.scripted_openai import ScriptedOpenAI
+
+ROOT = Path(__file__).resolve().parents[3]
+TRIALS = 96
+BLOCK = """  - block:
+      trial:                      # one trial, two screens, one row
+        - read: {show: sentence, as: whole}
+        - choose: {show: question, keys: {"Yes": j, "No": f}, time_limit: 10 s}
+      break_every: 12
+"""
+PRICE = "price: {input: 10, output: 10}"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """The letter-position study with one prompt variant and its sentences in four blocks of six."""
+    folder = tmp_path / "positions"
+    copy_template("letter-position", folder)
+    edit(folder, "prompt_variants: 5", "prompt_variants: 1")
+    edit(folder, BLOCK, BLOCK.replace("      break_every: 12\n", "") * 4)
+    build_study(load_study(folder))
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
+        yield running
+
+
+def edit(folder: Path, before: str, after: str) -> None:
+    file = folder / "study.yaml"
+    text = file.read_text("utf-8")
+    assert before in text
+    file.write_text(text.replace(before, after), "utf-8")
+
+
+def with_models(folder: Path, *models: str, budget: str | None = None) -> None:
+    edit(folder, '    guesser: {use: "baseline:random"}', "\n".join(f"    {one}" for one in models))
+    edit(folder, "between: [human, guesser]", "between: [human]")
+    if budget is not None:
+        edit(folder, "  context: independent", f"  budget: {budget}\n  context: independent")
+
+
+def remote(name: str, server: ScriptedOpenAI, more: str = PRICE) -> str:
+    return f'{name}: {{use: "openai:{name}", base_url: "{server.url}", concurrency: 4, cache: false, probe: false, {more}}}'
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "experiment.cli", *map(str, arguments)]
+
+
+def invoke(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+def done(folder: Path) -> dict[str, Counter[tuple[int, str]]]:
+    """Return, by model, how many trials of each list and block are stored."""
+    with open_store(folder) as store, store.read() as connection:
+        sessions = {row["session_id"]: row for row in queries.sessions_overview(connection)}
+        found: dict[str, Counter[tuple[int, str]]] = {}
+        for trial in queries.trials_with_scores(connection):
+            session = sessions[trial["session_id"]]
+            found.setdefault(session["reader"], Counter())[session["list_id"], trial["block"]] += 1
+    return found
+
+
+def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
+    """Say whether all models and lists are within one block of each other, trials of the probe aside."""
+    found = done(folder)
+    if len(found) < models:
+        return False
+    blocks = [
+        sum(found[name][number, f"block-{b}"] for b in range(1, 5))
+        for name in found
+        for number in range(1, 5)
+    ]
+    return max(blocks) - min(blocks) <= 6 + probed
+
+
+def of_store(folder: Path, query: Any) -> list[Any]:
+    with open_store(folder) as store, store.read() as connection:
+        return list(connection.execute(query).mappings())
+
+
+def test_models_of_a_run_stay_together_when_trials_are_limited(study, server) -> None:
+    with_models(study, remote("one", server, "price: free"), remote("two", server, "price: free"))
+    for asked in (30, 60, 90):
+        result = invoke("run", study, "--max-trials", "30", "--json")
+        told = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
+        assert {one["left"] for one in told.values()} == {TRIALS - asked}
+        assert are_within_one_block(study, 2)
+        lists = done(study)["one"]
+        by_list = [sum(n for (number, _), n in lists.items() if number == one) for one in range(1, 5)]
+        assert max(by_list) - min(by_list) <= 1, "lists take turns trial by trial"
+
+
+def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server) -> None:
+    with ScriptedOpenAI(answer=lambda body: "No") as slow:
+        slow.delay = 0.15
+        with_models(study, remote("fast", server, "price: free"), remote("slow", slow, "price: free"))
+        running = subprocess.Popen(
+            command("run", study), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 100
+        while len(slow.requests) < 34 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+        assert running.returncode == 1
+        assert are_within_one_block(study, 2)
+        assert sum(done(study)["fast"].values()) < TRIALS
+
+
+def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(study, server) -> None:
+    with ScriptedOpenAI(answer=lambda body: "No") as failing:
+        failing.script.extend(["ok"] * 30 + ["401"] * 200)
+        with_models(study, remote("good", server, "price: free"), remote("bad", failing, "price: free"))
+        result = invoke("run", study, "--json")
+        told = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
+        assert (
+            result.exit_code == 1
+            and "401" in told["bad"]["stopped"]
+            and "bad failed" in told["good"]["stopped"]
+        )
+        assert are_within_one_block(study, 2)
+        failing.script.clear()
+        assert invoke("run", study).exit_code == 0
+        assert {name: sum(counts.values()) for name, counts in done(study).items()} == {
+            "good": TRIALS,
+            "bad": TRIALS,
+        }
+
+
+def test_the_rest_of_a_model_is_estimated_from_twenty_real_trials(study, server) -> None:
+    with_models(study, remote("one", server), budget="40 USD")
+    result = invoke("run", study)
+    assert result.exit_code == 0, result.output
+    assert "one: 20 trials asked; the other 76 will cost" in result.stderr and "95% interval" in result.stderr
+    assert "budget 40.00 USD" in result.stderr
+    assert len(server.requests) == TRIALS, "the trials of the probe count"
+    begun, ended = (
+        row for row in of_store(study, select(audit).where(audit.c.action.in_(("run", "run_ended"))))
+    )
+    estimated, cost = ended["detail"]["estimate"], ended["detail"]["cost_usd"]
+    with open_store(study) as store, store.read() as connection:
+        assert spending(connection, load_study(study).id).total == pytest.approx(cost)
+    assert estimated["low"] * 0.9 <= cost * 76 / 96 <= estimated["high"] * 1.1
+    assert begun["detail"]["price"]["input"] == 10 and begun["detail"]["budget_usd"] == 40
+    assert {"processor", "cores", "memory", "gpus"} <= set(begun["detail"]["hardware"])
+    assert begun["detail"]["versions"]["python"]
+
+
+def test_a_run_whose_rest_is_dearer_than_the_budget_does_not_go_on_unless_it_is_told_to(
+    study, server
+) -> None:
+    with_models(study, remote("one", server), budget="0.01 USD")
+    refused = invoke("run", study)
+    asked = len(server.requests)
+    assert refused.exit_code == 1 and "--yes" in refused.output and asked <= 20
+    again = invoke("run", study, "--yes")
+    assert again.exit_code == 1 and "budget" in again.output
+    with open_store(study) as store, store.read() as connection:
+        assert spending(connection, load_study(study).id).spent <= 0.01 + 1e-9
+    assert len(server.requests) < TRIALS
+
+
+def test_max_cost_binds_all_models_of_a_command_together(study, server) -> None:
+    with_models(study, remote("one", server), remote("two", server))
+    result = invoke("run", study, "--max-cost", "0.02 USD", "--json")
+    told = json.loads(result.stdout)["models"]
+    assert result.exit_code == 1
+    spent = sum(one["cost_usd"] for one in told)
+    assert 0 < spent <= 0.02 + 1e-9
+    assert all("max-cost" in one["stopped"] for one in told), told
+    assert are_within_one_block(study, 2, probed=2)
+    assert sum(row["cost_usd"] for row in of_store(study, select(calls))) == pytest.approx(spent)
+
+
+def test_a_budget_binds_two_commands_at_the_same_time(study, server) -> None:
+    server.delay = 0.01
+    with_models(study, remote("one", server), remote("two", server), budget="0.03 USD")
+    runs = [
+        subprocess.Popen(
+            command("run", study, "--model", name, "--yes"), cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        for name in ("one", "two")
+    ]
+    for running in runs:
+        running.communicate(timeout=100)
+    with open_store(study) as store, store.read() as connection:
+        spent = spending(connection, load_study(study).id)
+    assert 0.015 <= spent.spent <= 0.03 + 1e-9
+    assert spent.set_aside == pytest.approx(0) and spent.unknown == pytest.approx(0)
+
+
+def test_tokens_are_bound_too(study, server) -> None:
+    with_models(study, remote("one", server, "price: free"))
+    result = invoke("run", study, "--max-tokens", "3000", "--json")
+    (told,) = json.loads(result.stdout)["models"]
+    used = told["tokens"]["prompt_tokens"] + told["tokens"]["completion_tokens"]
+    assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
+
+
+def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server) -> None:
+    with_models(
+        study,
+        'gpt: {use: "openai:gpt-of-nobody", base_url: "https://api.example.org/v1"}',
+        'guesser: {use: "baseline:random"}',
+    )
+    result = invoke("run", study, "--json")
+    guesser, gpt = json.loads(result.stdout)["models"]
+    assert result.exit_code == 1 and guesser["answered"] == TRIALS and "no price is known" in gpt["error"]
+
+
+def test_a_killed_run_is_told_apart_and_its_money_may_have_been_spent(study, server) -> None:
+    server.delay = 0.05
+    with_models(study, remote("one", server), budget="40 USD")
+    running = subprocess.Popen(command("run", study), cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while len(server.requests) < 30 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    alive = json.loads(invoke("status", study, "--json").stdout)
+    running.send_signal(signal.SIGKILL)
+    running.wait(timeout=30)
+    dead = json.loads(invoke("status", study, "--json").stdout)
+    assert [run["alive"] for run in alive["runs"]] == [True] and alive["runs"][0]["planned"] == TRIALS
+    assert [run["state"] for run in dead["runs"]] == ["killed"]
+    assert "was killed" in invoke("status", study).stdout
+    server.delay = 0.0
+    result = invoke("run", study, "--json")
+    (told,) = json.loads(result.stdout)["models"]
+    assert result.exit_code == 0 and told["lost_usd"] > 0
+    after = json.loads(invoke("status", study, "--json").stdout)
+    assert after["money"]["may_have_been_spent_usd"] == pytest.approx(told["lost_usd"])
+    assert after["runs"][0]["state"] == "finished" and after["readers"][0]["states"] == {"finished": 4}
+
+
+def test_status_of_a_study_says_sessions_money_and_the_last_run(study) -> None:
+    assert invoke("run", study).exit_code == 0
+    said = invoke("status", study).stdout
+    assert "guesser (baseline): 4 sessions (4 finished), 96 trials" in said
+    assert "last run of guesser ended" in said and "96 of 96 trials (finished)" in said
+
+
+def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> None:
+    """A page limit stands for a full disk; SQLite reports both alike."""
+    loaded = load_study(study)
+    given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
+    with open_store(study) as store:
+        version = version_of(loaded, store)
+        most = ["full"]
+
+        @event.listens_for(store._writing, "begin")
+        def _limit(connection: Any) -> None:
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 1 if most else 1 << 30}")
+
+        waits: list[str | None] = []
+
+        def draw(figures: Any) -> None:
+            waits.extend(one.waits for one in figures)
+            if any(waits) and most:
+                most.clear()
+
+        most.clear()
+        run = Run(study=loaded, store=store, version=version, draw=draw)
+        threading.Timer(0.0, lambda: None)
+        prepare = run._prepare
+
+        def prepared(*arguments: Any) -> Any:
+            part = prepare(*arguments)
+            most.append("full")
+            return part
+
+        run._prepare = prepared  # type: ignore[method-assign]
+        (outcome,) = run.run({"m": given})
+    assert any("full" in str(one) for one in waits), "the run says what it waits for"
+    assert outcome.answered == TRIALS == len(server.requests) and outcome.is_whole
+
+
+def test_a_run_keeps_its_figures_in_the_store(study) -> None:
+    loaded = load_study(study)
+    with open_store(study) as store:
+        run = Run(loaded, store, version=version_of(loaded, store), limits=Limits(trials=10))
+        (outcome,) = run.run({"guesser": {"use": "baseline:random"}})
+        with store.read() as connection:
+            (row,) = runs_of(connection, loaded.id)
+    assert (row["run_id"], row["state"], row["alive"]) == (outcome.run_id, "stopped", False)
+    assert (row["figures"]["answered"], row["figures"]["planned"]) == (10, TRIALS)
+    assert outcome.blocks.endswith("of 4 blocks of each list")
+
+
+def test_a_gate_lets_nobody_begin_a_round_before_all_have_finished_those_before_it() -> None:
+    gate = Gate(["a", "b"])
+    assert gate.may_begin("a", 0) and gate.may_begin("b", 0)
+    gate.advance("a", 1)
+    assert not gate.may_begin("a", 1), "b has not finished round 0"
+    gate.advance("b", 1)
+    assert gate.may_begin("a", 1) and gate.may_begin("b", 1) and not gate.may_begin("b", 2)
+    gate.slack = 1
+    assert gate.may_begin("b", 2) and not gate.may_begin("b", 3)
+    gate.leave("a")
+    assert gate.may_begin("b", 5)
+
+
+def test_a_closed_gate_lets_the_round_under_way_be_finished_by_all() -> None:
+    gate = Gate(["a", "b"])
+    assert gate.may_begin("a", 0)
+    gate.close("enough")
+    assert gate.may_begin("b", 0) and not gate.may_begin("b", 1)
+    assert not gate.wait("b", 1, Stop())
+
+
+@pytest.mark.full
+def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
+    server.delay = 0.02
+    with_models(study, remote("one", server, "price: free"), remote("two", server, "price: free"))
+    for pause in (0.4, 1.2, 1.6, 2.0, 2.3, 2.6, 3.0, 3.3):
+        running = subprocess.Popen(command("run", study), cwd=ROOT, stderr=subprocess.DEVNULL)
+        time.sleep(pause)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait(timeout=30)
+    result = invoke("run", study)
+    assert result.exit_code == 0, result.output
+    with open_store(study) as store, store.read() as connection:
+        trials = list(queries.trials_with_scores(connection))
+        sessions = queries.sessions_overview(connection)
+    assert len(trials) == 2 * TRIALS == len({trial["work_key"] for trial in trials})
+    assert {trial["response_status"] for trial in trials} == {"valid"}
+    assert {row["state"] for row in sessions} == {"finished"} and len(sessions) == 8
+    stored = of_store(study, select(calls.c.work_key, calls.c.status))
+    assert Counter(row["status"] for row in stored)["answered"] == 2 * TRIALS
