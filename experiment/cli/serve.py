@@ -1,4 +1,4 @@
-"""``wrods serve``: participants' pages and the sessions page."""
+"""``wrods serve``: participants' pages and the dashboard."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SECOND_LOOK_S = 60
     type=click.Path(path_type=Path),
     help="Keep the hourly backups here too. Repeatable.",
 )
-@click.option("--no-browser", is_flag=True, help="Do not open the sessions page.")
+@click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
 def serve(
     studies: tuple[Path, ...],
     port: int,
@@ -67,7 +67,7 @@ def serve(
 ) -> None:
     """Serve studies to participants.
 
-    Answers are stored in each study's study.db and confirmed only when they are on disk. The sessions page is behind the
+    Answers are stored in each study's study.db and confirmed only when they are on disk. The dashboard is behind the
     password in WRODS_PASSWORD or in your config.toml; without one a password is made and shown.
 
     Each study is backed up into its backups/ (and --backup-to) at the start, every hour and at the end; kept are the newest

@@ -16,7 +16,14 @@ from typing import Any
 from sqlalchemy import Connection, update
 
 from experiment.people.access import session_token, token_hash, with_token
-from experiment.people.recruitment.admission import admit, coarse, hold_place, link_details, note_arrival
+from experiment.people.recruitment.admission import (
+    admit,
+    coarse,
+    hold_place,
+    invited_session,
+    link_details,
+    note_arrival,
+)
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
 from experiment.store.assignment import STARTED_RECENTLY, free_order_row
@@ -153,6 +160,8 @@ def open_session(
         identities |= admit(connection, service, body.get("platform") or {})
     if not is_pilot:
         earlier = queries.sessions_of_person(connection, service.study, identities)
+        if not is_simulated:
+            earlier = [*earlier, *invited_session(connection, service, body.get("platform") or {})]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
         if ended is not None:

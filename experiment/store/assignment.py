@@ -110,7 +110,7 @@ def free_order_row(
     lock_for_change(connection)
     taken = set(
         connection.scalars(
-            select(sessions.c.plan["order_row"].as_integer()).where(
+            select(sessions.c.order_row).where(
                 _counted(study, version, reader_kind, is_pilot, started_within),
                 sessions.c.list_id == list_id,
             )

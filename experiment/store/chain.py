@@ -17,18 +17,19 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, select
-from sqlalchemy.types import JSON
+from sqlalchemy.types import JSON, TypeEngine
 
 from experiment.store.attendance import stamp
 from experiment.store.database import is_sqlite
-from experiment.store.statements import insert_into
+from experiment.store.statements import Prepared, insert_into
 from experiment.store.tables import audit, chain, events, flags, ratings, regions, scores, sessions, trials
 
 SESSION, PLAN, TRIAL, SCORE, EVENT, FLAG, RATING = (
@@ -87,7 +88,7 @@ def begin(connection: Connection, session_id: str, design_hash: str, plan: Mappi
     if _last(connection, session_id) is not None:
         return
     first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
-    connection.execute(insert_into(chain), first)
+    insert_into(chain).execute(connection, first)
     link(connection, session_id, PLAN, "", plan)
 
 
@@ -153,7 +154,7 @@ def _link_all(
         digest = _digest(salt, kind, row)
         made = _link(made, place, kind, row_key, digest)
         links.append(_row(session_id, place, kind, row_key, salt, digest, made))
-    connection.execute(insert_into(chain), links)
+    insert_into(chain).execute_each(connection, links)
 
 
 def has_chain(reader_kind: str) -> bool:
@@ -268,15 +269,17 @@ def _name(kind: str, key: str) -> str:
 
 
 def _last(connection: Connection, session_id: str) -> tuple[int, str] | None:
-    found = connection.execute(_LAST, {"session": session_id}).first()
-    return None if found is None else (int(found.place), str(found.link))
+    found = _LAST.first(connection, {"session": session_id})
+    return None if found is None else (int(found[0]), str(found[1]))
 
 
-_LAST = (
-    select(chain.c.place, chain.c.link)
-    .where(chain.c.session_id == bindparam("session"))
-    .order_by(chain.c.place.desc())
-    .limit(1)
+_LAST = Prepared(
+    lambda _: (
+        select(chain.c.place, chain.c.link)
+        .where(chain.c.session_id == bindparam("session"))
+        .order_by(chain.c.place.desc())
+        .limit(1)
+    )
 )
 
 
@@ -307,7 +310,7 @@ def _link(before: str, place: int, kind: str, row_key: str, digest: str) -> str:
 
 def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
     if kind == PLAN:
-        return _hash(salt, _canonical(json.loads(json.dumps(row))))
+        return _hash(salt, _canonical(_as_json(row)))
     contents = _as_stored(TABLES[kind], row, leave_out=_OWN_KEY.get(kind))
     if kind == TRIAL:
         parts = sorted(row.get("regions") or (), key=lambda region: int(region["region"]))
@@ -321,28 +324,33 @@ def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
 
 def _as_stored(table: Table, row: Mapping[str, Any], leave_out: str | None = None) -> dict[str, Any]:
     """Return a row's values in the form in which the database gives them back."""
-    found: dict[str, Any] = {}
-    for column in table.c:
-        value = row.get(column.key)
-        if column.key == leave_out:
-            continue
-        if value is None:
-            found[column.key] = None
-        elif isinstance(column.type, JSON):
-            found[column.key] = json.loads(json.dumps(value))
-        elif isinstance(column.type, Boolean):
-            found[column.key] = bool(value)
-        elif isinstance(column.type, Float):
-            found[column.key] = float(value)
-        elif isinstance(column.type, Integer):
-            found[column.key] = int(value)
-        else:
-            found[column.key] = str(value)
-    return found
+    return {
+        name: None if (value := row.get(name)) is None else stored(value)
+        for name, stored in _forms(table)
+        if name != leave_out
+    }
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+@cache
+def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple((column.key, _form(column.type)) for column in table.c)
+
+
+def _form(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
+    if isinstance(kind, JSON):
+        return _as_json
+    # what is a boolean is no integer here, and what is a float is none either
+    return next(
+        (form for of, form in ((Boolean, bool), (Float, float), (Integer, int)) if isinstance(kind, of)), str
+    )
+
+
+def _as_json(value: object) -> Any:
+    """Return a value as JSON gives it back: a database's reader has no tuples and only texts as keys."""
+    return json.loads(json.dumps(value))
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def _hash(*parts: str) -> str:

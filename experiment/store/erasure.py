@@ -173,3 +173,45 @@ def _delete(connection: Connection, table: Table, where: ColumnElement[bool], fo
 
 def _parts(values: Sequence[str]) -> list[Sequence[str]]:
     return [values[start : start + _LARGEST_IN] for start in range(0, len(values), _LARGEST_IN)]
+
+
+NUMBERED = "link-"
+"""How links are called that are for nobody in particular."""
+FORGOTTEN = ""
+"""What stands for an invited name that was forgotten: the link goes on being good for its session."""
+
+
+def forget_names(connection: Connection, study: str, before: str) -> int:
+    """Erase of a study what names people and was stored before a moment; answers stay.
+
+    These are ids of recruitment platforms, lines of a platform's lists, and the names of those invited by personal links.
+
+    Parameters
+    ----------
+    connection : Connection
+        A writing connection to a store or to a backup of one, which may lack tables that came later.
+    study, before : str, str
+        The study, and the moment as the store writes it.
+
+    Returns
+    -------
+    int
+        How many were erased.
+    """
+    there = set(inspect(connection).get_table_names())
+    gone = 0
+    for table, stored_at in ((people, people.c.created_at), (submissions, submissions.c.imported_at)):
+        if table.name in there:
+            gone += connection.execute(
+                delete(table).where(table.c.study == study, stored_at < before)
+            ).rowcount
+    if invitations.name in there:
+        named = (
+            invitations.c.study == study,
+            invitations.c.created_at < before,
+            invitations.c.participant != FORGOTTEN,
+            # links for nobody in particular are counted on from their names
+            invitations.c.participant.not_like(f"{NUMBERED}%"),
+        )
+        gone += connection.execute(update(invitations).where(*named).values(participant=FORGOTTEN)).rowcount
+    return gone

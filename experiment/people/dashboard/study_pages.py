@@ -65,6 +65,7 @@ def show_flags(study: str) -> str:
         excluded = {
             mark[0]: why for mark, why in exclusions(connection, study).items() if mark[1:] == (None, None)
         }
+        is_open = collection_of(connection, study).state != "closed"
     lines = [
         {
             "key": key_of(row["session_id"]),
@@ -80,7 +81,12 @@ def show_flags(study: str) -> str:
     ]
     lines.sort(key=lambda line: -len(line["found"]))
     return render_template(
-        "admin/flags.html", service=service, lines=lines, signs=signs(), sessions=len(found)
+        "admin/flags.html",
+        service=service,
+        lines=lines,
+        signs=signs(),
+        sessions=len(found),
+        keeps_back=is_open,
     )
 
 
