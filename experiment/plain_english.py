@@ -31,6 +31,11 @@ GIVES = {
     "baseline": "labels only, drawn or fixed: a yardstick, not data",
 }
 
+NO_RULE_ON_CHECKS = (
+    "No rule on attention checks: a session with a missed check is flagged, stays in every analysis, and is left out only by "
+    "a decision with a reason, made blind to condition and correctness."
+)
+
 
 @dataclass(frozen=True)
 class Told:
@@ -69,6 +74,7 @@ def tell(study: Study, items: Sequence[Item]) -> Told:
         _procedure(study, numbers),
         *_model_lines(models),
         _wording(study) if models else "",
+        _left_out(study),
         _analysis(study),
     )
     return Told(tuple(p for p in paragraphs if p), numbers)
@@ -155,6 +161,29 @@ def _wording(study: Study) -> str:
     if used == study.language.split("-")[0]:
         return ""
     return f"Models are asked for their answer in English: wrods has no wordings in {study.language!r} yet."
+
+
+def has_checks(study: Study) -> bool:
+    """Say whether a study's blocks hold instructed-response checks."""
+    blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
+    return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
+
+
+def _left_out(study: Study) -> str:
+    """Say which rows are in no analysis, and which sessions may be left out by a rule."""
+    given = study.get("analysis", "exclude", default={})
+    said = [
+        f"{unit} with {measure} {bounds}"
+        for unit in ("trials", "regions")
+        for measure, bounds in given.get(unit, {}).items()
+    ]
+    rules = [f"{sign} {bound}" for sign, bound in given.get("sessions", {}).items()]
+    told = [f"Left out of analyses, never deleted: {'; '.join(said)}."] if said else []
+    if rules:
+        told.append(f"Sessions that the dashboard may exclude by a declared rule: {'; '.join(rules)}.")
+    if has_checks(study) and "attention_checks_failed" not in given.get("sessions", {}):
+        told.append(NO_RULE_ON_CHECKS)
+    return " ".join(told)
 
 
 def _analysis(study: Study) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiment.freezing import hash_of, locked_part
-from experiment.plain_english import tell
+from experiment.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
 from experiment.study import Study
 from experiment.study.study import ITEMS
 
@@ -33,10 +33,6 @@ DEFAULTS = (
     ("Coding", "the first level of a factor is the reference"),
     ("Everything else", "is exploratory and reported as such"),
 )  # fmt: skip
-NO_RULE_ON_CHECKS = (
-    "No rule on attention checks: a session with a missed check is flagged, stays in every analysis, and is left out only by "
-    "a decision with a reason, made blind to condition and correctness."
-)
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
@@ -142,12 +138,6 @@ def _exclusions(study: Study) -> Iterator[str]:
     yield from lines or ["No trial or session is excluded by a rule. Pilots are in no analysis."]
     if has_checks(study) and "attention_checks_failed" not in (excluded.get("sessions") or {}):
         yield NO_RULE_ON_CHECKS
-
-
-def has_checks(study: Study) -> bool:
-    """Say whether a study's blocks hold instructed-response checks."""
-    blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
-    return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
 
 
 def _compact(value: Any) -> str:

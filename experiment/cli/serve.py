@@ -176,7 +176,7 @@ def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:
     click.echo(click.style("wrods is serving", bold=True) + (" (every session is a pilot)" if pilot else ""))
     for study in studies:
         click.echo(f"  {study:<15} {base}/{study}/")
-    click.echo(f"  Sessions page   {base}/admin/")
+    click.echo(f"  Dashboard       {base}/admin/")
 
 
 def _tell_outside(public: str, bell: Bell, services: Mapping[str, StudyService]) -> None:

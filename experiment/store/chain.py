@@ -1,8 +1,8 @@
 """A chain of digests per session, so that a row changed, removed or slipped in afterwards is noticed.
 
 Place 0 stands for the session: its link is a hash of the session's id and design hash. Each row of a human or simulated
-session that is stored later (its plan, trials with their regions, scores, events, flags, ratings) gets a digest over a
-random salt and the row, and a link over the link before, the place, the kind, the row's key and that digest::
+session that is stored later (its plan with the kind of reader, trials with their regions, scores, events, flags, ratings) gets
+a digest over a random salt and the row, and a link over the link before, the place, the kind, the row's key and that digest::
 
     digest_n = SHA-256(salt_n ‖ row_n)        link_n = SHA-256(link_{n-1} ‖ n ‖ kind_n ‖ key_n ‖ digest_n)
 
@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, select
+from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, or_, select
 from sqlalchemy.types import JSON, TypeEngine
 
 from experiment.store.attendance import stamp
@@ -83,13 +83,20 @@ def first_link(session_id: str, design_hash: str) -> str:
     return _hash("wrods chain 1", session_id, design_hash)
 
 
-def begin(connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any]) -> None:
-    """Start a session's chain with its design hash, and add its plan; nothing where it has one already."""
+def begin(
+    connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any], reader_kind: str
+) -> None:
+    """Start a session's chain with its design hash, and add its plan and who reads it; nothing where it has one already."""
     if _last(connection, session_id) is not None:
         return
     first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
     insert_into(chain).execute(connection, first)
-    link(connection, session_id, PLAN, "", plan)
+    link(connection, session_id, PLAN, "", _begun(plan, reader_kind))
+
+
+def _begun(plan: Any, reader_kind: str) -> dict[str, Any]:
+    """Return what the chain keeps of a session's row: nobody makes a person of a simulated reader afterwards."""
+    return {"plan": plan, "reader_kind": reader_kind}
 
 
 def link(
@@ -190,9 +197,13 @@ def verify(connection: Connection, session_id: str) -> Verified:
 
 def chained_sessions(connection: Connection, study: str) -> list[str]:
     """Return the sessions of a study that have, had, or should have a chain, oldest first; withdrawn ones too."""
+    begun = select(chain.c.session_id).where(chain.c.place == 0)
     there = connection.scalars(
         select(sessions.c.session_id)
-        .where(sessions.c.study == study, sessions.c.reader_kind.in_(_KINDS_OF_READERS))
+        .where(
+            sessions.c.study == study,
+            or_(sessions.c.reader_kind.in_(_KINDS_OF_READERS), sessions.c.session_id.in_(begun)),
+        )
         .order_by(sessions.c.created_at, sessions.c.session_id)
     ).all()
     return [*there, *withdrawn_sessions(connection, study)]
@@ -207,7 +218,9 @@ def withdrawn_sessions(connection: Connection, study: str | None = None) -> list
 
 def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken | None:
     session = connection.execute(
-        select(sessions.c.design_hash, sessions.c.plan).where(sessions.c.session_id == session_id)
+        select(sessions.c.design_hash, sessions.c.plan, sessions.c.reader_kind).where(
+            sessions.c.session_id == session_id
+        )
     ).first()
     tombstone = select(audit.c.audit_id).where(audit.c.session_id == session_id, audit.c.action == WITHDRAWN)
     is_withdrawn = session is None and connection.scalar(tombstone.limit(1)) is not None
@@ -229,7 +242,7 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
         before = one.link
     stored: dict[tuple[str, str], Mapping[str, Any]] = {}
     if session is not None:
-        stored[PLAN, ""] = session.plan
+        stored[PLAN, ""] = _begun(session.plan, session.reader_kind)
     stored |= dict(_rows_of(connection, session_id))
     for one in links[1:]:
         row = stored.pop((one.kind, one.row_key), None)

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
+from experiment.store.assignment import numbers_taken
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.tables import (
@@ -147,12 +148,7 @@ def _erase_names(
 
 def _tombstone(connection: Connection, row: dict[str, Any], actor: str) -> dict[str, Any]:
     prefix = str(row["reader"]).rstrip("0123456789")
-    taken = connection.scalars(
-        select(sessions.c.reader).where(
-            sessions.c.study == row["study"], sessions.c.reader.startswith(prefix, autoescape=True)
-        )
-    )
-    numbers = [int(name[len(prefix) :]) for name in taken if name[len(prefix) :].isdigit()]
+    numbers = numbers_taken(connection, row["study"], prefix)
     # the highest number given so far, which is nobody's name, keeps a number from being given twice
     given = {prefix: max(numbers)} if numbers and row["reader_kind"] in ("human", "simulated") else {}
     return {

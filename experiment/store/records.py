@@ -196,7 +196,7 @@ def create_session(
         if known is None:
             raise ValueError(f"client_uuid {client_uuid!r} belongs to another session")
     elif chain.has_chain(reader_kind):
-        chain.begin(connection, identifier, row["design_hash"], row["plan"])
+        chain.begin(connection, identifier, row["design_hash"], row["plan"], reader_kind)
     return identifier
 
 
