@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 from stimuli.errors import UserError
 
@@ -27,6 +26,15 @@ def _known() -> frozenset[str]:
 def base_language(language: str) -> str:
     """Return the language of a tag: ``de-AT`` → ``de``."""
     return language.replace("_", "-").split("-")[0].lower()
+
+
+_TURKIC = frozenset({"tr", "az"})
+
+
+@functools.lru_cache(maxsize=256)
+def is_turkic(language: str) -> bool:
+    """Tell whether a language tells dotted from dotless i, so that ``I`` is the capital of ``ı`` and ``İ`` that of ``i``."""
+    return base_language(language) in _TURKIC
 
 
 def has_lexicon(language: str) -> bool:
@@ -86,14 +94,6 @@ def is_plain(word: str) -> bool:
     return word.isascii() and word.isalpha() and word.islower()
 
 
-@functools.cache
-def _listed(language: str) -> Mapping[str, float]:
-    import wordfreq
-
-    listed: Mapping[str, float] = wordfreq.get_frequency_dict(language)
-    return listed
-
-
 @functools.lru_cache(maxsize=200_000)
 def zipf(word: str, language: str) -> float | None:
     """Return a word's Zipf frequency (log10 per billion words), 0 where unlisted, None without a list.
@@ -109,10 +109,11 @@ def zipf(word: str, language: str) -> float | None:
         return None
     import wordfreq
 
-    if is_plain(word) and base_language(language) in _LATIN and word not in _listed(base_language(language)):
+    base = base_language(language)
+    if is_plain(word) and base in _LATIN and word not in wordfreq.get_frequency_dict(base):
         return 0.0  # as wordfreq finds after taking the word apart, which most of the time goes into
     try:
-        return float(wordfreq.zipf_frequency(word, base_language(language)))
+        return float(wordfreq.zipf_frequency(word, base))
     except ImportError:
         # Chinese, Japanese and Korean lists need segmenters that wordfreq does not bring along.
         return None

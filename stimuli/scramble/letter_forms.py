@@ -12,10 +12,10 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
-from stimuli.scramble.capitals import is_turkic
+from stimuli.lexicon import is_turkic
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Spelt, Tail, known_tail
 from stimuli.scramble.edits import Unmoved
-from stimuli.scramble.orders import Arrangement, Rule
+from stimuli.scramble.orders import Arrangement, Rule, Spelling
 from stimuli.scramble.sites import SiteRule, Transposed, exchange
 from stimuli.scramble.word_order import WITHOUT_SPACES
 from stimuli.scramble.word_plans import Plan, plan_of
@@ -104,8 +104,9 @@ class LetterForms:
         self.draws_sites_only = isinstance(rule, Transposed)
         self._rule = rule
         self._table: Table | None = getattr(rule, "table", None)
-        self._ready: Callable[[str], Any] | None = getattr(rule, "ready", None)
-        self._spelled: Callable[[str, Any, int, int], Spelt | None] | None = getattr(rule, "spelled", None)
+        spelling: Spelling[Any] | None = rule if isinstance(rule, Spelling) else None
+        self._ready = spelling.ready if spelling else None
+        self._spelled = spelling.spelled if spelling else None
         self._least = max(least, rule.least)
         own_reason: str | None = getattr(rule, "none_fits", None)
         self._none_fits = own_reason or (NO_OTHER_FORM if reorders else NO_LETTERS_FIT)
