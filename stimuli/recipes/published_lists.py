@@ -12,7 +12,6 @@ from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 from stimuli.scramble.published.lists import DREAM_DROPPED
 
-
 _UNLISTED = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
 """Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released."""
 
