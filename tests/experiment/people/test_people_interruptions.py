@@ -22,6 +22,7 @@ from tests.experiment.people.test_people_tabs import (
 )
 
 pytestmark = pytest.mark.browser
+LONG = pytest.mark.full
 POLICIES = ("resume", "restart", "block")
 CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
 GREETING = {
@@ -71,8 +72,13 @@ def states(process: Any) -> list[str]:
     return [row["state"] for row in sessions(process.folder)]
 
 
-@pytest.mark.parametrize("then", POLICIES)
-@pytest.mark.parametrize("link", ["", NAMED])
+@pytest.mark.parametrize(
+    ("then", "link"),
+    [
+        ("block", NAMED),
+        *(pytest.param(then, link, marks=LONG) for then in POLICIES for link in ("", NAMED)),
+    ],
+)
 def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
     served: Any, tabs: Any, then: str, link: str
 ) -> None:
@@ -94,9 +100,18 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
 
 
-@pytest.mark.parametrize("then", POLICIES)
-@pytest.mark.parametrize("way", ["refresh", "back button", "closed tab"])
-@pytest.mark.parametrize("link", ["", NAMED])
+@pytest.mark.parametrize(
+    ("then", "way", "link"),
+    [
+        ("block", "closed tab", ""),
+        *(
+            pytest.param(then, way, link, marks=LONG)
+            for then in POLICIES
+            for way in ("refresh", "back button", "closed tab")
+            for link in ("", NAMED)
+        ),
+    ],
+)
 def test_who_comes_back_goes_on_begins_again_or_is_told_that_it_is_over(
     served: Any, tabs: Any, then: str, way: str, link: str
 ) -> None:
@@ -135,6 +150,7 @@ def test_who_comes_back_goes_on_begins_again_or_is_told_that_it_is_over(
         assert states(process) == ["blocked"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("then", POLICIES)
 def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
     served: Any, tabs: Any, then: str
@@ -149,6 +165,7 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
     assert states(process) == ["timed_out"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("then", POLICIES)
 def test_a_computer_that_slept_for_a_while_and_a_server_that_was_restarted_interrupt_nothing(
     served: Any, tabs: Any, then: str
