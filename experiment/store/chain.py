@@ -278,7 +278,9 @@ def _name(kind: str, key: str) -> str:
     if kind == TRIAL:
         index, _, attempt = key.partition(".")
         return f"trial {index} (attempt {attempt})"
-    return f"the {kind}" if kind in (SESSION, PLAN) else f"{kind} {key}"
+    if kind == PLAN:
+        return "the plan with the kind of reader"
+    return "the session" if kind == SESSION else f"{kind} {key}"
 
 
 def _last(connection: Connection, session_id: str) -> tuple[int, str] | None:
