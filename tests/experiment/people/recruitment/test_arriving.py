@@ -151,7 +151,7 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     finish(first)
     third = site.opening(platform=given[2])
     assert third.status == 403 and third.body["rule"] == "busy"
-    assert "All places are taken just now" in third.body["error"]
+    assert "All places are taken just now" in third.body["title"]
     assert "All places are taken" in site.caller().get(f"/small/?{query(given[2])}").text
     assert site.begin(platform=given[1]).session_id == second.session_id, "who is under way goes on"
     list_id = next(row["list_id"] for row in stored(site) if row["session_id"] == second.session_id)
