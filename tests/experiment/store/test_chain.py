@@ -96,7 +96,7 @@ CHANGES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "a score": (lambda s: update(scores).where(scores.c.trial_index == 0).values(correct=False), "score 1", "changed"),
     "a lost score": (lambda s: delete(scores).where(scores.c.trial_index == 0), "score 1", "missing"),
     "who read": (lambda s: update(sessions).values(reader_kind="simulated"), "the plan with the kind of reader", "changed"),
-    "a person hidden among models": (lambda s: update(sessions).values(reader_kind="model"), "the plan with the kind of reader", "changed"),
+    "a person among models": (lambda s: update(sessions).values(reader_kind="model"), "the plan with the kind of reader", "changed"),
     "an event": (lambda s: update(events).values(detail={"agreed": False}), "event 1", "changed"),
     "a lost flag": (lambda s: delete(flags), "flag 1", "missing"),
     "a lost region": (lambda s: delete(regions).where(regions.c.trial_index == 2), "trial 2 (attempt 1)", "changed"),
