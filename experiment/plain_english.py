@@ -212,7 +212,7 @@ def _minutes(plan: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> fl
     seconds = 0.0
     for screen in plan["screens"]:
         pages = screen.get("pages") or ([screen] if "text" in screen else [])
-        seconds += sum(len(page["text"].split()) for page in pages) * 60 / WORDS_PER_MINUTE
+        seconds += sum(len((page["text"] or "").split()) for page in pages) * 60 / WORDS_PER_MINUTE
     for trial in trials:
         seconds += (trial["fixation_ms"] + trial["interval_ms"]) / 1000
         for step in trial["steps"]:
