@@ -105,18 +105,34 @@ def zipf(word: str, language: str) -> float | None:
     language : str
         Language tag, such as ``en`` or ``de-AT``.
     """
+    return _zipf(word, language)
+
+
+def _zipf(word: str, language: str) -> float | None:
     if not has_lexicon(language):
         return None
     import wordfreq
 
     base = base_language(language)
-    if is_plain(word) and base in _LATIN and word not in wordfreq.get_frequency_dict(base):
-        return 0.0  # as wordfreq finds after taking the word apart, which most of the time goes into
+    listed = wordfreq.get_frequency_dict(base)
     try:
+        # A form that no list holds is 0 in wordfreq as well, which would remember each of a hundred thousand of them.
+        plain = is_plain(word) and base in _LATIN
+        tokens = [word] if plain else wordfreq.lossy_tokenize(word, base)
+        if not tokens or any(token not in listed and not _has_digit(token) for token in tokens):
+            return 0.0
         return float(wordfreq.zipf_frequency(word, base))
     except ImportError:
         # Chinese, Japanese and Korean lists need segmenters that wordfreq does not bring along.
         return None
+
+
+def _has_digit(token: str) -> bool:
+    return any(map(str.isdigit, token))
+
+
+# Scrambled forms hardly ever come twice: of a long stream few are worth remembering.
+_lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
 
 def is_real_word(word: str, language: str) -> bool:
@@ -128,7 +144,7 @@ def is_real_word(word: str, language: str) -> bool:
         When the language has no word list.
     """
     require_lexicon(language)
-    frequency = zipf(word, language)
+    frequency = _lately(word, language)
     if frequency is None:
         raise UserError(
             f"avoid_real_words: the word list of {language!r} needs a segmenter that is not installed",
