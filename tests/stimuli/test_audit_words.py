@@ -9,11 +9,11 @@ import pytest
 
 from stimuli.audit import audit_items
 from stimuli.covariates import words_covariates
-from stimuli.item import Item
+from stimuli.item import Item, Role
 from stimuli.lexical.base_words import WordBounds, drawable_words
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
 from stimuli.scramble import ScrambleSettings
-from tests.stimuli.audited import told
+from tests.stimuli.audited import item, told
 
 
 def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -> list[Item]:
@@ -114,3 +114,56 @@ def test_fillers_longer_than_every_nonword_are_a_shortcut() -> None:
         "sorts 100% of the items" in line and line.startswith("mend") for line in told(audit, "shortcut")
     )
     assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
+
+
+def lines(shown: Mapping[tuple[str, str], str], role: Role = "test") -> list[Item]:
+    """Return a sentence in the conditions of two factors."""
+    return [
+        replace(item("a", text, role=role), condition={"position": position, "length": length})
+        for (position, length), text in shown.items()
+    ]
+
+
+def test_levels_that_show_every_item_alike_are_to_be_mended() -> None:
+    same = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
+    audit = audit_items(same, language="en", shortcut=False)
+    (found,) = told(audit, "changes")
+    assert found.startswith("mend: ") and "levels low and high of length show the same in every item" in found
+
+
+def test_levels_that_show_some_items_alike_are_counted() -> None:
+    some = [
+        *lines({("internal", "low"): "wrods", ("internal", "high"): "words"}),
+        *[
+            replace(one, item_id="b")
+            for one in lines({("internal", "low"): "lettres", ("internal", "high"): "lettres"})
+        ],
+    ]
+    audit = audit_items(
+        [replace(one, intact={"text": "as it was"}) for one in some], language="en", shortcut=False
+    )
+    (found,) = told(audit, "changes")
+    assert found.startswith("look: ") and found.endswith(
+        "of length show the same in 1 of 2 items that they change"
+    )
+
+
+def test_intact_texts_are_the_same_under_every_option_of_a_scramble() -> None:
+    crossed = lines(
+        {
+            ("intact", "low"): "words",
+            ("intact", "high"): "words",
+            ("internal", "low"): "wrods",
+            ("internal", "high"): "wodrs",
+        }
+    )
+    audit = audit_items(
+        [replace(one, intact={"text": "words"}) for one in crossed], language="en", shortcut=False
+    )
+    assert not told(audit, "changes")
+
+
+def test_items_behind_different_examples_may_be_the_same() -> None:
+    tested = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
+    examples = [replace(item("x", "first", role="exemplar"), condition={"length": "low"})]
+    assert not told(audit_items([*tested, *examples], language="en", shortcut=False), "changes")
