@@ -28,7 +28,7 @@ from experiment.people.opening import (
 )
 from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import Hindered
-from experiment.people.recruitment.returns import code_at_end, return_fields
+from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import SENDINGS_PER_MINUTE, this_site
 from experiment.people.words import words_for
@@ -179,7 +179,7 @@ def _opening(
             409,
             said,
             rule=refusal.reason,
-            mend=words["ask_us"],
+            mend=" ".join(filter(None, (return_when_barred(service), words["ask_us"]))),
             state=refusal.state,
             title=words["ended_title"],
         ) from None

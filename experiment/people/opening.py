@@ -215,7 +215,7 @@ def come_back(
         raise OpenElsewhere(may_take=may_take)
     if row["state"] == "started":
         if attendance.was_begun(connection, session_id):
-            _check_policy(row, policy)
+            _check_policy(connection, row, policy)
         if lease is not None:
             attendance.take_lease(connection, session_id, lease, by_force=True)
     elif row["state"] != "finished":
@@ -237,13 +237,13 @@ def come_back(
     )
 
 
-def _check_policy(row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
+def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
     session_id = str(row["session_id"])
     if policy.get("within_ms") is not None:
         within = timedelta(milliseconds=policy["within_ms"])
         if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
             raise NotResumed(session_id, "timed_out", attendance.left_for(within))
-    if policy["then"] == "block":
+    if policy["then"] == "block" and attendance.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
         raise NotResumed(session_id, "interrupted", "interrupted, and begun again as a new session")

@@ -208,6 +208,15 @@ def was_begun(connection: Connection, session_id: str) -> bool:
     return any(connection.scalar(one) is not None for one in recorded)
 
 
+def has_met_a_trial(connection: Connection, session_id: str) -> bool:
+    """Say whether a session was shown a trial, of practice or of a block, answered or not."""
+    answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
+    shown = (
+        select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)
+    )
+    return any(connection.scalar(one) is not None for one in (answered, shown))
+
+
 def _row(connection: Connection, session_id: str) -> Mapping[str, Any]:
     row = (
         connection.execute(

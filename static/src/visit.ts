@@ -328,7 +328,7 @@ export class Visit {
     const declined = outcome.ending === "declined";
     await this.end({
       heading: titles[outcome.ending as keyof typeof titles],
-      text: [outcome.words ?? "", declined ? "" : close_page, body.return_text ?? ""].filter(Boolean),
+      text: [outcome.words ?? "", declined || body.return_text ? "" : close_page, body.return_text ?? ""].filter(Boolean),
       code: body.completion_code ?? null,
       return_url: body.return_url ?? null,
     });
