@@ -15,6 +15,7 @@ from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.files import write_parquet
 from experiment.exporting.tables import own_columns
 from experiment.item_rows import item_columns, item_rows
+from experiment.region_rows import region_rows
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
 from experiment.study import Study
@@ -47,7 +48,7 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
     with store.read() as connection:
         sessions = queries.sessions_overview(connection, study.id)
         write_parquet(folder / "trials.parquet", trial_columns() | factors, trial_rows(connection, study.id))
-        write_parquet(folder / "regions.parquet", region_columns(), queries.all_regions(connection, study.id))
+        write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
         resolved = queries.resolved_models(connection, study.id)
         versions = queries.all_versions(connection, study.id)
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))

@@ -1,7 +1,6 @@
 """Says a study back in plain English: what is shown to whom, how often, how long it may take, and what models can give.
 
-Minutes and tokens are rough and said to be: a second a fixed step, 240 words a minute for reading (Brysbaert, 2019), four
-characters a token.
+Minutes and tokens are rough and said to be: see :mod:`experiment.session_minutes`, and four characters a token.
 """
 
 from __future__ import annotations
@@ -11,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.lists import items_of_list, list_ids
+from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
 from experiment.models.planning import needs_people, prompt_characters, tells_of_prompts
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
+from experiment.session_minutes import Duration, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
 from stimuli.item import Item
 from stimuli.scramble import parse_operation
 
-WORDS_PER_MINUTE = 240
-SECONDS_PER_ANSWER = 1.5
-SECONDS_PER_TYPED_WORD = 1.5
-SECONDS_OF_STEP = {"choose": SECONDS_PER_ANSWER, "recover": 1, "answer": 15}
 CHARACTERS_PER_TOKEN = 4
 GIVES = {
     "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
@@ -44,6 +40,10 @@ STRATEGIES = {
     "chain_of_thought": "thinking aloud before its answer",
     "unscramble_first": "about the text as it restored it before",
 }
+NO_RULE_ON_CHECKS = (
+    "No rule on attention checks: a session with a missed check is flagged, stays in every analysis, and is left out only by "
+    "a decision with a reason, made blind to condition and correctness."
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def tell(study: Study, items: Sequence[Item]) -> Told:
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
     tested = [trial for trial in trials if not trial["is_practice"]]
-    minutes = _minutes(plan, trials)
+    durations = _durations(study, items, lists, plan)
+    longest = max(durations.values(), key=lambda one: one.minutes)
     models = {
         name: _model(study, items, name, settings, plan, trials) for name, settings in study.models.items()
     }
@@ -71,7 +72,9 @@ def tell(study: Study, items: Sequence[Item]) -> Told:
         "trials_per_session": len(tested),
         "practice_trials": len(trials) - len(tested),
         "trials_per_cell": _cells(study, items, lists),
-        "minutes": round(minutes, 1),
+        "minutes": round(longest.minutes, 1),
+        "minutes_by_levels": {levels: round(one.minutes, 1) for levels, one in durations.items()},
+        "minutes_that_limits_allow": round(longest.limits_allow, 1),
         "participants_wanted": study.get("participants", "wanted"),
         "models": models,
         "design_hash": study.design_hash,
@@ -81,8 +84,10 @@ def tell(study: Study, items: Sequence[Item]) -> Told:
         _materials(study, items),
         _design(study, numbers),
         _procedure(study, numbers),
+        *_told_to_readers(plan),
         *_model_lines(models),
         _wording(study) if models else "",
+        _left_out(study),
         _analysis(study),
     )
     return Told(tuple(p for p in paragraphs if p), numbers)
@@ -145,14 +150,93 @@ def _procedure(study: Study, numbers: Mapping[str, Any]) -> str:
     screens = [next(iter(screen)) for screen in study.get("procedure")]
     wanted = numbers["participants_wanted"]
     people = f" {wanted} participants are wanted." if wanted else ""
+    allowed = numbers["minutes_that_limits_allow"]
+    more = (
+        f" Free answers count with up to a minute each; their time limits allow {_minutes_in_words(allowed)} more."
+        if allowed
+        else ""
+    )
     return (
         f"Procedure: {', '.join(screens)}. A session has {numbers['trials_per_session']} trials after "
-        f"{numbers['practice_trials']} of practice, roughly {_minutes_in_words(numbers['minutes'])}.{people}"
+        f"{numbers['practice_trials']} of practice, roughly {_length(numbers['minutes_by_levels'])}.{more}{people}"
     )
+
+
+def _length(by_levels: Mapping[str, float]) -> str:
+    """Say how long sessions are, by their levels between sessions where that changes something."""
+    said = {levels: _minutes_in_words(minutes) for levels, minutes in by_levels.items()}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{minutes} ({levels})" for levels, minutes in said.items())
 
 
 def _minutes_in_words(minutes: float) -> str:
     return "1 minute" if round(minutes) <= 1 else f"{minutes:.0f} minutes"
+
+
+def _durations(
+    study: Study, items: Sequence[Item], lists: Sequence[int], plan: Mapping[str, Any]
+) -> dict[str, Duration]:
+    """Return how long a session is, by its levels between sessions."""
+    found: dict[str, Duration] = {}
+    for list_id in lists:
+        levels = ", ".join(map(str, session_levels(study, items, list_id)["condition"].values()))
+        if levels not in found:
+            shown = plan if not found else plan_session(study, items, list_id=list_id)
+            found[levels] = session_duration(shown)
+    return found
+
+
+def _told_to_readers(plan: Mapping[str, Any]) -> list[str]:
+    """Say what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
+    said = []
+    for screen in plan["screens"]:
+        asked = screen.get("comprehension")
+        if asked:
+            number, needed = len(screen["questions"]), asked["needed"]
+            of_them = "all" if needed == number else f"{needed} of them"
+            ends = "the session ends" if asked["if_failed"] == "end" else "the session goes on, flagged"
+            said.append(
+                f"Instructions are asked about: {_counted(number, 'question')}, {of_them} to be answered right within "
+                f"{_counted(asked['rounds'], 'round')}; where they are not, {ends}."
+            )
+        elif screen["kind"] == "practice":
+            passing = screen.get("pass")
+            needed = (
+                ""
+                if passing is None
+                else f"; {passing:.0%} have to be right within {_counted(screen['attempts'], 'attempt')}"
+            )
+            said.append(
+                f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'])}{needed}."
+            )
+        elif screen["kind"] == "block":
+            every = screen["break_every"]
+            checked = sum(trial["is_attention_check"] for trial in screen["trials"])
+            parts = [
+                f"{_counted(len(screen['trials']), 'trial')}",
+                *([_counted(checked, "attention check") + " among them"] if checked else []),
+                *([f"a break after every {every}"] if every else []),
+            ]
+            said.append(
+                f"Block {screen['name'] or screen['block']} ({', '.join(parts)}) {_feedback(screen['feedback'])}."
+            )
+    return [" ".join(said)] if said else []
+
+
+def _feedback(given: Mapping[str, Any] | None) -> str:
+    if given is None:
+        return "tells nothing of answers"
+    about = [
+        *(["whether an answer was right"] if given["accuracy"] else []),
+        *(["where time ran out"] if given["late"] else []),
+    ]
+    shown_for = "until the reader goes on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
+    return f"tells {' and '.join(about)}, {shown_for}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -169,6 +253,29 @@ def _wording(study: Study) -> str:
     if used == study.language.split("-")[0]:
         return ""
     return f"Models are asked for their answer in English: wrods has no wordings in {study.language!r} yet."
+
+
+def has_checks(study: Study) -> bool:
+    """Say whether a study's blocks hold instructed-response checks."""
+    blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
+    return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
+
+
+def _left_out(study: Study) -> str:
+    """Say which rows are in no analysis, and which sessions may be left out by a rule."""
+    given = study.get("analysis", "exclude", default={})
+    said = [
+        f"{unit} with {measure} {bounds}"
+        for unit in ("trials", "regions")
+        for measure, bounds in given.get(unit, {}).items()
+    ]
+    rules = [f"{sign} {bound}" for sign, bound in given.get("sessions", {}).items()]
+    told = [f"Left out of analyses, never deleted: {'; '.join(said)}."] if said else []
+    if rules:
+        told.append(f"Sessions that the dashboard may exclude by a declared rule: {'; '.join(rules)}.")
+    if has_checks(study) and "attention_checks_failed" not in given.get("sessions", {}):
+        told.append(NO_RULE_ON_CHECKS)
+    return " ".join(told)
 
 
 def _analysis(study: Study) -> str:
@@ -191,22 +298,6 @@ def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[st
     for item in items_of_list(study, items, lists[0]):
         counts[", ".join(item.condition.values()) or "all"] += 1
     return dict(counts)
-
-
-def _minutes(plan: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> float:
-    seconds = 0.0
-    for screen in plan["screens"]:
-        pages = screen.get("pages") or ([screen] if "text" in screen else [])
-        seconds += sum(len(page["text"].split()) for page in pages) * 60 / WORDS_PER_MINUTE
-    for trial in trials:
-        seconds += (trial["fixation_ms"] + trial["interval_ms"]) / 1000
-        for step in trial["steps"]:
-            words = len((step["text"] or "").split())
-            seconds += words * 60 / WORDS_PER_MINUTE
-            seconds += SECONDS_OF_STEP.get(step["step"], 0) + (
-                words * SECONDS_PER_TYPED_WORD if step["step"] == "recover" else 0
-            )
-    return seconds / 60
 
 
 def _model(

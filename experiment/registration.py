@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiment.freezing import hash_of, locked_part
-from experiment.plain_english import tell
+from experiment.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
 from experiment.study import Study
 from experiment.study.study import ITEMS
 
@@ -136,6 +136,8 @@ def _exclusions(study: Study) -> Iterator[str]:
         for name, rule in rules.items()
     ]
     yield from lines or ["No trial or session is excluded by a rule. Pilots are in no analysis."]
+    if has_checks(study) and "attention_checks_failed" not in (excluded.get("sessions") or {}):
+        yield NO_RULE_ON_CHECKS
 
 
 def _compact(value: Any) -> str:

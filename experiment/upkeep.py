@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection
 
 from experiment.store import Store
 from experiment.store.backups import FOLDER, back_up, rotate
 from experiment.store.chain import withdrawn_sessions
+from experiment.store.erasure import forget_names
 from experiment.store.records import add_audit
-from experiment.store.tables import people, submissions
 from experiment.study import Study
 from experiment.withdrawal import forget_in_backups, shrink
 from stimuli.errors import UserError
 
 INTERVAL_S = 3600.0
+SERVER = "server"
+"""Who acts where nobody asked for it."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 
 
@@ -58,7 +60,7 @@ def long_duration(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 
-def make_backups(kept: Kept, places: Sequence[Path] = (), *, actor: str = "wrods") -> list[Path]:
+def make_backups(kept: Kept, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
     """Back a study up into its own folder ``backups/`` and further folders, and remove copies that are no longer kept.
 
     Raises
@@ -113,20 +115,16 @@ def note_place(store: Store, study: str, action: str, place: Path, actor: str) -
 
 
 def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
-    """Erase the platform ids that were kept for as long as the study says, backups included; return how many."""
+    """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many."""
     if kept.forget_after is None:
         return 0
     before = (now or datetime.now(UTC)) - kept.forget_after
     due = before.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def erase(connection: Connection) -> int:
-        gone = connection.execute(
-            delete(people).where(people.c.study == kept.study, people.c.created_at < due)
-        ).rowcount
-        lines = (submissions.c.study == kept.study, submissions.c.imported_at < due)
-        gone += connection.execute(delete(submissions).where(*lines)).rowcount
+        gone = forget_names(connection, kept.study, due)
         if gone:
-            add_audit(connection, "wrods", "forget_platform_ids", study=kept.study, detail={"rows": gone})
+            add_audit(connection, SERVER, "forget_platform_ids", study=kept.study, detail={"rows": gone})
         return int(gone)
 
     number = kept.store.write(erase).result()

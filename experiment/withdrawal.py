@@ -17,14 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, NullPool, create_engine, delete, event, func, or_, select
+from sqlalchemy import Connection, NullPool, create_engine, event, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
 from experiment.store import Store
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, back_up, backups_in
 from experiment.store.chain import withdrawn_sessions
 from experiment.store.database import make_engine, to_json
-from experiment.store.erasure import Erased, derived_sessions, erase_sessions
+from experiment.store.erasure import Erased, derived_sessions, erase_sessions, forget_names
 from experiment.store.tables import audit, calls, metadata, people, sessions, trials
 from stimuli.errors import UserError
 
@@ -307,29 +307,27 @@ def shrink(store: Store) -> bool:
     return False
 
 
+CLEANING = "withdrawal"
+"""Who acts in a backup from which somebody is withdrawn."""
+
+
 def clean_backup(file: Path, gone: Sequence[str]) -> bool:
     """Erase withdrawn sessions from a backup (SQLite, of this or an earlier version); say whether it held any."""
-    return _change_backup(file, lambda connection: bool(erase_sessions(connection, gone, actor="wrods").rows))
+    return _change_backup(
+        file, lambda connection: bool(erase_sessions(connection, gone, actor=CLEANING).rows)
+    )
 
 
 def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:
-    """Erase the platform ids that were stored before a moment from every backup that can be reached."""
+    """Erase the names that were stored before a moment from every backup that can be reached."""
     with store.read() as connection:
         folders, _ = _backup_folders(connection, study, folder, ())
-
-    def forget(connection: Connection) -> bool:
-        return (
-            connection.execute(
-                delete(people).where(people.c.study == study, people.c.created_at < due)
-            ).rowcount
-            > 0
-        )
 
     for place in folders:
         for kept in backups_in(place):
             if kept.file.suffix != POSTGRES_SUFFIX:
                 with suppress(DBAPIError, sqlite3.Error):
-                    _change_backup(kept.file, forget)
+                    _change_backup(kept.file, lambda connection: forget_names(connection, study, due) > 0)
 
 
 def _change_backup(file: Path, change: Callable[[Connection], bool]) -> bool:

@@ -93,7 +93,8 @@ def _of_words() -> list[CovariateInfo]:
         CovariateInfo(
             "coltheart_n",
             "Coltheart's N",
-            "Vocabulary words of the same length that differ in one letter; the word itself does not count",
+            "Vocabulary words of the same length that differ in one letter; the word itself does not count; "
+            "spelled as the list spells it, German ß as ss",
             "words",
             f"{_VOCABULARY}; Coltheart, Davelaar, Jonasson & Besner (1977)",
             LISTED,

@@ -41,6 +41,7 @@ def unavailable(language: str) -> dict[str, str]:
 
 
 _OF_SHOWN = ("bigram_mean", "bigram_min")
+_OF_FORM = (*(f"shown_{name}" for name in _OF_SHOWN), *MATCHES)
 
 
 def word_covariates(word: str, language: str) -> dict[str, float | None]:
@@ -154,13 +155,18 @@ def _word_means(words: tuple[str, ...], language: str) -> Mapping[str, float | N
 
 def _form_means(pairs: Sequence[tuple[str, str]], language: str) -> dict[str, float | None]:
     """Return mean measures of changed forms; spaces set between letters are not letters of the form."""
-    forms = [(intact, "".join(without_gaps(shown).split())) for intact, shown in pairs]
-    bigrams = [pair for _, shown in forms if (pair := bigram_tokens(shown, language)) is not None]
-    means = {
-        f"shown_{name}": _mean([pair[place] for pair in bigrams]) for place, name in enumerate(_OF_SHOWN)
-    }
-    scores = [match_scores(intact, shown, language) for intact, shown in forms]
-    return means | {name: _mean([one[name] for one in scores]) for name in MATCHES}
+    measured = list(zip(*[_form(intact, shown, language) for intact, shown in pairs], strict=True))
+    columns = measured or [()] * len(_OF_FORM)
+    return {name: _mean(column) for name, column in zip(_OF_FORM, columns, strict=True)}
+
+
+@functools.lru_cache(maxsize=200_000)
+def _form(intact: str, shown: str, language: str) -> tuple[float | None, ...]:
+    """Return the measures of one changed form, by the names of ``_OF_FORM``."""
+    form = "".join(without_gaps(shown).split())
+    scores = match_scores(intact, form, language)
+    bigrams: tuple[float | None, ...] = bigram_tokens(form, language) or (None,) * len(_OF_SHOWN)
+    return *bigrams, *[scores[name] for name in MATCHES]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

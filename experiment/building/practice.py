@@ -15,9 +15,9 @@ from experiment.building.reading import (
     scramble_settings,
     shown_fields,
 )
-from experiment.building.tables import sentences
+from experiment.building.tables import lines_of, sentences
 from experiment.study import Study
-from stimuli.corpora.tables import read_table
+from stimuli.corpora.tables import Table, read_table
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item
 from stimuli.recipes import htest_rule_items, word_items
@@ -72,13 +72,12 @@ def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: st
     ]
 
 
-def _of_screen(
-    study: Study, rows: Sequence[Mapping[str, Any]], set_name: str, file: str, place: str
-) -> list[Item]:
+def _of_screen(study: Study, rows: Table, set_name: str, file: str, place: str) -> list[Item]:
     materials = study.get("materials")
     if "sentences" in materials:
         told, column = _conditions_told(study, rows, file)
-        made = sentences(study, told, source=file, practice=set_name, level_column=column)
+        lines = lines_of(rows, "item")
+        made = sentences(study, told, source=file, practice=set_name, level_column=column, lines=lines)
         return _placed(study, made, rows, key="item")
     if "words" in materials:
         made = [item for row in rows for item in _word(study, row, set_name, file)]

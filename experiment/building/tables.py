@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +44,8 @@ def items_from_sentences(study: Study) -> Made:
     remarks: list[str] = []
     skipped: list[str] = []
     table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
-    _refuse_twins(table, materials["sentences"])
+    table = _without_twins(table, materials["sentences"], skipped, stop=materials.get("on_bad") != "skip")
+    lines = lines_of(table, "item")
     starred = sum(bool(_STARS.search(str(row["sentence"]))) for row in table.rows)
     if starred and study.get("materials", "scramble", "words") != "starred":
         remarks.append(
@@ -57,9 +59,10 @@ def items_from_sentences(study: Study) -> Made:
         key=lambda row: str(row["item"]),
         what="sentences",
     )
-    items, told = _items(study, drawn, sentences, "sentences", skipped, key=lambda row: str(row["item"]))
+    make = functools.partial(sentences, lines=lines)
+    items, told = _items(study, drawn, make, "sentences", skipped, key=lambda row: str(row["item"]))
     if fillers:
-        items += sentences(study, fillers, source=materials["sentences"], are_fillers=True)
+        items += make(study, fillers, source=materials["sentences"], are_fillers=True)
     return Made(items, [file], [*remarks, *told], skipped)
 
 
@@ -121,7 +124,10 @@ def _items(
         lambda some: make(study, some, source=materials[kind], left_out=left_out),
         remarks,
     )
-    skipped += [f"{one.corpus}, {one.record_id}: {one.reason}" for one in left_out or ()]
+    skipped += [
+        one.reason if one.reason.startswith(one.corpus) else f"{one.corpus}, {one.record_id}: {one.reason}"
+        for one in left_out or ()
+    ]
     kept, told = matched_items(study, items, {key(row): row for row in rows})
     return kept, [*remarks, *told]
 
@@ -172,12 +178,14 @@ def sentences(
     level_column: str | None = None,
     are_fillers: bool = False,
     left_out: list[Skipped] | None = None,
+    lines: Mapping[str, int] | None = None,
 ) -> list[Item]:
     """Make sentence items of rows in every condition, or each row in that which a column of practice rows says.
 
     Fillers are shown as they are, without a condition.
 
-    A row that gives no items stops the build, or is put into ``left_out`` where that is given.
+    A row that gives no items stops the build, or is put into ``left_out`` where that is given; ``lines`` is the line of
+    each item's row in its file.
     """
     choosing, answering = step_of_kind(study, "choose"), step_of_kind(study, "answer")
     asked = choosing is not None or (answering is not None and "answer" in rows[0])
@@ -200,6 +208,7 @@ def sentences(
         role="filler" if are_fillers else "practice" if practice else "test",
         source=source,
         skipped=left_out,
+        lines=lines,
     )
     items = withhold(items, factor, withheld, "sentence")
     if answering is not None:
@@ -241,17 +250,28 @@ def _words(
     return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
 
 
-def _refuse_twins(table: Table, file: str) -> None:
-    """Refuse an item id that stands twice, naming both rows."""
+def lines_of(table: Table, column: str) -> dict[str, int]:
+    """Return the line of each row in its file, by the row's cell in a column."""
+    return {str(row.get(column)): number for row, number in zip(table.rows, table.numbers, strict=True)}
+
+
+def _without_twins(table: Table, file: str, skipped: list[str], *, stop: bool) -> Table:
+    """Refuse an item id that stands twice, naming both rows, or leave the later rows out and list them."""
     first: dict[str, int] = {}
-    for number, row in zip(table.numbers, table.rows, strict=True):
+    kept = []
+    for row, number in zip(table.rows, table.numbers, strict=True):
         item_id = str(row["item"])
         if item_id in first:
-            raise UserError(
-                f"{file}, line {number}: item {item_id!r} stands twice (first in line {first[item_id]})",
-                mend="Each item has one row and an id of its own; conditions are made by wrods.",
-            )
+            found = f"{file}, line {number}: item {item_id!r} stands twice (first in line {first[item_id]})"
+            if stop:
+                raise UserError(
+                    found, mend="Each item has one row and an id of its own; conditions are made by wrods."
+                )
+            skipped.append(found)
+            continue
         first[item_id] = number
+        kept.append((row, number))
+    return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
 
 
 def read_rows(

@@ -71,7 +71,7 @@ def demo(out: Path | None, readers: int, no_browser: bool) -> None:
         server = opened.enter_context(LocalServer(study, store))
         links = server.links
         console.print(
-            "[bold]2 of 5[/bold]  The server. Watch it fill on the sessions page (the link is good once):"
+            "[bold]2 of 5[/bold]  The server. Watch it fill on the dashboard (the link is good once):"
         )
         console.print(f"        {links.sessions}")
         if opens:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-FORMATS = ("csv", "parquet", "jspsych", "psych-ds")
+from experiment.offered import FORMS
+
 KINDS = ("human", "model", "simulated", "baseline")
 _EXAMPLE = """\b
 Examples:
@@ -22,7 +23,7 @@ Examples:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(FORMS),
     default="csv",
     show_default=True,
     help="The form of the files.",

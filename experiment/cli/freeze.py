@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiment.cli.study_store import store_of
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.store import Store
     from experiment.study import Study
     from experiment.verification import Findings
 
@@ -82,21 +82,11 @@ def _sessions_before(study: Study) -> int:
     from experiment.store.tables import sessions
 
     mine = (sessions.c.study == study.id, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False))
-    store = _store_of(study)
+    store = store_of(study)
     if store is None:
         return 0
     with store, store.read() as connection:
         return int(connection.scalar(select(func.count()).select_from(sessions).where(*mine)) or 0)
-
-
-def _store_of(study: Study) -> Store | None:
-    from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
-
-    address = store_address(read_config())
-    if address is None and not (study.folder / "study.db").is_file():
-        return None
-    return open_store(address or study.folder)
 
 
 def _check(study: Study, heads: Path | None, as_json: bool) -> None:
@@ -105,7 +95,7 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     from experiment.verification import read_heads, verify_study, write_heads
 
     known = None if heads is None else read_heads(heads)
-    store = _store_of(study)
+    store = store_of(study)
     with ExitStack() as opened:
         if store is not None:
             opened.enter_context(store)

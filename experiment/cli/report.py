@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 
-from stimuli.errors import UserError
-
 
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
@@ -42,18 +40,9 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
     """Return a folder with the tables: the given one, or the study's, handed over now into the report's folder."""
     if (study / "trials.parquet").is_file():
         return study
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import opened_study
     from experiment.handover import hand_over
-    from experiment.store import open_store
-    from experiment.study import load_study
 
-    loaded = load_study(study)
-    address = store_address(read_config())
-    if address is None and not (loaded.folder / "study.db").is_file():
-        raise UserError(
-            f"{loaded.folder} has no answers yet",
-            mend=f"Collect some with `wrods serve {study}` or `wrods run {study}`.",
-        )
-    folder = (out or loaded.folder / "reports") / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"
-    with open_store(address or loaded.folder) as store:
-        return hand_over(loaded, store, folder)
+    with opened_study(study) as opened:
+        folder = (out or opened.study.folder / "reports") / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"
+        return hand_over(opened.study, opened.store, folder)

@@ -32,6 +32,7 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
 
     Example: wrods restore my-study my-study/backups/study-20261121T140000Z.db
     """
+    from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
     from experiment.store.database import SQLITE_FILE, address_of
     from experiment.store.restoring import check_backup, discard, restore_postgres, take_place
@@ -44,13 +45,15 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     if address.get_backend_name() != "sqlite":
         if not yes:
             click.confirm(f"Replace what {address.host or 'the server'} holds by {file}?", abort=True)
-        kept, checked = restore_postgres(address, file, loaded.folder, loaded.id, gone=gone)
+        kept, checked = restore_postgres(
+            address, file, loaded.folder, loaded.id, gone=gone, actor=this_user()
+        )
         _tell(checked, kept, as_json)
         if checked.broken:
             sys.exit(1)
         return
     database = Path(address.database or loaded.folder / SQLITE_FILE)
-    checked = check_backup(database, file, loaded.id, gone=gone)
+    checked = check_backup(database, file, loaded.id, gone=gone, actor=this_user())
     try:
         if checked.broken and not despite_broken:
             raise UserError(

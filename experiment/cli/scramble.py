@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from stimuli.scramble import (
     scramble_types,
 )
 from stimuli.scramble.doses import count_asked, count_made
+from stimuli.scramble.letter_forms import OTHER_SCRIPT
 from stimuli.scramble.published import describe, published_operation, published_pass
 from stimuli.scramble.registry import checked_rate
 from stimuli.scramble.text import Capitals
@@ -34,7 +36,11 @@ from stimuli.scramble.word_order import WITHOUT_SPACES
 from stimuli.scramble.words import word_starts
 
 CORRECTED_SEED = 1
-_WAYS_OUT = {WITHOUT_SPACES: " (unspaced=change takes each run as one word)"}
+_WAYS_OUT = {
+    WITHOUT_SPACES: " (unspaced=change takes each run as one word)",
+    OTHER_SCRIPT: " (--language says whose letters come in)",
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = (b"\r\n", b"\n")
 CORRECTED_ONLY = ("language", "capitals", "min_letters", "avoid_real_words", "texts", "changes")
 
@@ -143,6 +149,11 @@ def scramble(
         raise UserError(
             "--type is missing", mend="Say what to do, such as --type KFL; --list shows every type."
         )
+    if not jsonl and click.get_current_context().get_parameter_source("name") != ParameterSource.DEFAULT:
+        raise UserError(
+            f"--field {name} has no say without --jsonl",
+            mend="Add --jsonl where each line is a JSON object, or leave --field out.",
+        )
     source = _Source(file, name if jsonl else None, skip_bad=on_bad == "skip")
     out = sys.stdout.buffer
     if mode == "published":
@@ -163,6 +174,11 @@ def scramble(
         chosen = replace(chosen, texts=checked_rate(texts, "texts"))
     settings = ScrambleSettings(min_letters, capitals, avoid_real_words, language)
     told = _Told(chosen, summary, min_letters)
+    changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
+    if avoid_real_words is None and changes_letters and not settings.avoids_real_words:
+        click.echo(
+            f"no word list for language {language!r}: changed forms that are words are not avoided", err=True
+        )
     with ExitStack() as open_files:
         record = None if changes is None else open_files.enter_context(changes.open("w", encoding="utf-8"))
         _scramble_lines(source, chosen, CORRECTED_SEED if seed is None else seed, settings, out, record, told)
@@ -218,8 +234,11 @@ class _Line:
 
     def write(self, out: IO[bytes], shown: str | None) -> None:
         if self.record is not None and self.field is not None:
-            shown = json.dumps({**self.record, self.field: shown}, ensure_ascii=False)
-        out.write((shown or "").encode("utf-8", "surrogatepass") + self.ended)
+            whole = {**self.record, self.field: shown}
+            shown = json.dumps(whole, ensure_ascii=False)
+            if not shown.isascii() and _SURROGATE.search(shown):
+                shown = json.dumps(whole)  # half of a pair is no UTF-8, but JSON can write it as it came
+        out.write((shown or "").encode("utf-8") + self.ended)
 
 
 @dataclass
@@ -230,14 +249,16 @@ class _Source:
     field: str | None
     skip_bad: bool
     left_out: int = 0
+    read: int = 0
 
     def lines(self) -> Iterator[_Line]:
-        where = "standard input" if self._is_stdin() else str(self.file)
+        where = self._where()
         with ExitStack() as open_files:
             ended = b"\n"
             stream = sys.stdin.buffer if self._is_stdin() else open_files.enter_context(self._open())
             for number, raw in enumerate(stream, 1):
                 line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+                self.read = number
                 # A last line without an end of its own gets that of the lines before it.
                 ended = next((mark for mark in _LINE_ENDS if line.endswith(mark)), ended)
                 line = line.removesuffix(ended)
@@ -268,8 +289,14 @@ class _Source:
         return _Line(number, record, self.field, _text_of(record, self.field, where))
 
     def tell_left_out(self) -> None:
+        if not self.read:
+            click.echo(f"{self._where()} is empty: nothing to scramble", err=True)
         if self.left_out:
-            click.echo(f"{self.left_out} lines could not be read and were left out", err=True)
+            lines = "1 line" if self.left_out == 1 else f"{self.left_out:,} lines"
+            click.echo(f"{lines} left out", err=True)
+
+    def _where(self) -> str:
+        return "standard input" if self._is_stdin() else str(self.file)
 
     def _is_stdin(self) -> bool:
         return self.file is None or str(self.file) == "-"
@@ -283,7 +310,9 @@ class _Source:
                 f"{self.file} does not exist", mend="Check the name, or pipe the text in."
             ) from None
         except (IsADirectoryError, PermissionError) as error:
-            raise UserError(f"{self.file} cannot be read: {error.strerror}") from None
+            raise UserError(
+                f"{self.file} cannot be read: {error.strerror}", mend="Name a text file that you may read."
+            ) from None
 
 
 @dataclass
@@ -425,8 +454,11 @@ def _refuse_corrected_only(ctx: click.Context) -> None:
 def _decoded(line: bytes, where: str) -> str:
     try:
         return line.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{where}: not UTF-8", mend="Save the text as UTF-8.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{where}: byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8",
+            mend="Save the text as UTF-8.",
+        ) from None
 
 
 def _text_of(record: dict[str, Any], field: str, where: str) -> str:
@@ -438,5 +470,8 @@ def _text_of(record: dict[str, Any], field: str, where: str) -> str:
             mend=f"{hint}Say which field with --field; there are: {', '.join(record) or 'none'}.",
         )
     if not isinstance(record[field], str):
-        raise UserError(f"{where}: field {field!r} holds no text but {record[field]!r}")
+        raise UserError(
+            f"{where}: field {field!r} holds no text but {json.dumps(record[field])[:60]}",
+            mend='Write a text there ("" for none), or name another field with --field.',
+        )
     return str(record[field])

@@ -1,4 +1,4 @@
-"""``wrods serve``: participants' pages and the sessions page."""
+"""``wrods serve``: participants' pages and the dashboard."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SECOND_LOOK_S = 60
     type=click.Path(path_type=Path),
     help="Keep the hourly backups here too. Repeatable.",
 )
-@click.option("--no-browser", is_flag=True, help="Do not open the sessions page.")
+@click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
 def serve(
     studies: tuple[Path, ...],
     port: int,
@@ -67,7 +67,7 @@ def serve(
 ) -> None:
     """Serve studies to participants.
 
-    Answers are stored in each study's study.db and confirmed only when they are on disk. The sessions page is behind the
+    Answers are stored in each study's study.db and confirmed only when they are on disk. The dashboard is behind the
     password in WRODS_PASSWORD or in your config.toml; without one a password is made and shown.
 
     Each study is backed up into its backups/ (and --backup-to) at the start, every hour and at the end; kept are the newest
@@ -176,7 +176,7 @@ def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:
     click.echo(click.style("wrods is serving", bold=True) + (" (every session is a pilot)" if pilot else ""))
     for study in studies:
         click.echo(f"  {study:<15} {base}/{study}/")
-    click.echo(f"  Sessions page   {base}/admin/")
+    click.echo(f"  Dashboard       {base}/admin/")
 
 
 def _tell_outside(public: str, bell: Bell, services: Mapping[str, StudyService]) -> None:

@@ -32,19 +32,29 @@ def opened_study(folder: Path) -> Iterator[Opened]:
     UserError
         There is no study, or it has no answers yet.
     """
-    from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
     from experiment.study import load_study
 
     study = load_study(folder)
-    address = store_address(read_config())
-    if address is None and not (study.folder / "study.db").is_file():
+    store = store_of(study)
+    if store is None:
         raise UserError(
             f"{study.folder} has no answers yet",
             mend=f"Collect some with `wrods serve {folder}` or `wrods run {folder}`.",
         )
-    with open_store(address or study.folder) as store:
+    with store:
         yield Opened(study, store)
+
+
+def store_of(study: Study) -> Store | None:
+    """Open the store of a study; None where it has none yet (a database by address always counts as one)."""
+    from experiment.configuration import read_config, store_address
+    from experiment.store import open_store
+    from experiment.store.database import SQLITE_FILE
+
+    address = store_address(read_config())
+    if address is None and not (study.folder / SQLITE_FILE).is_file():
+        return None
+    return open_store(address or study.folder)
 
 
 def this_user() -> str:

@@ -7,7 +7,9 @@ import sys
 
 import click
 
-ROLE = click.Choice(["owner", "assistant", "rater"])
+from experiment.offered import ROLES
+
+ROLE = click.Choice(ROLES)
 
 
 @click.group()

@@ -132,7 +132,7 @@ def _scope(
     if not found:
         raise UserError(
             f"no session of {opened.study.id} is {participant or platform_id or f'at station {station} at {when}'}",
-            mend="Numbers and times are on the sessions page. A platform id that was forgotten finds nobody.",
+            mend="Numbers and times are on the dashboard. A platform id that was forgotten finds nobody.",
             exit_code=1,
         )
     return scope_of(opened.store, opened.study.id, opened.study.folder, found, backups=folders)

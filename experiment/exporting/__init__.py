@@ -1,6 +1,6 @@
 """Writes a study's data for others: CSV, Parquet, jsPsych's JSON, and a Psych-DS folder."""
 
-from experiment.exporting.export import FORMATS, Exported, export_study
+from experiment.exporting.export import Exported, export_study
 from experiment.exporting.tables import Choice
 
-__all__ = ["FORMATS", "Choice", "Exported", "export_study"]
+__all__ = ["Choice", "Exported", "export_study"]

@@ -13,8 +13,6 @@ from experiment.store import Store, queries
 from experiment.study import Study
 from stimuli.errors import UserError
 
-FORMATS = ("csv", "parquet", "jspsych", "psych-ds")
-
 
 @dataclass(frozen=True)
 class Exported:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.participants import participant_rows, read_answers
 from experiment.item_rows import item_columns, item_rows
+from experiment.region_rows import region_rows
 from experiment.store import queries
 from experiment.study import Study
 from experiment.trial_rows import trial_rows
@@ -93,7 +94,7 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
             "one row a word or word group that has a time or surprisal of its own",
             region_columns(),
             ("session_id", "trial_index", "attempt", "region"),
-            lambda: of_chosen(queries.all_regions(connection, study.id)),
+            lambda: of_chosen(region_rows(connection, study)),
         ),
         Table(
             "participants",

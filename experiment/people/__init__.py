@@ -1,1 +1,1 @@
-"""People: the participants' pages and their interface, the experimenter's sessions page, and the preview."""
+"""People: the participants' pages and their interface, the experimenter's dashboard, and the preview."""

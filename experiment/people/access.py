@@ -49,7 +49,7 @@ def with_token(stored_hash: str | None, token: str) -> str:
 
 
 class PilotPasses:
-    """Signed passes that mark a session as a pilot; the sessions page hands them out."""
+    """Signed passes that mark a session as a pilot; the dashboard hands them out."""
 
     def __init__(self, secret: bytes) -> None:
         self._signer = URLSafeTimedSerializer(secret, salt="wrods pilot pass")
@@ -67,7 +67,7 @@ class PilotPasses:
 
 
 class OneTimeLinks:
-    """Links that open the sessions page once, without a password."""
+    """Links that open the dashboard once, without a password."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -28,7 +28,7 @@ from experiment.people.opening import (
 )
 from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import Hindered
-from experiment.people.recruitment.returns import code_at_end, return_fields
+from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import SENDINGS_PER_MINUTE, this_site
 from experiment.people.words import words_for
@@ -37,7 +37,6 @@ from experiment.store import SessionGone, StoreError, attendance, queries, recor
 T = TypeVar("T")
 api = Blueprint("api", __name__, url_prefix="/api/<study>")
 LEASE_NAME = re.compile(r"[0-9A-Za-z-]{16,64}")
-MAY_FINISH = ("started", "timed_out")
 PATIENCE = "the study's computer is busy or its disk is full; the answer is safe in the browser"
 
 
@@ -166,15 +165,24 @@ def _opening(
             words["already_took_part"] if refusal.state == "finished" else _ended_words(words, refusal.state)
         )
         rule = "a participant takes part once"
-        raise Problem(409, said, rule=rule, mend=words["ask_us"], state=refusal.state) from None
+        raise Problem(
+            409, said, rule=rule, mend=words["ask_us"], state=refusal.state, title=words["ended_title"]
+        ) from None
     except Hindered as refusal:
         told = refusal.hindrance
-        raise Problem(403, f"{told.title}. {told.text}", rule=told.kind, mend=told.mend) from None
+        raise Problem(403, told.text, rule=told.kind, mend=told.mend, title=told.title) from None
     except OpenElsewhere as refusal:
         raise _elsewhere(service, refusal.may_take) from None
     except NotResumed as refusal:
         said = _ended_words(words, refusal.state)
-        raise Problem(409, said, rule=refusal.reason, mend=words["ask_us"], state=refusal.state) from None
+        raise Problem(
+            409,
+            said,
+            rule=refusal.reason,
+            mend=" ".join(filter(None, (return_when_barred(service), words["ask_us"]))),
+            state=refusal.state,
+            title=words["ended_title"],
+        ) from None
     except PinNeeded:
         raise pin_needed() from None
     except BelongsElsewhere:
@@ -321,7 +329,6 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
     live = _session(service, session_id)
     body = read_body(request, "finish")
     recorded = body["trials"]
-    needed = {index for index, trial in live.trials.items() if not trial.get("is_practice")}
     is_whole = body.get("completed", True)
 
     def close(connection: Connection) -> tuple[int, str, str | None]:
@@ -330,16 +337,16 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
             raise SessionGone(live.session_id)
         state = str(row["state"])
         done = queries.done_keys(connection, live.session_id)
-        is_done = len(done) == recorded and needed <= {index for index, _ in done}
+        is_done = len(done) == recorded and attendance.has_all(live.trials, (index for index, _ in done))
         was_completed = state == "finished" and row["completion_code"] is None
-        if not (is_done and is_whole and (state in MAY_FINISH or was_completed)):
+        if not (is_done and is_whole and (state in attendance.MAY_FINISH or was_completed)):
             return len(done), state, row["completion_code"]
         code = code_at_end(connection, service, live.session_id)
         code = records.finish_session(connection, live.session_id, completion_code=code)
         return len(done), "finished", code
 
     stored, state, code = _committed(service, close, session_id)
-    has_ended = state not in MAY_FINISH or code is not None
+    has_ended = state not in attendance.MAY_FINISH or code is not None
     if not has_ended or (state == "finished" and stored != recorded):
         error = f"{stored} trials are stored, {recorded} were recorded, {len(live.trials)} are planned"
         raise Problem(409, error, rule="every trial is stored before a session ends", stored=stored)

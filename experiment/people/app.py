@@ -1,11 +1,12 @@
-"""The web application: participants' pages, their interface, and the sessions page."""
+"""The web application: participants' pages, their interface, and the dashboard."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 
-from flask import Flask, Response, jsonify, render_template, request
+from flask import Flask, Request, Response, jsonify, render_template, request
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -65,6 +66,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
         SESSION_COOKIE_SECURE=is_https,
         PERMANENT_SESSION_LIFETIME=12 * 3600,
     )
+    app.session_interface = _DashboardCookie()
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.extensions["wrods"] = make_site(services, config)
     app.register_blueprint(admin)
@@ -78,6 +80,19 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     if config.public_url is not None:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
     return app
+
+
+class _DashboardCookie(SecureCookieSessionInterface):
+    """The dashboard's signed cookie; participants' requests have none, so that nothing is read or written for them."""
+
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        if request.path.startswith("/api/"):
+            return self.session_class()
+        return super().open_session(app, request)
+
+    def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
+        if session or session.modified or session.accessed:
+            super().save_session(app, session, response)
 
 
 def _tell_errors(app: Flask) -> None:

@@ -20,8 +20,11 @@ FREQUENT = frozenset({"trial", "event"})
 LARGEST_BODY = 256 * 1024
 DEEPEST = 12
 LONGEST_RULE = 300
+_BRACKET = re.compile(r"[\[\]{}]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
+# only an escape can write a half character or a zero byte, only a long or exponential number can be infinite
+_PERHAPS_NOT_STORABLE = re.compile(r"\\u|(?:^|[:,\[\s])-?\d[\d.]*[eE]\+?\d{3}|\d{200}")
 
 
 @cache
@@ -82,7 +85,7 @@ def parse(data: bytes, deepest: int = DEEPEST) -> object:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise _bad("the body", "is valid JSON") from None
-    return _storable(value)
+    return _storable(value) if _PERHAPS_NOT_STORABLE.search(text) else value
 
 
 def _bad(what: str, rule: str) -> Problem:
@@ -91,11 +94,13 @@ def _bad(what: str, rule: str) -> Problem:
 
 def _depth(text: str) -> int:
     depth = deepest = 0
-    for character in _STRING.sub("", text):
-        if character in "[{":
+    if text.count("{") + text.count("[") <= 1:
+        return 1
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        if bracket in "[{":
             depth += 1
             deepest = max(deepest, depth)
-        elif character in "]}":
+        else:
             depth -= 1
     return deepest
 

@@ -21,7 +21,7 @@ ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class Links:
-    """Where a visitor goes: the sessions page (once), the participants' page, and that of one more reader (a pilot)."""
+    """Where a visitor goes: the dashboard (once), the participants' page, and that of one more reader (a pilot)."""
 
     sessions: str
     page: str
@@ -42,7 +42,7 @@ class LocalServer:
 
     @property
     def links(self) -> Links:
-        """Make the links; the one to the sessions page is good for one visit."""
+        """Make the links; the one to the dashboard is good for one visit."""
         base = f"http://{HOST}:{self._server.port}"
         return Links(
             sessions=f"{base}/admin/enter/{self._site.links.make()}",

@@ -16,7 +16,14 @@ from typing import Any
 from sqlalchemy import Connection, update
 
 from experiment.people.access import session_token, token_hash, with_token
-from experiment.people.recruitment.admission import admit, coarse, hold_place, link_details, note_arrival
+from experiment.people.recruitment.admission import (
+    admit,
+    coarse,
+    hold_place,
+    invited_session,
+    link_details,
+    note_arrival,
+)
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
 from experiment.store.assignment import STARTED_RECENTLY, free_order_row
@@ -153,6 +160,8 @@ def open_session(
         identities |= admit(connection, service, body.get("platform") or {})
     if not is_pilot:
         earlier = queries.sessions_of_person(connection, service.study, identities)
+        if not is_simulated:
+            earlier = [*earlier, *invited_session(connection, service, body.get("platform") or {})]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
         if ended is not None:
@@ -206,7 +215,7 @@ def come_back(
         raise OpenElsewhere(may_take=may_take)
     if row["state"] == "started":
         if attendance.was_begun(connection, session_id):
-            _check_policy(row, policy)
+            _check_policy(connection, row, policy)
         if lease is not None:
             attendance.take_lease(connection, session_id, lease, by_force=True)
     elif row["state"] != "finished":
@@ -228,13 +237,13 @@ def come_back(
     )
 
 
-def _check_policy(row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
+def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
     session_id = str(row["session_id"])
     if policy.get("within_ms") is not None:
         within = timedelta(milliseconds=policy["within_ms"])
         if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
             raise NotResumed(session_id, "timed_out", attendance.left_for(within))
-    if policy["then"] == "block":
+    if policy["then"] == "block" and attendance.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
         raise NotResumed(session_id, "interrupted", "interrupted, and begun again as a new session")

@@ -14,7 +14,13 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
+from experiment.study.bounds import RIGHT_SHARE
+
 Row = Mapping[str, Any]
+MAD_TO_SD = 1.4826
+"""What makes the median absolute deviation of a normal distribution its standard deviation."""
+SEALED = frozenset({RIGHT_SHARE})
+"""Signs of correctness: until the study is closed the dashboard says whether they meet their rule, and no number."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,11 @@ class Measure:
     value: float
     bound: float
     evidence: str
+
+    @property
+    def is_sealed(self) -> bool:
+        """Say whether its numbers are kept back while the study is open."""
+        return self.kind in SEALED
 
     @property
     def is_flagged(self) -> bool:
@@ -80,8 +91,9 @@ def measures(
         "pastes": _total(rows, "paste_count", "pastes or drops tried"),
         "keyless": _total(rows, "keyless_chars", "characters without a key stroke"),
         "regular_typing": _regular_typing(rows),
+        "fast_typing": _fast_typing(rows),
         "attention_checks_failed": _missed_checks(rows),
-        "question_accuracy": _wrong(rows) if "question_accuracy" in (bounds or {}) else None,
+        RIGHT_SHARE: _wrong(rows) if RIGHT_SHARE in (bounds or {}) else None,
     }
     chosen = {kind: float(sign["bound"]) for kind, sign in signs().items()} | dict(bounds or {})
     return [Measure(kind, one[0], chosen[kind], one[1]) for kind, one in found.items() if one is not None]
@@ -183,20 +195,38 @@ def _total(rows: Sequence[Row], column: str, what: str) -> Found:
     return float(sum(counts)), f"{sum(counts)} {what}, in {hit} of {len(counts)} trials"
 
 
-def _regular_typing(rows: Sequence[Row]) -> Found:
+def _between_keys(rows: Sequence[Row]) -> list[float]:
+    """Return the times between key strokes in ms, none where they are too few to say anything."""
     sign = signs()["regular_typing"]
     between = [
-        later[0] - earlier[0]
+        max(0.0, later[0] - earlier[0])
         for row in rows
         for earlier, later in pairwise(row["key_log"] or [])
-        if 0 < later[0] - earlier[0] <= sign["longest_ms"]
+        # a key held down, or struck twice, keeps its own time
+        if later[0] - earlier[0] <= sign["longest_ms"] and later[1] != earlier[1]
     ]
-    if len(between) < sign["fewest_intervals"]:
+    return between if len(between) >= sign["fewest_intervals"] else []
+
+
+def _regular_typing(rows: Sequence[Row]) -> Found:
+    """Say how alike the times are. The median's own deviation is not hidden by a pause here and there, as a mean's is."""
+    between = _between_keys(rows)
+    if not between:
         return None
-    mean = statistics.fmean(between)
-    variation = statistics.stdev(between) / mean
-    told = f"CV {variation:.2f} over {len(between)} intervals, mean {mean:.0f} ms"
+    median = statistics.median(between)
+    apart = MAD_TO_SD * statistics.median(abs(time - median) for time in between)
+    variation = apart / median if median else 0.0
+    told = f"variation {variation:.2f} over {len(between)} times between keys, median {median:.0f} ms"
     return 1 - variation, told
+
+
+def _fast_typing(rows: Sequence[Row]) -> Found:
+    between = _between_keys(rows)
+    if not between:
+        return None
+    median = max(statistics.median(between), 0.1)
+    told = f"median {median:.0f} ms between keys, over {len(between)}: {12_000 / median:.0f} words a minute"
+    return 1000 / median, told
 
 
 def _wrong(rows: Sequence[Row]) -> Found:

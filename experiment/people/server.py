@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import ipaddress
 import logging
 import signal
@@ -14,13 +15,12 @@ from types import FrameType
 from flask import Flask
 from waitress.server import create_server
 
+from experiment.people.large_bodies import LARGEST_REQUEST, channel_for
 from stimuli.errors import UserError
 
 THREADS = 32
 BACKLOG = 1024
-# beyond the application's own limit, so that a body that is a little too large is refused in its own words
 LAST_ANSWERS_S = 5
-LARGEST_REQUEST = 1024 * 1024
 
 
 class Server:
@@ -62,12 +62,17 @@ class Server:
         except OSError as error:
             raise cannot_listen(error, host, port) from error
         self._closing = False
+        for listener in dict(getattr(self._server, "map", None) or {0: self._server}).values():
+            listener.channel_class = channel_for(app)
         # a name such as localhost may stand for several addresses, and waitress then has a socket for each
         listening = getattr(self._server, "effective_listen", None)
         self.port = int(listening[0][1] if listening else self._server.effective_port)
 
     def run(self) -> None:
         """Answer requests; on Ctrl-C or SIGTERM finish those under way and return."""
+        # what was imported stays: no collection of garbage goes through it again while participants wait
+        gc.collect()
+        gc.freeze()
         with _sigterm_as_interrupt():
             try:
                 self._server.run()

@@ -130,6 +130,9 @@ def service_for(
             connection, study.id, study.design_hash, design, new_version=new_version
         )
     ).result()
+    lists = tuple(list_ids(study, items))
+    # what plans draw once (words of a vocabulary test …) takes seconds; nobody's answers shall wait for it
+    plan_session(study, items, list_id=lists[0], session_key="", order_row=0, version=version)
     code = study.get("participants", "completion_code")
     within = study.get("participants", "if_interrupted", "within")
     number = study.get("participants", "number")
@@ -141,7 +144,7 @@ def service_for(
         store=store,
         version=version,
         design_hash=study.design_hash,
-        list_ids=tuple(list_ids(study, items)),
+        list_ids=lists,
         plan_session=lambda list_id, session_key, order_row: plan_session(
             study, items, list_id=list_id, session_key=session_key, order_row=order_row, version=version
         ),

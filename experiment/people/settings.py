@@ -22,7 +22,7 @@ class PeopleSettings:
     Attributes
     ----------
     password_hash : str
-        Argon2 hash of the password of the sessions page.
+        Argon2 hash of the password of the dashboard.
     secret : bytes
         Signs cookies and passes, and makes session tokens.
     public_url : str or None

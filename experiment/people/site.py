@@ -9,6 +9,7 @@ from flask import current_app
 
 from experiment.people.access import OneTimeLinks, PilotPasses, Throttle
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
+from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
 from experiment.people.live import LiveSessions
 from experiment.people.service import StudyService
@@ -32,6 +33,7 @@ class Site:
     logins_by_name: Throttle
     accounts: Accounts
     sendings: Throttle
+    failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     live: LiveSessions = field(default_factory=LiveSessions)
     findings: Findings = field(default_factory=Findings)

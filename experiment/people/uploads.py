@@ -23,7 +23,6 @@ from experiment.scoring import score_trial
 from experiment.store import SessionGone, Store, attendance, queries, records
 from stimuli.errors import UserError
 
-MAY_FINISH = ("started", "timed_out")
 LARGEST_COPY = 64 * 1024 * 1024
 WRAPPING = 3
 """How much deeper an answer lies in a copy than in a request."""
@@ -178,10 +177,10 @@ def _outcome(queued: Future[taking.Taken] | str) -> str:
 def _complete(connection: Connection, live: LiveSession) -> str:
     row = queries.session(connection, live.session_id)
     state = "withdrawn" if row is None else str(row["state"])
-    if state not in MAY_FINISH:
-        return state
-    done = {index for index, _ in queries.done_keys(connection, live.session_id)}
-    if not all(index in done or trial.get("is_practice") for index, trial in live.trials.items()):
+    done = queries.done_keys(connection, live.session_id)
+    if state not in attendance.MAY_FINISH or not attendance.has_all(
+        live.trials, (index for index, _ in done)
+    ):
         return state
     attendance.complete_session(connection, live.session_id)
     return "finished"

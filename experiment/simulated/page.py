@@ -247,7 +247,7 @@ class _Visit:
         elif payload["timed_out"]:
             pass  # waits until the page takes the trial away
         elif kind in TYPED:
-            self._type(str(payload["response_raw"]), payload["rt"], multiline=step["multiline"])
+            self._type(str(payload["response_raw"]), payload, multiline=step["multiline"])
         else:
             self._rest(payload["rt"])
             self._press_until_gone(step["keys"][step["labels"].index(payload["response_raw"])], handle)
@@ -266,11 +266,18 @@ class _Visit:
                 continue
             return
 
-    def _type(self, text: str, rt: float, *, multiline: bool) -> None:
+    def _type(self, text: str, payload: Mapping[str, Any], *, multiline: bool) -> None:
         field = self.page.locator("#wrods-answer")
-        self._rest(rt / 2)
-        delay = max(1.0, rt / 2 / max(1, len(text)) / self.speed)
-        field.press_sequentially(text, delay=delay)
+        if payload["key_log"]:
+            typed_at = 0.0
+            for moment, key in payload["key_log"]:
+                self._rest(moment - typed_at)
+                typed_at = moment
+                field.press_sequentially("\n" if key == "Enter" else key)
+        else:
+            self._rest(payload["rt"] / 2)
+            delay = max(1.0, payload["rt"] / 2 / max(1, len(text)) / self.speed)
+            field.press_sequentially(text, delay=delay)
         field.press("Control+Enter" if multiline else "Enter")
 
     def _rest(self, milliseconds: float) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from experiment.procedure import TYPED, participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, Effects, Truth
+from experiment.simulated.typing import KeyLog, typed
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
@@ -107,10 +108,18 @@ class SimulatedReader:
         self.answered += 1
         answering = trial["steps"][-1]
         started, spent = times[answering["step"]]
+        is_typed = answering["step"] in TYPED
+        response = self._response(answering, trial, right, lapse if lapsed else None, draw.randrange)
+        keys: KeyLog | None = None
+        first_key = spent / 2
+        if is_typed and response and self.truth.typing.key_ms:
+            pace = generator(self.seed, "simulated keys", self.name, trial["trial_index"])
+            log = typed(response, self.truth.typing, self.seed, self.name, pace)
+            first_key, spent = spent, spent + log[-1][0]
+            keys = [(first_key + moment, key) for moment, key in log]
+            self.clock += log[-1][0]
         limit = answering.get("time_limit_ms")
         late = limit is not None and spent > limit
-        typed = answering["step"] in TYPED
-        response = self._response(answering, trial, right, lapse if lapsed else None, draw.randrange)
         prime = next((step for step in trial["steps"] if step["step"] == "prime"), None)
         frames = None if prime is None else _frames(prime)
         return {
@@ -129,11 +138,11 @@ class SimulatedReader:
             "dropped_frames": 0,
             "hidden_ms": 0,
             "blurred_ms": 0,
-            "first_key_ms": spent / 2 if typed and not late else None,
-            "typing_ms": spent / 2 if typed and not late else None,
+            "first_key_ms": first_key if is_typed and not late else None,
+            "typing_ms": spent - first_key if is_typed and not late else None,
             "paste_count": 0,
             "keyless_chars": 0,
-            "key_log": None,
+            "key_log": None if late or keys is None else [list(one) for one in keys],
             "early_responses": 0,
             "early_keys": None,
             "insertions": None,

@@ -88,6 +88,26 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Typing:
+    """Typing an answer, after the time that thinking of it takes.
+
+    Attributes
+    ----------
+    key_ms : float
+        Median time between two keys, ms; 0 lets answers appear without keys, and the time be all of the answer's.
+    participant_sd, residual_sd : float
+        SD of the log of that time over participants, and of single keys.
+    word_pause_ms : float
+        Mean of an exponential pause before a word, ms.
+    """
+
+    key_ms: float = 0.0
+    participant_sd: float = 0.3
+    residual_sd: float = 0.4
+    word_pause_ms: float = 150.0
+
+
+@dataclass(frozen=True)
 class Truth:
     """All that simulated readers are given."""
 
@@ -95,6 +115,7 @@ class Truth:
     time: Effects
     lapses: Lapses = Lapses()
     words: Words = Words()
+    typing: Typing = Typing()
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that the handover's dictionary keeps."""
@@ -103,19 +124,21 @@ class Truth:
             "time": {"scale": "log_ms", **asdict(self.time)},
             "lapses": asdict(self.lapses),
             "words": asdict(self.words),
+            "typing": asdict(self.typing),
         }
 
 
-GROUPS: Mapping[str, type[Effects] | type[Lapses] | type[Words]] = {
+GROUPS: Mapping[str, type[Effects] | type[Lapses] | type[Words] | type[Typing]] = {
     "accuracy": Effects,
     "time": Effects,
     "lapses": Lapses,
     "words": Words,
+    "typing": Typing,
 }
 
 
 def read_truth(file: Path) -> Truth:
-    """Read the effects of simulated readers from a JSON file with the groups accuracy and time (lapses, words).
+    """Read the effects of simulated readers from a JSON file with the groups accuracy and time (lapses, words, typing).
 
     Raises
     ------
@@ -142,6 +165,8 @@ def read_truth(file: Path) -> Truth:
     truth = Truth(**made)
     if not 0 <= truth.lapses.rate <= 1:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
+    if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
+        raise UserError(f"{file.name}: typing.key_ms and typing.word_pause_ms are times, at least 0")
     for position in truth.words.changed:
         if position not in POSITIONS:
             raise unknown_name(f"{file.name}: words.changed:", str(position), POSITIONS)

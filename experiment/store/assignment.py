@@ -21,18 +21,23 @@ STARTED_RECENTLY = timedelta(hours=2)
 def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
     """Return the next number for a reader of a study: P001, P002, … in the order of arrival."""
     lock_for_change(connection)
-    taken = connection.scalars(
-        select(sessions.c.reader)
-        .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
-        .distinct()
-    )
-    numbers = [int(number) for name in taken if (number := name[len(prefix) :]).isdigit()]
+    numbers = numbers_taken(connection, study, prefix)
     # a withdrawn participant's number is not given again
     tombstones = connection.scalars(
         select(audit.c.detail).where(audit.c.study == study, audit.c.action == WITHDRAWN)
     )
     numbers += [int((detail or {}).get("numbers", {}).get(prefix, 0)) for detail in tombstones]
     return f"{prefix}{max(numbers, default=0) + 1:03d}"
+
+
+def numbers_taken(connection: Connection, study: str, prefix: str) -> list[int]:
+    """Return the numbers of a study's readers whose names are a prefix and digits."""
+    taken = connection.scalars(
+        select(sessions.c.reader)
+        .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
+        .distinct()
+    )
+    return [int(number) for name in taken if (number := name[len(prefix) :]).isdigit()]
 
 
 def _counted(
@@ -110,7 +115,7 @@ def free_order_row(
     lock_for_change(connection)
     taken = set(
         connection.scalars(
-            select(sessions.c.plan["order_row"].as_integer()).where(
+            select(sessions.c.order_row).where(
                 _counted(study, version, reader_kind, is_pilot, started_within),
                 sessions.c.list_id == list_id,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,10 +10,15 @@ from typing import Any
 from sqlalchemy import Connection, Text, bindparam, case, select, update
 
 from experiment.store.errors import SessionGone
+from experiment.store.statements import Prepared
 from experiment.store.tables import events, sessions, trials
 
 LEASE = timedelta(seconds=30)
+HEARD_AGAIN = timedelta(seconds=5)
+"""So long a note that somebody was heard of stands before it is made anew: a session's row is large, and trials are many."""
 SHOWN = "shown"
+MAY_FINISH = ("started", "timed_out")
+"""States from which a session still finishes when all its answers are there."""
 
 
 def stamp(moment: datetime) -> str:
@@ -53,26 +58,40 @@ def hear(connection: Connection, session_id: str, lease: str | None = None) -> H
         There is no such session.
     """
     moment = datetime.now(UTC)
-    known = {"session": session_id, "tab": lease, "now": stamp(moment), "until": stamp(moment + LEASE)}
-    found = connection.execute(_HEAR, known).mappings().first()
+    found = _LOOK.first(connection, {"session": session_id})
     if found is None:
         raise SessionGone(session_id)
-    row = dict(found)
-    held_by = holder(row, moment)
-    return Heard(row["state"], lease is not None and held_by is not None and held_by != lease)
+    state, tab, until, seen = found
+    lately = stamp(moment - HEARD_AGAIN)
+    is_held = tab is not None and tab == lease
+    if seen < lately or (is_held and (until is None or until < stamp(moment + LEASE - HEARD_AGAIN))):
+        known = {"session": session_id, "tab": lease, "now": stamp(moment), "until": stamp(moment + LEASE)}
+        _HEAR.execute(connection, known)
+        until = known["until"] if is_held else until
+    held_by = holder({"lease": tab, "lease_until": until}, moment)
+    return Heard(state, lease is not None and held_by is not None and held_by != lease)
 
 
-_HEAR = (
-    update(sessions)
-    .where(sessions.c.session_id == bindparam("session", type_=Text))
-    .values(
-        last_seen_at=bindparam("now", type_=Text),
-        lease_until=case(
-            (sessions.c.lease == bindparam("tab", type_=Text), bindparam("until", type_=Text)),
-            else_=sessions.c.lease_until,
-        ),
+_HEAR = Prepared(
+    lambda _: (
+        update(sessions)
+        .where(sessions.c.session_id == bindparam("session", type_=Text))
+        .values(
+            last_seen_at=bindparam("now", type_=Text),
+            lease_until=case(
+                (sessions.c.lease == bindparam("tab", type_=Text), bindparam("until", type_=Text)),
+                else_=sessions.c.lease_until,
+            ),
+        )
     )
-    .returning(sessions.c.state, sessions.c.lease, sessions.c.lease_until)
+)
+_LOOK = Prepared(
+    lambda _: (
+        select(sessions.c.state, sessions.c.lease, sessions.c.lease_until, sessions.c.last_seen_at)
+        # SQLite would take the key, and read past the plan for the columns behind it
+        .with_hint(sessions, "INDEXED BY ix_sessions_heard", "sqlite")
+        .where(sessions.c.session_id == bindparam("session", type_=Text))
+    )
 )
 
 
@@ -126,9 +145,23 @@ def complete_session(connection: Connection, session_id: str) -> None:
     moment = stamp(datetime.now(UTC))
     connection.execute(
         update(sessions)
-        .where(sessions.c.session_id == session_id, sessions.c.state.in_(("started", "timed_out")))
+        .where(sessions.c.session_id == session_id, sessions.c.state.in_(MAY_FINISH))
         .values(state="finished", ended_reason=None, finished_at=moment, lease_until=None)
     )
+
+
+def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bool:
+    """Say whether a session has all its answers; of practice only what was needed to pass is ever answered.
+
+    Parameters
+    ----------
+    planned : Mapping
+        The plan's trials by ``trial_index``.
+    done : iterable of int
+        Indices of stored trials.
+    """
+    answered = set(done)
+    return all(index in answered or bool(trial.get("is_practice")) for index, trial in planned.items())
 
 
 def end_sessions_left(connection: Connection, study: str, within: timedelta, *, reader_kind: str) -> int:
@@ -173,6 +206,15 @@ def was_begun(connection: Connection, session_id: str) -> bool:
         for table in (events, trials)
     )
     return any(connection.scalar(one) is not None for one in recorded)
+
+
+def has_met_a_trial(connection: Connection, session_id: str) -> bool:
+    """Say whether a session was shown a trial, of practice or of a block, answered or not."""
+    answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
+    shown = (
+        select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)
+    )
+    return any(connection.scalar(one) is not None for one in (answered, shown))
 
 
 def _row(connection: Connection, session_id: str) -> Mapping[str, Any]:

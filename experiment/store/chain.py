@@ -1,8 +1,8 @@
 """A chain of digests per session, so that a row changed, removed or slipped in afterwards is noticed.
 
 Place 0 stands for the session: its link is a hash of the session's id and design hash. Each row of a human or simulated
-session that is stored later (its plan, trials with their regions, scores, events, flags, ratings) gets a digest over a
-random salt and the row, and a link over the link before, the place, the kind, the row's key and that digest::
+session that is stored later (its plan with the kind of reader, trials with their regions, scores, events, flags, ratings) gets
+a digest over a random salt and the row, and a link over the link before, the place, the kind, the row's key and that digest::
 
     digest_n = SHA-256(salt_n ‖ row_n)        link_n = SHA-256(link_{n-1} ‖ n ‖ kind_n ‖ key_n ‖ digest_n)
 
@@ -17,18 +17,19 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, select
-from sqlalchemy.types import JSON
+from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, or_, select
+from sqlalchemy.types import JSON, TypeEngine
 
 from experiment.store.attendance import stamp
 from experiment.store.database import is_sqlite
-from experiment.store.statements import insert_into
+from experiment.store.statements import Prepared, insert_into
 from experiment.store.tables import audit, chain, events, flags, ratings, regions, scores, sessions, trials
 
 SESSION, PLAN, TRIAL, SCORE, EVENT, FLAG, RATING = (
@@ -82,13 +83,20 @@ def first_link(session_id: str, design_hash: str) -> str:
     return _hash("wrods chain 1", session_id, design_hash)
 
 
-def begin(connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any]) -> None:
-    """Start a session's chain with its design hash, and add its plan; nothing where it has one already."""
+def begin(
+    connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any], reader_kind: str
+) -> None:
+    """Start a session's chain with its design hash, and add its plan and who reads it; nothing where it has one already."""
     if _last(connection, session_id) is not None:
         return
     first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
-    connection.execute(insert_into(chain), first)
-    link(connection, session_id, PLAN, "", plan)
+    insert_into(chain).execute(connection, first)
+    link(connection, session_id, PLAN, "", _begun(plan, reader_kind))
+
+
+def _begun(plan: Any, reader_kind: str) -> dict[str, Any]:
+    """Return what the chain keeps of a session's row: nobody makes a person of a simulated reader afterwards."""
+    return {"plan": plan, "reader_kind": reader_kind}
 
 
 def link(
@@ -153,7 +161,7 @@ def _link_all(
         digest = _digest(salt, kind, row)
         made = _link(made, place, kind, row_key, digest)
         links.append(_row(session_id, place, kind, row_key, salt, digest, made))
-    connection.execute(insert_into(chain), links)
+    insert_into(chain).execute_each(connection, links)
 
 
 def has_chain(reader_kind: str) -> bool:
@@ -189,9 +197,13 @@ def verify(connection: Connection, session_id: str) -> Verified:
 
 def chained_sessions(connection: Connection, study: str) -> list[str]:
     """Return the sessions of a study that have, had, or should have a chain, oldest first; withdrawn ones too."""
+    begun = select(chain.c.session_id).where(chain.c.place == 0)
     there = connection.scalars(
         select(sessions.c.session_id)
-        .where(sessions.c.study == study, sessions.c.reader_kind.in_(_KINDS_OF_READERS))
+        .where(
+            sessions.c.study == study,
+            or_(sessions.c.reader_kind.in_(_KINDS_OF_READERS), sessions.c.session_id.in_(begun)),
+        )
         .order_by(sessions.c.created_at, sessions.c.session_id)
     ).all()
     return [*there, *withdrawn_sessions(connection, study)]
@@ -206,7 +218,9 @@ def withdrawn_sessions(connection: Connection, study: str | None = None) -> list
 
 def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken | None:
     session = connection.execute(
-        select(sessions.c.design_hash, sessions.c.plan).where(sessions.c.session_id == session_id)
+        select(sessions.c.design_hash, sessions.c.plan, sessions.c.reader_kind).where(
+            sessions.c.session_id == session_id
+        )
     ).first()
     tombstone = select(audit.c.audit_id).where(audit.c.session_id == session_id, audit.c.action == WITHDRAWN)
     is_withdrawn = session is None and connection.scalar(tombstone.limit(1)) is not None
@@ -228,7 +242,7 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
         before = one.link
     stored: dict[tuple[str, str], Mapping[str, Any]] = {}
     if session is not None:
-        stored[PLAN, ""] = session.plan
+        stored[PLAN, ""] = _begun(session.plan, session.reader_kind)
     stored |= dict(_rows_of(connection, session_id))
     for one in links[1:]:
         row = stored.pop((one.kind, one.row_key), None)
@@ -264,19 +278,23 @@ def _name(kind: str, key: str) -> str:
     if kind == TRIAL:
         index, _, attempt = key.partition(".")
         return f"trial {index} (attempt {attempt})"
-    return f"the {kind}" if kind in (SESSION, PLAN) else f"{kind} {key}"
+    if kind == PLAN:
+        return "the plan with the kind of reader"
+    return "the session" if kind == SESSION else f"{kind} {key}"
 
 
 def _last(connection: Connection, session_id: str) -> tuple[int, str] | None:
-    found = connection.execute(_LAST, {"session": session_id}).first()
-    return None if found is None else (int(found.place), str(found.link))
+    found = _LAST.first(connection, {"session": session_id})
+    return None if found is None else (int(found[0]), str(found[1]))
 
 
-_LAST = (
-    select(chain.c.place, chain.c.link)
-    .where(chain.c.session_id == bindparam("session"))
-    .order_by(chain.c.place.desc())
-    .limit(1)
+_LAST = Prepared(
+    lambda _: (
+        select(chain.c.place, chain.c.link)
+        .where(chain.c.session_id == bindparam("session"))
+        .order_by(chain.c.place.desc())
+        .limit(1)
+    )
 )
 
 
@@ -307,7 +325,7 @@ def _link(before: str, place: int, kind: str, row_key: str, digest: str) -> str:
 
 def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
     if kind == PLAN:
-        return _hash(salt, _canonical(json.loads(json.dumps(row))))
+        return _hash(salt, _canonical(_as_json(row)))
     contents = _as_stored(TABLES[kind], row, leave_out=_OWN_KEY.get(kind))
     if kind == TRIAL:
         parts = sorted(row.get("regions") or (), key=lambda region: int(region["region"]))
@@ -321,28 +339,33 @@ def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
 
 def _as_stored(table: Table, row: Mapping[str, Any], leave_out: str | None = None) -> dict[str, Any]:
     """Return a row's values in the form in which the database gives them back."""
-    found: dict[str, Any] = {}
-    for column in table.c:
-        value = row.get(column.key)
-        if column.key == leave_out:
-            continue
-        if value is None:
-            found[column.key] = None
-        elif isinstance(column.type, JSON):
-            found[column.key] = json.loads(json.dumps(value))
-        elif isinstance(column.type, Boolean):
-            found[column.key] = bool(value)
-        elif isinstance(column.type, Float):
-            found[column.key] = float(value)
-        elif isinstance(column.type, Integer):
-            found[column.key] = int(value)
-        else:
-            found[column.key] = str(value)
-    return found
+    return {
+        name: None if (value := row.get(name)) is None else stored(value)
+        for name, stored in _forms(table)
+        if name != leave_out
+    }
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+@cache
+def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple((column.key, _form(column.type)) for column in table.c)
+
+
+def _form(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
+    if isinstance(kind, JSON):
+        return _as_json
+    # what is a boolean is no integer here, and what is a float is none either
+    return next(
+        (form for of, form in ((Boolean, bool), (Float, float), (Integer, int)) if isinstance(kind, of)), str
+    )
+
+
+def _as_json(value: object) -> Any:
+    """Return a value as JSON gives it back: a database's reader has no tuples and only texts as keys."""
+    return json.loads(json.dumps(value))
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def _hash(*parts: str) -> str:

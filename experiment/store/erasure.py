@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
+from experiment.store.assignment import numbers_taken
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.tables import (
@@ -147,12 +148,7 @@ def _erase_names(
 
 def _tombstone(connection: Connection, row: dict[str, Any], actor: str) -> dict[str, Any]:
     prefix = str(row["reader"]).rstrip("0123456789")
-    taken = connection.scalars(
-        select(sessions.c.reader).where(
-            sessions.c.study == row["study"], sessions.c.reader.startswith(prefix, autoescape=True)
-        )
-    )
-    numbers = [int(name[len(prefix) :]) for name in taken if name[len(prefix) :].isdigit()]
+    numbers = numbers_taken(connection, row["study"], prefix)
     # the highest number given so far, which is nobody's name, keeps a number from being given twice
     given = {prefix: max(numbers)} if numbers and row["reader_kind"] in ("human", "simulated") else {}
     return {
@@ -173,3 +169,45 @@ def _delete(connection: Connection, table: Table, where: ColumnElement[bool], fo
 
 def _parts(values: Sequence[str]) -> list[Sequence[str]]:
     return [values[start : start + _LARGEST_IN] for start in range(0, len(values), _LARGEST_IN)]
+
+
+NUMBERED = "link-"
+"""How links are called that are for nobody in particular."""
+FORGOTTEN = ""
+"""What stands for an invited name that was forgotten: the link goes on being good for its session."""
+
+
+def forget_names(connection: Connection, study: str, before: str) -> int:
+    """Erase of a study what names people and was stored before a moment; answers stay.
+
+    These are ids of recruitment platforms, lines of a platform's lists, and the names of those invited by personal links.
+
+    Parameters
+    ----------
+    connection : Connection
+        A writing connection to a store or to a backup of one, which may lack tables that came later.
+    study, before : str, str
+        The study, and the moment as the store writes it.
+
+    Returns
+    -------
+    int
+        How many were erased.
+    """
+    there = set(inspect(connection).get_table_names())
+    gone = 0
+    for table, stored_at in ((people, people.c.created_at), (submissions, submissions.c.imported_at)):
+        if table.name in there:
+            gone += connection.execute(
+                delete(table).where(table.c.study == study, stored_at < before)
+            ).rowcount
+    if invitations.name in there:
+        named = (
+            invitations.c.study == study,
+            invitations.c.created_at < before,
+            invitations.c.participant != FORGOTTEN,
+            # links for nobody in particular are counted on from their names
+            invitations.c.participant.not_like(f"{NUMBERED}%"),
+        )
+        gone += connection.execute(update(invitations).where(*named).values(participant=FORGOTTEN)).rowcount
+    return gone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, Select, and_, case, func, select
 
 from experiment.store.tables import (
     calls,
@@ -120,13 +120,20 @@ def stored_work_keys(connection: Connection, wanted: Iterable[str]) -> set[str]:
     return found
 
 
+RATED = "rated"
+"""The scorer of answers that people rated (:mod:`experiment.people.dashboard.rating`)."""
+
+
 def _with_latest_score() -> Select[Any]:
     latest = (
         select(
             scores.c.session_id,
             scores.c.trial_index,
             scores.c.attempt,
-            func.max(scores.c.score_id).label("score_id"),
+            # what people rated stands, however often a parser and scorer go over the answer again
+            func.coalesce(
+                func.max(case((scores.c.scorer == RATED, scores.c.score_id))), func.max(scores.c.score_id)
+            ).label("score_id"),
         )
         .where(~scores.c.scorer.startswith(BESIDE, autoescape=True))
         .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)

@@ -19,7 +19,7 @@ from experiment.store.assignment import assign_list, next_reader
 from experiment.store.attendance import stamp
 from experiment.store.errors import Refused, SessionGone
 from experiment.store.exclusions import EXCLUDED
-from experiment.store.statements import insert_new, insert_returning_key
+from experiment.store.statements import insert_into, insert_new, insert_returning_key
 from experiment.store.tables import audit, calls, events, flags, people, regions, scores, sessions, trials
 from experiment.store.versions import DesignChanged, ensure_version
 
@@ -52,6 +52,7 @@ FROM_PLAN = (
     "version",
     "design_hash",
     "list_id",
+    "order_row",
     "label_map",
     "prompt_variant",
     "replicate",
@@ -115,7 +116,8 @@ def payload_hash(payload: object) -> str:
 def _insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> Any:
     """Insert a row unless one of its unique keys is taken; return its first key, or None where it was not inserted."""
     # not rowcount: drivers disagree on it for inserts
-    return connection.scalar(insert_new(connection, table), dict(row))
+    found = insert_new(table).first(connection, row)
+    return None if found is None else found[0]
 
 
 def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def create_session(
         if known is None:
             raise ValueError(f"client_uuid {client_uuid!r} belongs to another session")
     elif chain.has_chain(reader_kind):
-        chain.begin(connection, identifier, row["design_hash"], row["plan"])
+        chain.begin(connection, identifier, row["design_hash"], row["plan"], reader_kind)
     return identifier
 
 
@@ -235,13 +237,10 @@ def store_trial(
         return _compare_with_stored(connection, row)
     if parts:
         key = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
-        connection.execute(regions.insert(), [_EMPTY_REGION | part | key for part in parts])
+        insert_into(regions).execute_each(connection, [part | key for part in parts])
     key_in_chain = chain.trial_key(row["trial_index"], row["attempt"])
     chain.link(connection, row["session_id"], chain.TRIAL, key_in_chain, row | {"regions": parts})
     return "stored"
-
-
-_EMPTY_REGION: dict[str, Any] = dict.fromkeys(regions.c.keys())
 
 
 def _compare_with_stored(connection: Connection, row: Mapping[str, Any]) -> Stored:
@@ -274,8 +273,9 @@ def store_score(
         "scorer_version": str(verdict.version),
         "created_at": now(),
     }
-    number = connection.scalar(insert_returning_key(scores), row)
-    chain.link(connection, session_id, chain.SCORE, number, row)
+    number = insert_returning_key(scores).first(connection, row)
+    assert number is not None
+    chain.link(connection, session_id, chain.SCORE, number[0], row)
 
 
 def store_call(connection: Connection, call: Mapping[str, Any]) -> None:

@@ -27,6 +27,8 @@ from experiment.store.store import Store, open_store
 from experiment.store.tables import sessions, trials, versions
 from stimuli.errors import UserError
 
+RESTORE = "restore"
+"""Who acts where nobody is named."""
 _LOG_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -62,7 +64,9 @@ class Checked:
     broken: dict[str, Broken]
 
 
-def check_backup(database: Path, backup: Path, study: str, *, gone: Sequence[str] = ()) -> Checked:
+def check_backup(
+    database: Path, backup: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
+) -> Checked:
     """Copy a backup beside a database and check it: sound file, known tables, the right study, chains that verify.
 
     Parameters
@@ -93,9 +97,9 @@ def check_backup(database: Path, backup: Path, study: str, *, gone: Sequence[str
         with open_store(ready) as store:
             for made in set((database.parent / FOLDER).glob(f"{ready.stem}-*")) - before:
                 made.unlink()  # the upgrade's own copy of a copy
-            checked = _check(store, ready, study, present, [*dict.fromkeys((*erased, *gone))])
+            checked = _check(store, ready, study, present, [*dict.fromkeys((*erased, *gone))], actor)
             store.write(
-                lambda c: add_audit(c, "wrods", "restore", study=study, detail={"from": str(backup)})
+                lambda c: add_audit(c, actor, "restore", study=study, detail={"from": str(backup)})
             ).result()
         _one_file(ready)
     except BaseException:
@@ -126,7 +130,7 @@ def discard(ready: Path) -> None:
 
 
 def restore_postgres(
-    address: URL, backup: Path, folder: Path, study: str, *, gone: Sequence[str] = ()
+    address: URL, backup: Path, folder: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
 ) -> tuple[Path, Checked]:
     """Restore a PostgreSQL store from a dump in one transaction, after a dump of its present state.
 
@@ -150,9 +154,9 @@ def restore_postgres(
     options = ["--single-transaction", "--clean", "--if-exists", "--no-owner", str(backup)]
     run_postgres("pg_restore", address, options)
     with open_store(text) as store:
-        checked = _check(store, backup, study, present, [*dict.fromkeys((*erased, *gone))])
+        checked = _check(store, backup, study, present, [*dict.fromkeys((*erased, *gone))], actor)
         store.write(
-            lambda c: add_audit(c, "wrods", "restore", study=study, detail={"from": str(backup)})
+            lambda c: add_audit(c, actor, "restore", study=study, detail={"from": str(backup)})
         ).result()
     return aside, checked
 
@@ -167,7 +171,9 @@ def contents(connection: Connection, study: str) -> Contents:
     )
 
 
-def _check(store: Store, ready: Path, study: str, present: Contents | None, gone: Sequence[str]) -> Checked:
+def _check(
+    store: Store, ready: Path, study: str, present: Contents | None, gone: Sequence[str], actor: str
+) -> Checked:
     with store.read() as connection:
         known = list(connection.scalars(select(versions.c.study).distinct()))
         known += list(connection.scalars(select(sessions.c.study).distinct()))
@@ -177,7 +183,7 @@ def _check(store: Store, ready: Path, study: str, present: Contents | None, gone
             f"the backup is of {', '.join(sorted(set(known)))}, not of {study}", mend="Choose another file."
         )
     if here:
-        erase = _erasing(sorted(here))
+        erase = _erasing(sorted(here), actor)
         store.write(erase).result()
     with store.read() as connection:
         found = {one: verify(connection, one) for one in chained_sessions(connection, study)}
@@ -190,9 +196,9 @@ def _check(store: Store, ready: Path, study: str, present: Contents | None, gone
         return Checked(ready, contents(connection, study), present, len(here), broken)
 
 
-def _erasing(session_ids: Sequence[str]) -> Callable[[Connection], None]:
+def _erasing(session_ids: Sequence[str], actor: str) -> Callable[[Connection], None]:
     def erase(connection: Connection) -> None:
-        erase_sessions(connection, session_ids, actor="wrods")
+        erase_sessions(connection, session_ids, actor=actor)
 
     return erase
 

@@ -87,6 +87,14 @@ sessions = Table(
     Column("lease", Text),
     Column("lease_until", Text),
     Index(None, "study", "version", "reader_kind"),
+    # a row holds its plan, up to megabytes: what is asked at each trial and each arrival is answered without it
+    Index("ix_sessions_heard", "session_id", "state", "lease", "lease_until", "last_seen_at"),
+    Index("ix_sessions_reader", "study", "reader"),
+    Index(
+        "ix_sessions_counted",
+        *("study", "version", "reader_kind", "is_pilot", "state", "last_seen_at"),
+        *("list_id", "order_row", "session_id"),
+    ),
 )
 
 people = Table(

@@ -23,10 +23,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from experiment.store.errors import Refused, StoreError
+from experiment.store.statements import Prepared
 
 T = TypeVar("T")
 LARGEST_BATCH = 256
@@ -181,24 +182,38 @@ def _undo(connection: Connection) -> None:
 
 
 def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Outcome:
-    savepoint = connection.begin_nested()
+    _SAVEPOINT.execute(connection, {})
     try:
         value = operation(connection)
     except Refused as refusal:
-        savepoint.rollback()
+        _to_savepoint(connection)
         with connection.begin_nested():
             refusal.leave_trace(connection)
         return _Outcome(error=refusal)
     except DBAPIError as error:
         if not isinstance(error, IntegrityError):
             raise
-        savepoint.rollback()
+        _to_savepoint(connection)
         return _Outcome(error=error)
     except Exception as error:
-        savepoint.rollback()
+        _to_savepoint(connection)
         return _Outcome(error=error)
-    savepoint.commit()
+    _RELEASE.execute(connection, {})
     return _Outcome(value)
+
+
+def _to_savepoint(connection: Connection) -> None:
+    _BACK.execute(connection, {})
+    _RELEASE.execute(connection, {})
+
+
+def _said(words: str) -> Prepared:
+    return Prepared(lambda _: text(words))
+
+
+_SAVEPOINT = _said("SAVEPOINT an_operation")
+_BACK = _said("ROLLBACK TO SAVEPOINT an_operation")
+_RELEASE = _said("RELEASE SAVEPOINT an_operation")
 
 
 def _as_store_error(error: BaseException | None) -> StoreError:

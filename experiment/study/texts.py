@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from stimuli.errors import UserError
 
 SCREEN_HEADINGS = 2
-"""Levels that the page itself uses: the study's title and the screen's; a text's own headings come below."""
+"""Levels that the page itself uses: the study's title and the screen's; a text's highest heading comes right below."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,10 @@ def render_text(text: str) -> StudyText:
     version = hashlib.sha256(tidy.encode("utf-8")).hexdigest()[:16]
     markdown = _markdown()
     tokens = markdown.parse(tidy)
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + SCREEN_HEADINGS)}"
+    headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
+    highest = min((int(token.tag[1]) for token in headings), default=1)
+    for token in headings:
+        token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
     return StudyText(str(markdown.renderer.render(tokens, markdown.options, {})), _plain(tokens), version)
 
 

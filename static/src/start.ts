@@ -5,6 +5,13 @@ import { element } from "./dom";
 import { fill, type Messages } from "./messages";
 import { type Action, type Frame, showPage } from "./page";
 
+/** Why a session could not be begun. */
+export interface Trouble {
+  /** What the server calls it; null for a fault of the study or its server. */
+  heading: string | null;
+  text: string[];
+}
+
 export class StartScreens {
   constructor(
     private readonly config: PageConfig,
@@ -13,13 +20,16 @@ export class StartScreens {
   ) {}
 
   /** Welcome a participant whom nobody has to name; resolves when the session is to begin. */
-  async begin(trouble: string | null): Promise<void> {
+  async begin(trouble: Trouble | null): Promise<void> {
     const { config, messages } = this;
+    if (trouble) {
+      const again = { name: "again", words: messages.try_again };
+      await this.show(trouble.heading ?? messages.start_failed, trouble.text, [again]);
+      return;
+    }
     const { participant } = config;
     const given = participant && element("p", {}, fill(messages.participant_given, { participant }));
-    const problem = element("p", { class: "problem", role: "alert" }, trouble ?? "");
-    const heading = trouble ? messages.start_failed : messages.welcome;
-    const content = { heading, text: [messages.welcome_text], extra: element("div", {}, given, problem) };
+    const content = { heading: messages.welcome, text: [messages.welcome_text], extra: element("div", {}, given) };
     const actions: Action[] = [{ name: "start", words: messages.start, key: "space" }];
     await showPage(this.frame.stage, content, actions, messages, config.language);
   }

@@ -21,9 +21,9 @@ import { LastingShelf } from "./sending/shelves";
 import { upcoming } from "./sending/upcoming";
 import { type Uploader, verdict } from "./sending/uploader";
 import { Verdicts } from "./sending/verdicts";
-import { isAnonymous, StartScreens } from "./start";
+import { isAnonymous, StartScreens, type Trouble } from "./start";
 
-/** What a page that is opened again finds: a reload in sessionStorage; where nobody is named, a new tab in localStorage. */
+/** What a page that is opened again finds: a reload in sessionStorage, a new tab in localStorage, but for lab stations. */
 interface Ticket {
   client_uuid: string;
   /** Who the page was opened for: another person in the same tab gets a session of their own. */
@@ -40,6 +40,8 @@ interface Ended {
   text: string[];
   code: string | null;
   return_url?: string | null;
+  /** The session was left and does not go on, in another tab either. */
+  is_barred?: boolean;
 }
 
 interface Session {
@@ -175,10 +177,15 @@ export class Visit {
 
   private ticket(): Ticket | null {
     const age = this.shelf.age(this.key);
-    const lasting = isAnonymous(this.config) && age !== null && age < TICKET_MS ? this.shelf.getItem(this.key) : null;
+    const lasting = this.isLasting && age !== null && age < TICKET_MS ? this.shelf.getItem(this.key) : null;
     const kept = sessionStorage.getItem(this.key) ?? lasting;
     const ticket = kept ? (JSON.parse(kept) as Ticket) : null;
     return ticket?.opened_for === this.openedFor() ? ticket : null;
+  }
+
+  /** Whether a new tab goes on with this browser's session: in a lab a session belongs to the number that is entered. */
+  private get isLasting(): boolean {
+    return this.config.mode === "session" && !this.config.ask_participant;
   }
 
   private openedFor(): string {
@@ -187,7 +194,8 @@ export class Visit {
 
   private keep(ticket: Ticket): void {
     sessionStorage.setItem(this.key, JSON.stringify(ticket));
-    if (isAnonymous(this.config) && !ticket.ended) this.shelf.setItem(this.key, JSON.stringify(ticket));
+    const isOver = ticket.ended && !ticket.ended.is_barred;
+    if (this.isLasting && !isOver) this.shelf.setItem(this.key, JSON.stringify(ticket));
     else this.shelf.removeItem(this.key);
   }
 
@@ -201,7 +209,8 @@ export class Visit {
         take = await this.start.elsewhere(body);
       } else if (status === 409) {
         if (body.state !== "interrupted") {
-          return { heading: this.messages.ended_title, text: [body.error ?? "", body.mend ?? ""].filter(Boolean), code: null };
+          const text = [body.error ?? "", body.mend ?? ""].filter(Boolean);
+          return { heading: this.messages.ended_title, text, code: null, is_barred: true };
         }
         this.forget();
         await this.start.anew(body.error ?? "");
@@ -223,7 +232,7 @@ export class Visit {
   }
 
   /** Find out whose session is to run: of an experimenter in a lab, of nobody elsewhere. */
-  private async begin(trouble: string | null): Promise<Entry> {
+  private async begin(trouble: Trouble | null): Promise<Entry> {
     const { config, api } = this;
     if (!config.ask_participant) {
       await this.start.begin(trouble);
@@ -240,7 +249,7 @@ export class Visit {
 
   /** Begin a session, or go on with the participant's own. */
   private async open(): Promise<Session> {
-    let trouble: string | null = null;
+    let trouble: Trouble | null = null;
     let given = this.known;
     this.known = null;
     const ticket: Ticket = { client_uuid: uuid(), opened_for: this.openedFor() };
@@ -265,7 +274,7 @@ export class Visit {
           return { address, token, plan, done: await this.withLocal(address, done ?? []), shown: shown ?? [] };
         }
         const said = body.state === "pin" ? this.messages.pin_wrong : (body.error ?? `HTTP ${status}`);
-        trouble = [said, body.mend].filter(Boolean).join(" ");
+        trouble = { heading: body.title ?? null, text: [said, body.mend ?? ""].filter(Boolean) };
         break;
       }
       ticket.client_uuid = uuid();
@@ -319,7 +328,7 @@ export class Visit {
     const declined = outcome.ending === "declined";
     await this.end({
       heading: titles[outcome.ending as keyof typeof titles],
-      text: [outcome.words ?? "", declined ? "" : close_page, body.return_text ?? ""].filter(Boolean),
+      text: [outcome.words ?? "", declined || body.return_text ? "" : close_page, body.return_text ?? ""].filter(Boolean),
       code: body.completion_code ?? null,
       return_url: body.return_url ?? null,
     });
@@ -352,9 +361,10 @@ export class Visit {
   private async showEnd(ended: Ended): Promise<void> {
     const { messages, config } = this;
     this.leave();
-    const { heading, text, code, return_url } = ended;
+    const { heading, text, code, return_url, is_barred = false } = ended;
     const extra = code === null ? null : this.finishing.codeBox(code, messages.code_text);
     const actions: Action[] = return_url ? [{ name: "return", words: messages.return_to_platform }] : [];
+    if (is_barred && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
     if (config.ask_participant) actions.push({ name: "another", words: messages.next_participant, quiet: true });
     const chosen = await showPage(this.frame.stage, { heading, text, extra }, actions, messages, config.language);
     if (chosen.action === "return" && return_url) return location.assign(return_url);

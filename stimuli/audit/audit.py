@@ -27,7 +27,7 @@ CHECKS: Mapping[str, str] = {
     "duplicates": "No text stands twice",
     "labels": "Answers agree with their rule",
     "leaks": "Nothing shown before the test gives answers away",
-    "changes": "Changed words are no words, and conditions change alike",
+    "changes": "Changed words are no words, and conditions change as many, each in its own way",
     "choices": "The choices alone do not tell the answer",
     "shortcut": "Nothing beside the rule sorts the items",
 }
@@ -183,7 +183,10 @@ def audit_items(
         "duplicates": (duplicates(test) if test else None, "no test items"),
         "labels": (labels(items), "no rule to hold answers against"),
         "leaks": (leaks(items), "no exemplars, practice items or questions"),
-        "changes": (changes(test, language), "no condition changes words"),
+        "changes": (
+            changes(test, language, aside=_factors_of(_of_role(items, "exemplar"))),
+            "no condition changes words",
+        ),
         "choices": (
             choices([*test, *_of_role(items, "filler")], every_line=every_line),
             "no item has choices",
@@ -243,6 +246,10 @@ def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:
 
 def _of_role(items: Sequence[Item], role: str) -> list[Item]:
     return [item for item in items if item.role == role]
+
+
+def _factors_of(items: Sequence[Item]) -> frozenset[str]:
+    return frozenset(factor for item in items for factor in item.condition)
 
 
 def _declared(items: Sequence[Item]) -> Collection[str]:

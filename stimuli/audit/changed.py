@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from stimuli.audit.alike import Alike, levels_alike
 from stimuli.audit.findings import Finding, counted, quoted
 from stimuli.displacement import displacement
 from stimuli.item import Item
@@ -76,7 +77,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Changes:
-    """Every condition with its changes, and the changed forms that are words.
+    """Every condition with its changes, the changed forms that are words, and levels that show the same.
 
     ``lexicon`` is False where the language has no word list: then nothing is known about real words. ``copied`` names the
     sets that were made as published: their changed forms are what the published procedure makes, words or not.
@@ -89,10 +90,11 @@ class Changes:
     identical: tuple[RealWord, ...]
     uneven: tuple[str, ...]
     copied: tuple[str, ...] = ()
+    alike: tuple[Alike, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Name changed forms that are words, changes that change nothing, and sets whose conditions change other numbers."""
-        told = []
+        told = [one.finding() for one in self.alike]
         for set_name in dict.fromkeys(one.set_name for one in self.conditions):
             same = [one.intact for one in self.identical if one.set_name == set_name]
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
@@ -136,8 +138,8 @@ def level_of(item: Item) -> str:
     return ", ".join(f"{factor} {level}" for factor, level in item.condition.items()) or "(no factor)"
 
 
-def changes(items: Sequence[Item], language: str) -> Changes | None:
-    """Describe the changes of every condition; None where no item has any.
+def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()) -> Changes | None:
+    """Describe the changes of every condition; None where no item has any, and no two levels show the same.
 
     Parameters
     ----------
@@ -145,8 +147,12 @@ def changes(items: Sequence[Item], language: str) -> Changes | None:
         Test items.
     language : str
         Language tag, for the word list.
+    aside : collection of str
+        Factors whose levels need not differ in the items, since what comes before them does.
     """
+    alike = tuple(one for one in levels_alike(items) if one.factor not in aside)
     sets = {item.set_name for item in items if item.changes or item.left_intact}
+    sets |= {one.set_name for one in alike}
     if not sets:
         return None
     conditions, real, identical = [], [], []
@@ -171,6 +177,7 @@ def changes(items: Sequence[Item], language: str) -> Changes | None:
         tuple(identical),
         tuple(uneven),
         tuple(sorted(sets & copied)),
+        alike,
     )
 
 

@@ -247,7 +247,10 @@ def _checked(grid: Grid, asked: Sequence[str], filled: Sequence[str], path: Path
     if not each_row:
         for column in asked:
             if column not in grid.columns:
-                raise missing_column(str(path), column, grid.columns)
+                error = missing_column(str(path), column, grid.columns)
+                raise UserError(
+                    error.message, mend=f"{error.mend} Map one of another name: columns: {{{column}: NAME}}."
+                )
     rows: list[tuple[int, Row]] = []
     bad = list(grid.bad)
     for number, row in grid.rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 from stimuli.errors import UserError
 
@@ -27,6 +26,15 @@ def _known() -> frozenset[str]:
 def base_language(language: str) -> str:
     """Return the language of a tag: ``de-AT`` → ``de``."""
     return language.replace("_", "-").split("-")[0].lower()
+
+
+_TURKIC = frozenset({"tr", "az"})
+
+
+@functools.lru_cache(maxsize=256)
+def is_turkic(language: str) -> bool:
+    """Tell whether a language tells dotted from dotless i, so that ``I`` is the capital of ``ı`` and ``İ`` that of ``i``."""
+    return base_language(language) in _TURKIC
 
 
 def has_lexicon(language: str) -> bool:
@@ -86,14 +94,6 @@ def is_plain(word: str) -> bool:
     return word.isascii() and word.isalpha() and word.islower()
 
 
-@functools.cache
-def _listed(language: str) -> Mapping[str, float]:
-    import wordfreq
-
-    listed: Mapping[str, float] = wordfreq.get_frequency_dict(language)
-    return listed
-
-
 @functools.lru_cache(maxsize=200_000)
 def zipf(word: str, language: str) -> float | None:
     """Return a word's Zipf frequency (log10 per billion words), 0 where unlisted, None without a list.
@@ -105,17 +105,34 @@ def zipf(word: str, language: str) -> float | None:
     language : str
         Language tag, such as ``en`` or ``de-AT``.
     """
+    return _zipf(word, language)
+
+
+def _zipf(word: str, language: str) -> float | None:
     if not has_lexicon(language):
         return None
     import wordfreq
 
-    if is_plain(word) and base_language(language) in _LATIN and word not in _listed(base_language(language)):
-        return 0.0  # as wordfreq finds after taking the word apart, which most of the time goes into
+    base = base_language(language)
+    listed = wordfreq.get_frequency_dict(base)
     try:
-        return float(wordfreq.zipf_frequency(word, base_language(language)))
+        # A form that no list holds is 0 in wordfreq as well, which would remember each of a hundred thousand of them.
+        plain = is_plain(word) and base in _LATIN
+        tokens = [word] if plain else wordfreq.lossy_tokenize(word, base)
+        if not tokens or any(token not in listed and not _has_digit(token) for token in tokens):
+            return 0.0
+        return float(wordfreq.zipf_frequency(word, base))
     except ImportError:
         # Chinese, Japanese and Korean lists need segmenters that wordfreq does not bring along.
         return None
+
+
+def _has_digit(token: str) -> bool:
+    return any(map(str.isdigit, token))
+
+
+# Scrambled forms hardly ever come twice: of a long stream few are worth remembering.
+_lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
 
 def is_real_word(word: str, language: str) -> bool:
@@ -127,7 +144,7 @@ def is_real_word(word: str, language: str) -> bool:
         When the language has no word list.
     """
     require_lexicon(language)
-    frequency = zipf(word, language)
+    frequency = _lately(word, language)
     if frequency is None:
         raise UserError(
             f"avoid_real_words: the word list of {language!r} needs a segmenter that is not installed",

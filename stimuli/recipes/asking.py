@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from stimuli.recipes.recovery import published_in_conditions
 from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import TOO_SHORT, ScrambleSettings
-from stimuli.scramble.words import find_words, nfc
+from stimuli.scramble.words import nfc, word_starts
 
 WITHHOLD = "withhold"
 WITHHELD = "withheld"
@@ -73,11 +74,13 @@ class Asked:
             return None
         text = nfc(self.text)
         labels = speaker_labels(self.field, text)
-        return tuple(
-            word.index
-            for word in find_words(text)
-            if not any(begin <= word.start < end for begin, end in labels)
-        )
+        ends = [end for _, end in labels]
+        movable = []
+        for place, start in enumerate(word_starts(text)):
+            near = bisect_right(ends, start)
+            if near == len(labels) or start < labels[near][0]:
+                movable.append(place)
+        return tuple(movable)
 
 
 @dataclass(frozen=True)
@@ -282,6 +285,7 @@ def corrected_shown(
             texts[f"choice {number}"] = (choice, f"{name}/choice {number}")
     operations = levels.operations(settings)
     _keep_turns(asked, operations)
+    movable = asked.movable_words()
     by_field = {
         field: show_in_conditions(
             text,
@@ -290,15 +294,15 @@ def corrected_shown(
             item_id=item_id,
             seed=seed,
             settings=settings,
-            words=asked.movable_words() if field == asked.field else None,
+            words=movable if field == asked.field else None,
         )
         for field, (text, item_id) in texts.items()
     }
     _require_change(asked, by_field[asked.field], operations)
     reading = [_withheld(one, levels) for one in by_field[asked.field]]
-    if asked.movable_words() is not None:
+    if movable is not None:
         kinds = {one.name for one in operations.values() if not one.changes_nothing}
-        reading = [_without_short(one, 1 if settings.eligibility == "own" else len(kinds)) for one in reading]
+        reading = _without_short(reading, 1 if settings.eligibility == "own" else len(kinds))
     by_field[asked.field] = reading
     return [{field: shown[place] for field, shown in by_field.items()} for place in range(len(operations))]
 
@@ -320,14 +324,18 @@ def _withheld(shown: Shown, levels: Levels) -> Shown:
     return replace(shown, text="", operation=WITHHELD, left_intact=())
 
 
-def _without_short(shown: Shown, conditions: int) -> Shown:
+def _without_short(reading: Sequence[Shown], conditions: int) -> list[Shown]:
     """Leave out words that are too short for every condition, which goes without saying unless words are named."""
-    left = tuple(
-        word
-        for word in shown.left_intact
-        if [reason.endswith(TOO_SHORT) for reason in word["reason"].split("; ")] != [True] * conditions
-    )
-    return replace(shown, left_intact=left)
+    told = {word["reason"] for shown in reading for word in shown.left_intact}
+    short = {
+        reason
+        for reason in told
+        if [one.endswith(TOO_SHORT) for one in reason.split("; ")] == [True] * conditions
+    }
+    return [
+        replace(shown, left_intact=tuple([one for one in shown.left_intact if one["reason"] not in short]))
+        for shown in reading
+    ]
 
 
 def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[str, Operation]) -> None:

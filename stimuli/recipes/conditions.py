@@ -128,6 +128,16 @@ def describe(
     targets = {
         change.word for result in results.values() for change in result.changes if change.unit == "letter"
     }
+    # With common eligibility all conditions leave the same words, and share their records.
+    left_of = {
+        left: tuple(
+            [
+                LeftIntactRecord(field=field, word=one.word, intact=one.intact, reason=one.reason)
+                for one in left
+            ]
+        )
+        for left in {result.left_intact for result in results.values()}
+    }
     return [
         Shown(
             level=level,
@@ -135,10 +145,7 @@ def describe(
             intact=intact,
             operation=operations[level].label,
             changes=tuple(change_record(change, field) for change in result.changes),
-            left_intact=tuple(
-                LeftIntactRecord(field=field, word=left.word, intact=left.intact, reason=left.reason)
-                for left in result.left_intact
-            ),
+            left_intact=left_of[result.left_intact],
             covariates=text_covariates(text, language=language, targets=targets, changes=result.changes),
         )
         for level, result in results.items()

@@ -12,6 +12,9 @@ from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 from stimuli.scramble.published.lists import DREAM_DROPPED
 
+_UNLISTED = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
+"""Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released."""
+
 
 @dataclass(frozen=True)
 class PublishedList:
@@ -52,6 +55,13 @@ def published_list(
         For a corpus that they did not use, or a task that they did not put to it.
     """
     asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
+    if corpus in _UNLISTED:
+        raise UserError(
+            f"published items of corpus {corpus!r}: only a list that a paper asked can be copied, and TypoBench (2024) "
+            f"did not release its sample of {corpus}",
+            mend="Leave items out of published; its scrambles (REO-INT, DEL-BEG, …) then come as the paper means them. "
+            "`wrods scramble --mode published` does to a list of your own what its code did.",
+        )
     if corpus not in asked:
         raise unknown_name("published list of corpus", corpus, asked)
     if task not in asked[corpus]:

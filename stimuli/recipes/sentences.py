@@ -46,6 +46,7 @@ def sentence_items(
     source: str = "sentences",
     licence: str | None = None,
     skipped: list[Skipped] | None = None,
+    lines: Mapping[str, int] | None = None,
 ) -> list[Item]:
     """Make items from sentences: row by row, each in every condition.
 
@@ -84,11 +85,13 @@ def sentence_items(
     skipped : list of Skipped, optional
         Where given, a row that gives no items is put here with the reason and the others are still made; without it
         the first such row stops.
+    lines : mapping of str to int, optional
+        Line of each item in its file, by id, for what is said of rows; without it their number among ``rows`` is.
 
     Raises
     ------
     UserError
-        Names row, item and what is wrong: a missing cell, a word to change that is not there, an answer that is no
+        Names line or row, item and what is wrong: a missing cell, a word to change that is not there, an answer that is no
         choice, a text made by hand with other words, a condition that can change no word.
     """
     columns = set().union(*rows) if rows else set()
@@ -110,11 +113,16 @@ def sentence_items(
             raise missing_column(source, name, sorted(columns))
     items: list[Item] = []
     for number, row in enumerate(rows, 1):
-        where = f"row {number} of {source}"
         item_id = str(row.get(id_column) or "")
+        line = (lines or {}).get(item_id)
+        where = f"row {number} of {source}" if line is None else f"{source}, line {line}"
         try:
             item_id = _cell(row, id_column, where)
-            where = f"row {number}, item {item_id!r} of {source}"
+            where = (
+                f"row {number}, item {item_id!r} of {source}"
+                if line is None
+                else f"{source}, line {line}, item {item_id!r}"
+            )
             also = {name: nfc(_cell(row, name, where)) for name in also_show}
             options = _choices(row, choices, where)
             key = None if answer is None else _answer(_cell(row, answer, where), options, where)
@@ -123,7 +131,8 @@ def sentence_items(
         except BadRow as error:
             if skipped is None:
                 raise
-            skipped.append(Skipped(item_id or f"row {number}", source, str(error)))
+            said = f"{error.message}. {error.mend}" if error.mend else error.message
+            skipped.append(Skipped(item_id or f"row {number}", source, said))
             continue
         items += [
             one.item(
@@ -186,7 +195,8 @@ class _Recipe:
                 [one for one in shown if one.level in self.operations], dict(self.operations), item_id
             )
         except UserError as error:
-            raise BadRow(f"{where}: {error.message}", mend=error.mend) from None
+            told = error.message.removeprefix(f"item {item_id!r}: ")
+            raise BadRow(f"{where}: {told}", mend=error.mend) from None
         return [replace(one, operation=BY_HAND) if one.level in self.made else one for one in shown]
 
     def _results(

@@ -11,7 +11,7 @@ from typing import Any
 from stimuli.displacement import displacement
 from stimuli.item import Item, Role
 from stimuli.scramble.doses import count_asked, words_by_count
-from stimuli.scramble.words import find_words, nfc
+from stimuli.scramble.words import nfc, word_starts
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def describe_conditions(
 def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item]) -> ConditionSummary:
     changes = [change for item in items for change in item.changes]
     numbers = [_changed_words(item) for item in items]
-    words = sum(len(find_words(nfc(text))) for item in items for text in item.intact.values())
+    words = sum(len(word_starts(nfc(text))) for item in items for text in item.intact.values())
     operations = tuple(dict.fromkeys(item.provenance["operation"] for item in items))
     asked = count_asked(operations[0]) if len(operations) == 1 else None
     return ConditionSummary(
@@ -152,9 +152,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _reasons(items: Sequence[Item]) -> dict[str, int]:
+    told = Counter(left["reason"] for item in items for left in item.left_intact)
     counted: Counter[str] = Counter()
-    for item in items:
-        for left in item.left_intact:
-            # A reason names every operation that it holds for: "transpose:initial: too short; …".
-            counted.update({reason.rpartition(": ")[2] for reason in left["reason"].split("; ")})
+    for reasons, words in told.items():
+        # A reason names every operation that it holds for: "transpose:initial: too short; …".
+        counted.update(dict.fromkeys([one.rpartition(": ")[2] for one in reasons.split("; ")], words))
     return dict(sorted(counted.items()))

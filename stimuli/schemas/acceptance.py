@@ -33,6 +33,26 @@ def acceptor(schema: Mapping[str, Any]) -> Accepts:
 
 
 def _compiled(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
+    every = _checked_one_by_one(schema, root)
+    asked = {keyword: schema[keyword] for keyword in schema if keyword not in _ANNOTATIONS}
+    # What nearly every value of a line is; whatever is not goes through all its keywords.
+    if asked.keys() == {"type", "minimum"} and asked["type"] == "integer":
+        least = asked["minimum"]
+        return lambda value: value >= least if type(value) is int else every(value)
+    if asked.keys() == {"type", "minLength"} and asked["type"] == "string":
+        least = asked["minLength"]
+        return lambda value: len(value) >= least if type(value) is str else every(value)
+    if asked.keys() == {"type", "additionalProperties", "required", "properties"}:
+        names = frozenset(asked["properties"])
+        if names == frozenset(asked["required"]) and asked["additionalProperties"] is False:
+            parts = _properties(schema, root)
+            return lambda value: (
+                parts(value) if type(value) is dict and value.keys() == names else every(value)
+            )
+    return every
+
+
+def _checked_one_by_one(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
     checks = [
         KEYWORDS[keyword](schema, root)
         for keyword in schema
@@ -81,17 +101,24 @@ def _type(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
 
 def _properties(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
     parts = {name: _compiled(part, root) for name, part in schema["properties"].items()}
+    texts = {name for name, part in schema["properties"].items() if _asks_for_any_text(part)}
 
     def accepts(value: Any) -> bool:
         if not isinstance(value, dict):
             return True
         for name, each in value.items():
+            if type(each) is str and name in texts:
+                continue
             part = parts.get(name)
             if part is not None and not part(each):
                 return False
         return True
 
     return accepts
+
+
+def _asks_for_any_text(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "string" and schema.keys() <= _ANNOTATIONS | {"type"}
 
 
 def _additional(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
@@ -106,7 +133,24 @@ def _additional(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
 
 def _items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
     part = _compiled(schema["items"], root)
-    return lambda value: not isinstance(value, list) or all(map(part, value))
+    least = _least_of_whole_numbers(schema["items"])
+
+    def accepts(value: Any) -> bool:
+        if not isinstance(value, list):
+            return True
+        if least is not None and set(map(type, value)) == {int} and min(value) >= least:
+            return True
+        return all(map(part, value))
+
+    return accepts
+
+
+def _least_of_whole_numbers(schema: Mapping[str, Any]) -> float | None:
+    """Return the least whole number that a schema takes, where it takes all from there on (perhaps beside other values)."""
+    for one in schema.get("anyOf", [schema]):
+        if one.get("type") == "integer" and one.keys() - _ANNOTATIONS == {"type", "minimum"}:
+            return float(one["minimum"])
+    return None
 
 
 def _any_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:

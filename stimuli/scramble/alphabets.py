@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, cast
@@ -39,6 +39,11 @@ class Alphabet:
     letters: tuple[str, ...]
     vowels: frozenset[str]
     either: frozenset[str]
+
+    def writes(self, letters: Sequence[str]) -> bool:
+        """Say whether letters, case aside, are of the alphabet's script: none of its own would stand out among them."""
+        own = script(self.letters[0])
+        return all(script(letter) == own for letter in letters)
 
     def letter_class(self, letter: str) -> str:
         """Return ``vowel``, ``consonant`` or ``either`` for a small letter, one with marks by its base letter."""
@@ -81,6 +86,12 @@ def alphabet(language: str, wanted_by: str) -> Alphabet:
         frozenset(entry["vowels"]),
         frozenset(entry["either"]),
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def script(letter: str) -> str:
+    """Return the script of a letter, as the first word of its Unicode name, such as ``LATIN`` or ``HANGUL``."""
+    return unicodedata.name(letter[0], "").partition(" ")[0]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import functools
 
-from stimuli.lexicon import base_language
+from stimuli.lexicon import is_turkic
 
-_TURKIC = frozenset({"tr", "az"})
 _UPPER = {"ß": "ẞ"}
 _LOWER = {"ẞ": "ß"}
 _TURKIC_UPPER = {"i": "İ", "ı": "I"}
 _TURKIC_LOWER = {"İ": "i", "I": "ı"}
-
-
-@functools.cache
-def is_turkic(language: str) -> bool:
-    """Tell whether a language tells dotted from dotless i."""
-    return base_language(language) in _TURKIC
 
 
 def upper(letter: str, language: str) -> str:

@@ -141,6 +141,7 @@ class Inserted:
 
     def __init__(self, position: str, count: int, letters: Alphabet, *, full: bool = False) -> None:
         self.position, self.count, self._letters, self._full = position, count, letters.letters, full
+        self.new_letters = letters
         self.none_fits = f"can get fewer than {count} letters" if full and count > 1 else None
         self._ways: dict[int, Sequence[tuple[Sequence[int], Tail]]] = {}
 
@@ -214,6 +215,7 @@ class AllSubstituted:
 
     def __init__(self, replacements: Replacements) -> None:
         self._replacements = replacements
+        self.new_letters = replacements.alphabet
         self._pools = {letter: replacements.of(letter, letter) for letter in replacements.letters}
         sizes = {len(pool) for pool in self._pools.values()}
         self._even = sizes.pop() if len(sizes) == 1 else 0

@@ -12,10 +12,11 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
-from stimuli.scramble.capitals import is_turkic
+from stimuli.lexicon import is_turkic
+from stimuli.scramble.alphabets import Alphabet
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Spelt, Tail, known_tail
 from stimuli.scramble.edits import Unmoved
-from stimuli.scramble.orders import Arrangement, Rule
+from stimuli.scramble.orders import Arrangement, Rule, Spelling
 from stimuli.scramble.sites import SiteRule, Transposed, exchange
 from stimuli.scramble.word_order import WITHOUT_SPACES
 from stimuli.scramble.word_plans import Plan, plan_of
@@ -26,6 +27,7 @@ TOO_SHORT = "too short"
 NO_OTHER_FORM = "no other arrangement"
 NO_LETTERS_FIT = "no letters fit"
 ONLY_REAL_WORDS = "only real words"
+OTHER_SCRIPT = "another script than the language's"
 NONE_OF_THE_FIRST = "none of the forms tried of so long a word"
 
 _REMEMBERED = 40_000
@@ -104,8 +106,9 @@ class LetterForms:
         self.draws_sites_only = isinstance(rule, Transposed)
         self._rule = rule
         self._table: Table | None = getattr(rule, "table", None)
-        self._ready: Callable[[str], Any] | None = getattr(rule, "ready", None)
-        self._spelled: Callable[[str, Any, int, int], Spelt | None] | None = getattr(rule, "spelled", None)
+        spelling: Spelling[Any] | None = rule if isinstance(rule, Spelling) else None
+        self._ready = spelling.ready if spelling else None
+        self._spelled = spelling.spelled if spelling else None
         self._least = max(least, rule.least)
         own_reason: str | None = getattr(rule, "none_fits", None)
         self._none_fits = own_reason or (NO_OTHER_FORM if reorders else NO_LETTERS_FIT)
@@ -118,6 +121,8 @@ class LetterForms:
         )
         self._at_once = [case for case in ("lower", "title", "upper") if not self._writing.by_letter(case)]
         self._leaves_runs = leaves_runs
+        self._new_letters: Alphabet | None = getattr(rule, "new_letters", None)
+        self._writes_ascii = self._new_letters is None or self._new_letters.writes("a")
         self._barred: frozenset[str] | None = None
         self._looked_up = False
         self._language = language
@@ -259,7 +264,13 @@ class LetterForms:
         """Find out what a word not met lately can become, and remember it."""
         found: _Remembered | None = None
         cost = 2
-        if self._ready is not None and word.isalpha() and word.isascii() and not self._turkic:
+        if (
+            self._ready is not None
+            and word.isalpha()
+            and word.isascii()
+            and not self._turkic
+            and self._writes_ascii
+        ):
             # What `_found` finds for the most common words, without a plan.
             small, case = word, "lower"
             if not word.islower():
@@ -288,6 +299,8 @@ class LetterForms:
             found = TOO_SHORT
         elif self._leaves_runs and written_without_spaces(word):
             found = WITHOUT_SPACES
+        elif not self._writes(letters):
+            found = OTHER_SCRIPT
         elif (
             self._ready is not None
             and letters.__class__ is str
@@ -353,7 +366,13 @@ class LetterForms:
         if self._leaves_runs and written_without_spaces(word):
             return WITHOUT_SPACES
         plan = self.plan(word)
+        if not self._writes(plan.letters):
+            return OTHER_SCRIPT
         return self._first_of(word, plan, self.site_rule.at(plan.letters, site, number))
+
+    def _writes(self, letters: Sequence[str]) -> bool:
+        """Tell whether new letters would be of the word's script, or none come in."""
+        return self._new_letters is None or self._new_letters.writes(letters)
 
     def _first_of(self, word: str, plan: Plan, candidates: Iterator[Arrangement]) -> Outcome:
         """Return the first form that suits; of long words so many are tried that their letters make a quarter million."""

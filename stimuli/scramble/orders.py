@@ -12,7 +12,7 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from stimuli.scramble.changes import KEPT_UP_TO, Spelt, fewest_moves, known_tail, settled, tail_of
 from stimuli.seeds import Draw
@@ -79,6 +79,7 @@ class Tabled(ABC):
         return iter(())
 
 
+@runtime_checkable
 class Spelling(Protocol[Ready]):
     """A rule that spells its first candidate of a plain word straight away, for speed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from stimuli.lexicon import REAL_WORD_ZIPF, base_language, is_real_word
+from stimuli.lexicon import REAL_WORD_ZIPF, base_language, is_real_word, is_turkic
 
 
 @functools.cache
@@ -29,7 +29,7 @@ def listed_words(language: str) -> frozenset[str] | None:
         When the language has no word list that can be used.
     """
     base = base_language(language)
-    return None if base in _SEGMENTED or base in _OTHER_CASE else _listed(base)
+    return None if base in _SEGMENTED or is_turkic(base) else _listed(base)
 
 
 def is_real(string: str, language: str) -> bool:
@@ -41,10 +41,9 @@ def is_real(string: str, language: str) -> bool:
         When the language has no word list that can be used.
     """
     base = base_language(language)
-    if string.isascii() and string.isalpha() and base not in _SEGMENTED and base not in _OTHER_CASE:
+    if string.isascii() and string.isalpha() and base not in _SEGMENTED and not is_turkic(base):
         return string.lower() in _listed(base)
     return is_real_word(string, language)
 
 
 _SEGMENTED = frozenset({"zh", "ja", "ko"})
-_OTHER_CASE = frozenset({"tr", "az"})

@@ -194,6 +194,7 @@ class Substituted(SiteRule):
         count: int,
     ) -> None:
         super().__init__(position, distance, of_class, letter, letters)
+        self.new_letters = letters
         self._replacements = replacements
         self._count = count
         self._pools: dict[str, _Pools] = {}
@@ -289,6 +290,11 @@ class Replacements:
 
     def __init__(self, letters: Alphabet, cv: str, outline: str) -> None:
         self._letters, self._cv, self._outline = letters, cv, outline
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Where new letters come from."""
+        return self._letters
 
     @property
     def letters(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stimuli.scramble.capitals import is_turkic, lower
+from stimuli.lexicon import is_turkic
+from stimuli.scramble.capitals import lower
 from stimuli.scramble.words import clusters_of, is_letter, movable_places
 
 

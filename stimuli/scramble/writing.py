@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from stimuli.scramble.capitals import is_turkic, with_case_of
+from stimuli.lexicon import is_turkic
+from stimuli.scramble.capitals import with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Permutation, Spelt, Tail, described, tail_of
 from stimuli.scramble.orders import Arrangement
 from stimuli.scramble.real_words import is_real, listed_words

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 
-from stimuli.lexicon.words import base_language
+from stimuli.lexicon.words import is_turkic
 from stimuli.scramble.words import clusters_of, nfc
 
 Letters = tuple[str, ...]
 
-_TWO_LETTERS_I = frozenset({"tr", "az"})
-_TURKIC = str.maketrans({"I": "ı", "İ": "i"})
+_TURKIC_SMALL = str.maketrans({"I": "ı", "İ": "i"})
 
 
 @functools.lru_cache(maxsize=100_000)
@@ -38,8 +37,8 @@ def without_case(text: str, language: str | None = None) -> str:
 
 def _small(text: str, language: str | None) -> list[str]:
     text = nfc(text)
-    if language is not None and base_language(language) in _TWO_LETTERS_I:
-        text = text.translate(_TURKIC)
+    if language is not None and is_turkic(language):
+        text = text.translate(_TURKIC_SMALL)
     return clusters_of(text.lower()) if text.isascii() else list(map(_small_letter, clusters_of(text)))
 
 

@@ -341,12 +341,17 @@ def test_every_post_carries_the_token_and_the_header(serve, new_page):
 def test_a_refused_start_says_what_the_server_said(serve, new_page):
     server = serve(plan(block(questions(1))))
     page = new_page(server.address)
-    body = '{"error": "You have taken part in this study already.", "mend": "Please tell the researchers."}'
+    body = '{"title": "It is over", "error": "You have taken part in this study already.", "mend": "Please tell the researchers."}'
     page.route(
         "**/sessions", lambda route: route.fulfill(status=409, content_type="application/json", body=body)
     )
     start(page)
-    page.get_by_text("You have taken part in this study already. Please tell the researchers.").wait_for()
+    page.get_by_role("heading", name="It is over").wait_for()
+    page.get_by_text("You have taken part in this study already.").wait_for()
+    page.get_by_text("Please tell the researchers.").wait_for()
+    page.unroute("**/sessions")
+    page.get_by_role("button", name="Try again").click()  # asks once more, without another welcome
+    trial_shown(page, "choose")
 
 
 def test_the_next_participant_starts_afresh_on_a_lab_machine(serve, new_page):

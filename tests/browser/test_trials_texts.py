@@ -302,7 +302,7 @@ def test_time_that_ran_out_is_told_where_the_block_says_so(serve, new_page):
     assert [row["timed_out"] for row in server.trials.values()] == [True, False]
 
 
-@pytest.mark.parametrize(("number", "scrolls"), [(6, False), (28, False), (90, True)])
+@pytest.mark.parametrize(("number", "scrolls"), [(6, False), (28, False), (150, True)])
 def test_however_many_examples_there_are_item_and_answers_stay_in_view(serve, new_page, number, scrolls):
     many = [
         {"text": f"seven hungry dogs wait outside {place}.", "label": "AB"[place % 2]}
@@ -319,6 +319,33 @@ def test_however_many_examples_there_are_item_and_answers_stay_in_view(serve, ne
     page.keyboard.press("End")
     if scrolls:
         page.wait_for_function("() => document.querySelector('.exemplars').scrollTop > 0")
+
+
+def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(serve, new_page):
+    many = [
+        {
+            "text": f"the biologist and the {place} carpenters borrowed lemons and paintings",
+            "label": "AB"[place % 2],
+        }
+        for place in range(28)
+    ]
+    item = choose("the biologist and two carpenters borrowed lemons", labels=["A", "B"], responses=["A", "B"])
+    statement = answer(None, ask="What tells A from B? Write the rule in your own words.", multiline=True)
+    trials = [trial(0, [item], exemplars=many), trial(1, [statement], exemplars=many)]
+    _, page = opened(serve, new_page, *trials, kind="choose")
+    for kind in ("choose", "answer"):
+        trial_shown(page, kind)
+        box = page.locator(".exemplars").bounding_box()
+        lines = [line.bounding_box() for line in page.locator(".exemplars li").all()]
+        assert all(
+            box["y"] <= line["y"] and line["y"] + line["height"] <= box["y"] + box["height"] + 1
+            for line in lines
+        )
+        assert page.evaluate("() => document.documentElement.scrollHeight <= innerHeight"), (
+            "nothing is out of view"
+        )
+        assert page.locator(".exemplars").evaluate("e => parseFloat(getComputedStyle(e).fontSize)") >= 12
+        page.keyboard.press("f")
 
 
 def test_the_cross_stands_where_the_middle_of_the_text_will(serve, new_page):

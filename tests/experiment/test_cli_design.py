@@ -231,3 +231,15 @@ def test_check_says_which_models_cannot_run(use: str, said: str, code: int, tmp_
     told = wrods("check", tmp_path / "s")
     assert told.exit_code == code, told.output
     assert said in " ".join(told.output.split())
+
+
+def test_a_pause_that_says_nothing_counts_no_reading_time(tmp_path: Path) -> None:
+    made = wrods("new", tmp_path / "own", "--from", "your-own")
+    assert made.exit_code == 0, made.output
+    written = (tmp_path / "own" / "study.yaml").read_text(encoding="utf-8")
+    paused = written.replace("  - debrief:", "  - break: {minimum: 2 s}\n  - debrief:")
+    assert paused != written
+    (tmp_path / "own" / "study.yaml").write_text(paused, encoding="utf-8")
+    checked = wrods("check", tmp_path / "own")
+    assert checked.exit_code == 0, checked.output
+    assert "break" in checked.output

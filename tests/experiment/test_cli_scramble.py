@@ -129,7 +129,7 @@ def test_published_stimuli_come_out_of_the_command(shared: Path, tmp_path: Path)
         (["--type", "RS", "--jsonl"], "[1]", "line 1: a line holds one JSON object"),
         (["--type", "RS", "--jsonl", "--field", "txt"], '{"text": "a"}', "Did you mean 'text'"),
         (["--type", "RS", "--jsonl"], '{"text": 5}', "line 1: field 'text' holds no text but 5"),
-        (["--type", "RS"], b"caf\xe9\n", "standard input, line 1: not UTF-8"),
+        (["--type", "RS"], b"caf\xe9\n", "standard input, line 1: byte 4 (0xe9) is not UTF-8"),
         (["--type", "transpose:internal", "--mode", "published"], "x", "no paper released code for it"),
         (["--type", "KFL(min_letters=5)", "--mode", "published"], "x", "min_letters: 5 has no say"),
         (["--type", "RS", "--rate", "1.4"], "x", "1 is all of them, 0.5 half of them"),
@@ -161,7 +161,7 @@ def test_broken_lines_can_be_named_and_left_out() -> None:
     assert result.exit_code == 0
     assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == ["worsd", "lettesr"]
     assert "left out: standard input, line 2" in result.stderr and "line 3: field 'text'" in result.stderr
-    assert "2 lines could not be read" in result.stderr
+    assert "\n2 lines left out" in result.stderr
 
 
 def test_changes_are_written_with_their_lines_and_permutations(tmp_path: Path) -> None:
@@ -275,7 +275,8 @@ def test_the_list_shows_every_type_with_its_options_and_names() -> None:
 
 def test_nothing_in_gives_nothing_out() -> None:
     result = run("--type", "RS", given="")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "standard input is empty: nothing to scramble\n"
 
 
 def test_help_shows_an_example() -> None:
@@ -313,3 +314,28 @@ def test_a_build_shows_which_words_took_fewer_than_the_count(tmp_path: Path, eli
         assert "words that took fewer" in told and "2 took 1 of 4" in told
     else:
         assert "words that took fewer" not in told and "2 takes fewer than 4 exchanges" in told
+
+
+def test_a_field_without_jsonl_is_refused() -> None:
+    result = run("--type", "KFL", "--field", "sentence", given="words here\n")
+    assert result.exit_code == 2 and "--field sentence has no say without --jsonl" in result.stderr
+
+
+def test_half_a_surrogate_pair_comes_out_as_json_that_can_be_read() -> None:
+    result = run(
+        "--type", "transpose:final", "--jsonl", given='{"text": "letters \\ud83d", "by": "Zo\u00eb"}\n'
+    )
+    assert json.loads(result.stdout) == {"text": "lettesr \ud83d", "by": "Zo\u00eb"}
+
+
+def test_a_language_without_a_word_list_is_told() -> None:
+    result = run("--type", "KFL", "--language", "xx", given="words here\n")
+    assert result.exit_code == 0
+    assert "no word list for language 'xx': changed forms that are words are not avoided" in result.stderr
+    assert "word list" not in run("--type", "words:reverse", "--language", "xx", given="a b\n").stderr
+
+
+def test_words_of_another_script_stay_and_the_way_out_is_named() -> None:
+    result = run("--type", "INS-BEG", "--summary", given="Привет\n")
+    assert result.stdout == "Привет\n"
+    assert "another script than the language's: 1 (--language says whose letters come in)" in result.stderr

@@ -5,10 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pytest
+
 from experiment.demo.tour import LocalServer, fill
+from experiment.exporting import export_study
 from experiment.handover import hand_over
-from experiment.store import open_store
+from experiment.store import open_store, queries
+from experiment.store.tables import regions
 from experiment.study import Study, load_study
+from stimuli.errors import UserError
 from tests.experiment.test_simulated import TRUTH
 
 
@@ -31,3 +37,36 @@ def test_the_dictionary_says_that_the_design_changed_since_the_sessions(
         after = dictionary_of(hand_over(changed, store, tmp_path / "after"))
     assert before["design_changed"] is False and after["design_changed"] is True
     assert after["collected_design_hash"] == before["design_hash"] != after["design_hash"]
+
+
+def test_regions_outside_the_declared_bounds_stay_and_say_so(
+    make_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    rule = "analysis: {exclude: {regions: {rt: outside 50 ms to 10 s}}}"
+    study = make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))
+    times = {0: 49.9, 1: 50.0, 2: 10_000.0, 3: 10_000.5, 4: None}
+    with open_store(study.folder) as store:
+        with LocalServer(study, store) as server:
+            (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+            fill(study, server.links.api, readers=1, pause=0, told=lambda _: None)
+
+        def read_word_by_word(connection: Any) -> None:
+            first = next(iter(queries.trials_with_scores(connection, study.id)))
+            key = {name: first[name] for name in ("session_id", "trial_index", "attempt")}
+            rows = [key | {"region": place, "shown": "x", "rt": rt} for place, rt in times.items()]
+            connection.execute(regions.insert(), rows)
+
+        store.write(read_word_by_word).result()
+        folder = hand_over(study, store, tmp_path / "out")
+        export_study(study, store, tmp_path / "csv", "csv")
+    told = pd.read_parquet(folder / "regions.parquet").set_index("region")["excluded_reason"].astype(object)
+    reason = "rt outside 50 ms to 10 s"
+    assert told.where(told.notna(), None).to_dict() == {0: reason, 1: None, 2: None, 3: reason, 4: None}
+    assert dictionary_of(folder)["exclude"] == {"regions": {"rt": "outside 50 ms to 10 s"}}
+    assert (tmp_path / "csv" / "regions.csv").read_text("utf-8").count(reason) == 2
+
+
+def test_bounds_of_regions_are_checked_like_those_of_trials(make_study: Callable[..., Study]) -> None:
+    rule = "analysis: {exclude: {regions: {rt: outside 10 s to 50 ms}}}"
+    with pytest.raises(UserError, match="the first bound is the lower one"):
+        make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))

@@ -18,6 +18,7 @@ from experiment.procedure.questions import eligibility_questions, is_eligible
 from experiment.scoring import score_trial
 from experiment.simulated import Effects, Lapses, SimulatedReader, Truth, Words, read_truth
 from experiment.simulated.reader import position_of
+from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
 from experiment.study import Study, load_study
 from stimuli.errors import UserError
@@ -217,3 +218,22 @@ def test_readers_at_the_real_page_fill_every_screen(reading: Callable[[str], Stu
         ("S001", "simulated", "finished"),
         ("S002", "simulated", "finished"),
     ]
+
+
+def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_typing(
+    reading: Callable[[str], Study],
+) -> None:
+    study = reading("        - recover: {show: sentence, ask: What did it say?, multiline: true}")
+    silent, typing = (
+        payloads(study, replace(PLAIN, typing=Typing(key_ms=key_ms))) for key_ms in (0.0, 150.0)
+    )
+    answered = [pair for pair in zip(silent, typing, strict=True) if pair[1]["key_log"]]
+    assert len(answered) >= len(SENTENCES)
+    for without, told in answered:
+        keys = told["key_log"]
+        assert without["key_log"] is None
+        assert "".join(key for _, key in keys) == told["response_raw"] == without["response_raw"]
+        assert told["first_key_ms"] == keys[0][0] == pytest.approx(without["rt"])
+        assert told["rt"] == pytest.approx(keys[-1][0])
+        assert told["typing_ms"] == pytest.approx(keys[-1][0] - keys[0][0])
+        assert [moment for moment, _ in keys] == sorted(moment for moment, _ in keys)

@@ -150,6 +150,12 @@ def test_headings_of_a_text_come_below_the_page_and_the_screen() -> None:
     assert "<h4>Two</h4>" in html
 
 
+@pytest.mark.parametrize("text", ["# One\n\n## Two", "## One\n\n### Two", "#### One\n\n##### Two"])
+def test_no_level_of_heading_is_left_out_wherever_a_text_begins(text: str) -> None:
+    html = render_text(text).html
+    assert "<h3>One</h3>" in html and "<h4>Two</h4>" in html
+
+
 def test_an_empty_text_is_refused(make_study: Callable[..., Study]) -> None:
     study = make_study()
     (study.folder / "consent.md").write_text(" \n", "utf-8")

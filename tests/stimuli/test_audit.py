@@ -6,71 +6,20 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from stimuli.audit import Audit, audit_items, audit_schema, write_audit
+from stimuli.audit import audit_items, audit_schema, write_audit
 from stimuli.audit.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
 from stimuli.audit.page import render
-from stimuli.covariates import words_covariates
 from stimuli.errors import UserError
-from stimuli.item import ChangeRecord, Item, Provenance, Role
-from stimuli.lexical.base_words import WordBounds, drawable_words
-from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
-from stimuli.scramble import ScrambleSettings
-
-ORIGIN = Provenance(source="made", source_id=None, split=None, licence=None, operation="none", seed=1)
-
-
-def item(
-    item_id: str,
-    text: str,
-    answer: str | None = None,
-    *,
-    role: Role = "test",
-    set_name: str = "words",
-    condition: Mapping[str, str] | None = None,
-    choices: tuple[str, ...] | None = None,
-    **also: Any,
-) -> Item:
-    shown = {"text": text, **also.pop("shown", {})}
-    return Item(
-        item_id,
-        set_name,
-        role,
-        condition or {},
-        shown,
-        also.pop("intact", {}),
-        choices,
-        answer,
-        ORIGIN,
-        **also,
-    )
-
-
-def change(intact: str, shown: str, *, displaced: int = 2) -> ChangeRecord:
-    made: dict[str, Any] = {
-        "field": "text",
-        "word": 0,
-        "start": 0,
-        "intact": intact,
-        "shown": shown,
-        "permutation": [1, 0, *range(2, len(shown))] if displaced else list(range(len(shown))),
-        "displaced": displaced,
-        "mean_displacement": 0.5,
-    }
-    return made  # type: ignore[return-value]
-
-
-def told(audit: Audit, section: str) -> list[str]:
-    return [one.line() for one in audit.findings() if one.section == section]
+from stimuli.item import ChangeRecord, Item
+from tests.stimuli.audited import ORIGIN, change, item, told
 
 
 def test_one_text_under_two_answers_is_grave() -> None:
@@ -204,190 +153,6 @@ def test_without_a_word_list_nothing_is_said_about_real_words() -> None:
     audit = audit_items(items, language="xx")
     assert audit.changes is not None and not audit.changes.real_words
     assert any("no word list" in line for line in told(audit, "changes"))
-
-
-def test_covariates_that_follow_from_the_condition_are_shown_and_not_flagged() -> None:
-    draw = random.Random(1)
-    items = []
-    for number in range(40):
-        frequency = "high" if number % 2 else "low"
-        fixed = {"letters": draw.randint(4, 8), "zipf": draw.gauss(5 if frequency == "high" else 3, 0.3)}
-        for level, changed in (("intact", 0), ("initial", draw.choice((1, 2)))):
-            items.append(
-                item(
-                    f"i{number}",
-                    f"text {number} {level}",
-                    condition={"position": level, "frequency": frequency},
-                    covariates={**fixed, "changed_words": changed},
-                )
-            )
-    audit = audit_items(items, language="en")
-    assert audit.balance is not None
-    by = {one.by: {c.name: c for c in one.covariates} for one in audit.balance.groupings}
-    assert by["position"]["letters"].largest == 0
-    assert by["position"]["changed_words"].role == "condition" and not by["position"]["changed_words"].flagged
-    assert by["frequency"]["zipf"].flagged
-    meant = audit_items(items, language="en", by_design={"zipf", "letters"})
-    assert meant.balance is not None and not told(meant, "balance")
-
-
-def of_answers(number: int, apart: float) -> list[Item]:
-    """Items of two answer classes whose word frequency is so many standard deviations apart on average."""
-    draw = random.Random(5)
-    return [
-        item(
-            f"i{n}",
-            f"text {n}",
-            "AB"[n % 2],
-            choices=("A", "B"),
-            covariates={"zipf": draw.gauss(4 + apart * (n % 2), 1)},
-        )
-        for n in range(number)
-    ]
-
-
-def test_a_difference_that_chance_deals_to_few_items_is_to_look_at_and_not_to_mend() -> None:
-    few = audit_items(of_answers(20, 0.0), language="en", shortcut=False)
-    (line,) = told(few, "balance")
-    assert "no more than chance gives with 20 items" in line and few.status("balance") == "look"
-    assert few.balance is not None and few.balance.groupings[0].covariates[0].by_chance
-
-
-def test_a_difference_beyond_chance_is_to_mend_however_few_items_there_are() -> None:
-    audit = audit_items(of_answers(20, 3.0), language="en", shortcut=False)
-    assert audit.status("balance") == "mend" and "by answer differ" in told(audit, "balance")[0]
-
-
-def test_the_same_small_difference_is_to_mend_once_many_items_have_it() -> None:
-    audit = audit_items(of_answers(4000, 0.15), language="en", shortcut=False)
-    assert audit.status("balance") == "mend"
-
-
-def test_conditions_are_not_excused_by_chance_for_their_items_were_chosen() -> None:
-    items = [
-        item(f"i{n}", f"text {n}", condition={"kind": "ab"[n % 2]}, covariates={"zipf": 4 + 0.1 * n})
-        for n in range(12)
-    ]
-    audit = audit_items(items, language="en", shortcut=False)
-    assert audit.status("balance") == "mend"
-
-
-def of_lists(number: int, split: int) -> Audit:
-    """Audit items of which list 1 shows the first ``split`` in one condition and the others in another."""
-    items = [item(f"i{n}", f"text {n}", covariates={"zipf": float(n)}) for n in range(number)]
-    lists = {one.item_id: f"{'a' if n < split else 'b'} in list 1" for n, one in enumerate(items)}
-    return audit_items(items, language="en", lists=lists)
-
-
-def test_items_that_a_list_shows_in_different_conditions_are_compared() -> None:
-    (line,) = told(of_lists(20, 10), "balance")
-    assert line.startswith("look: words: every list shows every item")
-    assert "zipf (1.69)" in line and "chance" not in line
-
-
-def test_two_items_a_condition_differ_by_no_more_than_their_own_spread_allows() -> None:
-    (line,) = told(of_lists(4, 2), "balance")
-    assert "zipf (1.55), no more than chance gives with 4 items" in line
-
-
-def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -> list[Item]:
-    records = word_records(
-        drawable_words("en", WordBounds((6, 8), (4.0, 5.0)))[:bases], source="t", fillers=()
-    )
-    return list(
-        lexical_decision_items(
-            records,
-            factor="form",
-            levels=levels,
-            seed=1,
-            settings=ScrambleSettings(language="en"),
-            options={"fillers": fillers},
-            on_bad="skip",
-        ).items
-    )
-
-
-FORMS = {"word": "none", "TL": "transpose:internal", "SL": "substitute:internal"}
-
-
-def test_words_and_nonwords_are_counted_as_a_list_shows_them() -> None:
-    items = words_and_nonwords(48, 16, levels=FORMS)
-    bases = len({one.item_id for one in items if one.role == "test"})
-    audit = audit_items(items, language="en", shortcut=False)
-    assert audit.choices is not None
-    (found,) = audit.choices.sets
-    assert found.items == bases + 16
-    assert dict(found.answers) == {
-        "nonword": pytest.approx(2 * bases / 3, abs=0.01),
-        "word": pytest.approx(bases / 3 + 16, abs=0.01),
-    }
-    assert not told(audit, "choices")
-
-
-def test_words_that_outnumber_nonwords_in_every_list_are_told() -> None:
-    audit = audit_items(words_and_nonwords(24, 60, levels=FORMS), language="en", shortcut=False)
-    assert told(audit, "choices")[0].startswith("mend: lexical_decision: “")
-
-
-def test_sessions_that_show_every_line_are_counted_by_lines() -> None:
-    items = words_and_nonwords(24, 0, levels=FORMS)
-    audit = audit_items(items, language="en", shortcut=False, every_line=True)
-    assert audit.choices is not None and audit.choices.sets[0].items == len(items)
-
-
-def test_words_are_held_against_nonwords_by_the_strings_that_are_shown() -> None:
-    items = words_and_nonwords(30, 10, levels=FORMS)
-    audit = audit_items(items, language="en", shortcut=False)
-    assert audit.balance is not None
-    (by_answer,) = [one for one in audit.balance.groupings if one.by == "answer"]
-    roles = {one.name: one.role for one in by_answer.covariates}
-    assert roles["letters"] == roles["syllables"] == "item"
-    assert roles["zipf"] == "design"
-    assert roles["old20"] == roles["coltheart_n"] == roles["bigram_mean"] == "wordness"
-    mean = {(one.covariate, one.group): one.mean for one in by_answer.balance.spreads}
-    nonwords = [one for one in items if one.answer == "nonword"]
-    strings = words_covariates([one.shown["word"] for one in nonwords], "en")
-    assert mean["old20", "nonword"] == pytest.approx(
-        sum(float(one["old20"] or 0) for one in strings) / len(strings)
-    )
-    assert mean["old20", "nonword"] > mean["old20", "word"]
-    (line,) = [one for one in told(audit, "balance") if "words and nonwords differ" in one]
-    assert line.startswith("look: ") and "bigram_position_min" in line
-
-
-def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is() -> None:
-    items = words_and_nonwords(60, 20, levels=FORMS)
-    audit = audit_items(items, language="en")
-    assert audit.shortcut is not None
-    (task,) = audit.shortcut.tasks
-    assert task.answers == ("nonword", "word") and task.accuracy
-    assert {"frequency", "vocabulary"} <= set(task.about)
-    assert task.groups == len({one.item_id for one in items})
-    assert not any("zipf" in one.feature for one in task.telling)
-
-
-def test_fillers_longer_than_every_nonword_are_a_shortcut() -> None:
-    made = words_and_nonwords(60, 0, levels={"TL": "transpose:internal", "SL": "substitute:internal"})
-    longer = drawable_words("en", WordBounds((10, 12), (3.5, 5.0)))[:60]
-    pattern = made[0]
-    words = [
-        replace(
-            pattern,
-            item_id=word,
-            role="filler",
-            condition={},
-            shown={"word": word},
-            answer="word",
-            changes=(),
-            covariates={**pattern.covariates, "relation": "same"},
-        )
-        for word in longer
-    ]
-    audit = audit_items([*made, *words], language="en")
-    assert any(
-        "sorts 100% of the items" in line and line.startswith("mend") for line in told(audit, "shortcut")
-    )
-    assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
 
 
 def test_the_place_of_the_right_answer_is_found_out() -> None:

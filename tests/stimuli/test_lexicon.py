@@ -159,3 +159,29 @@ def test_a_word_that_is_not_listed_is_known_without_taking_it_apart(word: str, l
     import wordfreq
 
     assert zipf(word, language) == wordfreq.zipf_frequency(word, language)
+
+
+@pytest.mark.parametrize("language", ["de", "en", "es", "fi", "fr", "pl", "ru", "tr", "he"])
+def test_frequencies_are_those_of_wordfreq(language: str) -> None:
+    import wordfreq
+
+    listed = wordfreq.top_n_list(language, 400)
+    odd = [
+        "1,000",
+        "a1b2",
+        "2³",
+        "x-y",
+        "don’t",
+        "dno't",
+        "naïve",
+        "NAÏVE",
+        "",
+        " ",
+        "–",
+        "the cat",
+        "vxqzj",
+        "ﬁ",
+        "№5",
+    ]
+    for word in [*listed, *(word[::-1] for word in listed), *map(str.upper, listed[:50]), *odd]:
+        assert zipf(word, language) == wordfreq.zipf_frequency(word, language), word

@@ -348,3 +348,11 @@ def test_any_reordering_by_hand_is_recorded_as_a_permutation(words: list[str], d
         for place, (one, other) in enumerate(zip(words, shown[:-1].split(" "), strict=True))
         if one != other
     }
+
+
+def test_a_bad_row_is_named_by_its_line_where_the_file_is_known() -> None:
+    row = {"item": "s7", "sentence": "a b", "answer": "Yes"}
+    with pytest.raises(UserError) as raised:
+        make(row, lines={"s7": 12}, targets=TargetRule(min_letters=9))
+    assert str(raised.value).startswith("sentences.csv, line 12, item 's7': ")
+    assert "item 's7': item" not in str(raised.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from stimuli.errors import UserError
@@ -296,3 +298,21 @@ def test_options_under_which_no_word_can_change_are_refused_with_the_reason(lang
         scramble_text("a", "substitute:internal(letters=vowels,shape=change)", seed=1, language=language)
     assert "cv: any" in str(raised.value)
     assert shown("queen", "substitute:internal(letters=vowels,shape=change,cv=any)") != "queen"
+
+
+@pytest.mark.parametrize(
+    "kind", ["substitute:internal", "substitute:all", "insert:initial", "insert:internal"]
+)
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [("en", "объявление"), ("ru", "announcement"), ("de", "ירושלים"), ("el", "아름답습니다")],
+)
+def test_no_letter_of_one_script_comes_into_a_word_of_another(kind: str, language: str, word: str) -> None:
+    result = scramble_text(word, kind, seed=3, language=language)
+    assert result.text == unicodedata.normalize("NFC", word)
+    assert [left.reason for left in result.left_intact] == [f"{kind}: another script than the language's"]
+
+
+def test_a_word_of_another_script_can_still_lose_letters_or_have_them_moved() -> None:
+    for kind in ("delete:internal", "transpose:internal", "shuffle:all"):
+        assert scramble_text("объявление", kind, seed=3).changes

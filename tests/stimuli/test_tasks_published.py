@@ -119,7 +119,11 @@ def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(share
 @pytest.mark.parametrize(
     ("corpus", "task", "said"),
     [
-        ("squad", "question", "published list of corpus 'squad' is not known"),
+        (
+            "squad",
+            "question",
+            "published items of corpus 'squad': only a list that a paper asked can be copied",
+        ),
         ("aqua", "recover", "task recover was not published with aqua\n  Use problem"),
     ],
 )

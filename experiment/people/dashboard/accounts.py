@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import tomlkit
 from argon2 import PasswordHasher
@@ -23,10 +23,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from filelock import FileLock
 
 from experiment.configuration import config_file, read_config
+from experiment.offered import ROLES, Role
 from stimuli.errors import UserError, unknown_name
 
-Role = Literal["owner", "assistant", "rater"]
-ROLES: tuple[Role, ...] = get_args(Role)
 OWNER = "owner"
 """The name under which the server's own password signs in."""
 

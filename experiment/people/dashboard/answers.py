@@ -83,12 +83,27 @@ class Answer:
 
 @dataclass(frozen=True)
 class Card:
-    """What a rater sees of an item: the question, the intact texts by field, and the set where there is no text."""
+    """What a rater sees of an item.
+
+    Attributes
+    ----------
+    about : str or None
+        The set, where there is no text.
+    ask : str or None
+        The question.
+    texts : Mapping of str to str
+        The intact texts by field.
+    labels : Mapping of str to str
+        By class, as the rubric calls it, the label under which this answer's reader met it: where labels are counterbalanced,
+        a statement on “A” means the class that another reader knew as “B”. Which label stood for what is drawn apart from
+        the conditions, so it tells nothing of them.
+    """
 
     about: str | None
     ask: str | None
     texts: Mapping[str, str] = field(default_factory=dict)
     exemplars: Sequence[Mapping[str, Any]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answer]:
@@ -172,7 +187,14 @@ def _read_as_text(connection: Connection, found: Sequence[Answer]) -> list[Answe
 
 def planned_trial(connection: Connection, place: Place) -> Mapping[str, Any] | None:
     """Return a trial as it was planned, or None."""
-    plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == place[0])) or {}
+    return _trial_of(_plan(connection, place), place)
+
+
+def _plan(connection: Connection, place: Place) -> Mapping[str, Any]:
+    return connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == place[0])) or {}
+
+
+def _trial_of(plan: Mapping[str, Any], place: Place) -> Mapping[str, Any] | None:
     for screen in plan.get("screens", ()):
         for trial in screen.get("trials", ()):
             if trial["trial_index"] == place[1]:
@@ -183,14 +205,16 @@ def planned_trial(connection: Connection, place: Place) -> Mapping[str, Any] | N
 
 def card_of(connection: Connection, answer: Answer) -> Card:
     """Return what a rater sees of an answer's item, in its intact form."""
-    planned = planned_trial(connection, answer.place) or {}
+    plan = _plan(connection, answer.place)
+    planned = _trial_of(plan, answer.place) or {}
     steps = planned.get("steps") or [{}]
     intact = {name: str(text) for name, text in (planned.get("intact") or {}).items() if text}
     shown = {name: str(text) for name, text in (planned.get("shown") or {}).items() if text}
     # a field without an intact form is not changed by any condition
     texts = {name: intact.get(name, text) for name, text in (shown | intact).items()}
     # no examples: how many a session showed may be what the study varies between persons
-    return Card(None if texts else answer.item_set, steps[-1].get("ask"), texts)
+    labels = {str(name): str(label) for name, label in (plan.get("label_map") or {}).items()}
+    return Card(None if texts else answer.item_set, steps[-1].get("ask"), texts, labels=labels)
 
 
 def in_order_for(answers: Sequence[Answer], rater: str, seed: int) -> list[Answer]:

@@ -13,10 +13,10 @@ from experiment.people.dashboard.kappa import cohens_kappa
 from experiment.people.dashboard.rubric import Rating
 from experiment.store import chain
 from experiment.store.errors import Refused
+from experiment.store.queries import RATED
 from experiment.store.records import now, store_score
 from experiment.store.tables import ratings
 
-SCORER = "rated"
 VERSION = 1
 
 
@@ -32,7 +32,7 @@ class Rated:
     correct: bool | None
     score: float
     response_status: str = "valid"
-    scorer: str = SCORER
+    scorer: str = RATED
     version: int = VERSION
 
 

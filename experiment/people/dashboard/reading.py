@@ -12,6 +12,8 @@ from experiment.store.queries import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 
 KEY_LENGTH = 12
+AT_ONCE = 500
+"""How many entries of the audit a page shows."""
 NOTE, PILOT, REAL = "note", "pilot", "real"
 _QUIET = (NOTE, PILOT, REAL)
 """Kinds of flags that are no suspicion."""
@@ -92,14 +94,38 @@ def spent_by_model(connection: Connection, study: str) -> list[dict[str, Any]]:
 
 
 def audit_of(
-    connection: Connection, study: str, *, session_id: str | None = None, most: int = 500
+    connection: Connection,
+    study: str,
+    *,
+    session_id: str | None = None,
+    before: int | None = None,
+    most: int = AT_ONCE,
 ) -> list[Row]:
-    """Return who did what to a study, or to one of its sessions, newest first."""
+    """Return who did what to a study, or to one of its sessions, newest first; ``before`` an entry's number."""
     query = select(audit).where(audit.c.study == study)
+    if before is not None:
+        query = query.where(audit.c.audit_id < before)
     if session_id is not None:
         query = query.where(audit.c.session_id == session_id)
     found = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(most))
     return [dict(row) for row in found.mappings()]
+
+
+def in_words(detail: Mapping[str, Any] | None) -> str:
+    """Return what an entry of the audit says beside who and what: the reason as it is, the rest by name."""
+    return "; ".join(
+        str(value) if name == "reason" else f"{name}: {_value(value)}"
+        for name, value in (detail or {}).items()
+        if value not in (None, {}, [])
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_value(one)}" for name, one in value.items() if one not in (None, {}, []))
+    if isinstance(value, list):
+        return ", ".join(_value(one) for one in value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def looks(connection: Connection, study: str) -> int:

@@ -21,6 +21,7 @@ from experiment.people.quality import Measure, signs
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.store import queries
+from experiment.store.collection import collection_of
 from experiment.store.exclusions import exclusions
 from experiment.store.queries import Row
 from stimuli.errors import UserError
@@ -66,7 +67,9 @@ def measures_of(service: StudyService, row: Row) -> list[Measure]:
 def broken_rules(service: StudyService, found: list[Measure]) -> dict[str, str]:
     """Return the study's declared rules that a session breaks: kind → the reason for which it may be excluded."""
     return {
-        one.kind: f"declared rule: {one.kind} {service.session_rules_said[one.kind]} ({one.evidence})"
+        one.kind: f"declared rule: {one.kind} {service.session_rules_said[one.kind]}"
+        # the reason stays with the data, and is read while others are still decided on
+        + ("" if one.is_sealed else f" ({one.evidence})")
         for one in found
         if one.kind in service.session_rules and one.is_flagged
     }
@@ -88,12 +91,14 @@ def show_session(study: str, key: str) -> str:
         flags = flags_of_session(connection, session_id)
         done = audit_of(connection, study, session_id=session_id)
         excluded = exclusions(connection, study).get((session_id, None, None))
+        is_open = collection_of(connection, study).state != "closed"
     return render_template(
         "admin/session.html",
         service=service,
         session=row,
         key=key,
         measures=found,
+        keeps_back=is_open,
         signs=signs(),
         rules=broken_rules(service, found),
         trials=trials,

@@ -13,14 +13,17 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.people.dashboard.accounts import OWNER, Account
 from experiment.people.dashboard.blueprint import admin
+from experiment.people.dashboard.failures import FAILED, NOBODY
 from experiment.people.site import this_site
 from experiment.store.records import add_audit
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LARGEST_UPLOAD = 1000 * 1024
-"""Bytes of a form with a file, from accounts; a little below what the server itself takes."""
+LARGEST_UPLOAD = 20 * 1024 * 1024
+"""Bytes of a form with a file, from accounts that may upload: a copy of answers with key logs, a platform's list of thousands."""
 
+UPLOADS = {"admin.upload_copy": "upload", "admin.take_books": "reconcile"}
+"""Views that take a file, and the permission that each needs."""
 TOO_OLD = "The page was too old. Please try again."
 
 
@@ -87,9 +90,15 @@ def _is_ours() -> bool:
     return bool(kept) and hmac.compare_digest(given.encode(), kept.encode())
 
 
+def takes_a_file() -> bool:
+    """Say whether this request goes to a view that takes a file, from somebody who may send it one."""
+    permission = UPLOADS.get(request.endpoint or "")
+    return permission is not None and signed_in(permission)
+
+
 @admin.before_request
 def _only_our_forms() -> None:
-    if account() is not None:
+    if takes_a_file():
         request.max_content_length = LARGEST_UPLOAD
     if request.method == "POST" and request.endpoint != "admin.login" and not _is_ours():
         abort(400, "The form was too old. Please go back, reload the page and try again.")
@@ -140,11 +149,24 @@ def login() -> AnyResponse | tuple[str, int]:
     site = this_site()
     wait = max(site.logins.wait(request.remote_addr), site.logins_by_name.wait(name))
     if wait:
+        _note_failure(name, refused_unread=True)
         return _form(f"Too many tries. Please wait {int(wait) + 1} seconds.", 429, name)
     found = site.accounts.accepts(name, request.form.get("password", ""))
     if found is None:
+        _note_failure(name, refused_unread=False)
         return _form("Name and password do not belong together.", 401, name)
     return _sign_in(found, "password")
+
+
+def _note_failure(name: str, *, refused_unread: bool) -> None:
+    """Keep a failed try in the audit; whoever tries does not wait for it, so that nothing is told by how long it takes."""
+    site = this_site()
+    known = name if site.accounts.find(name) is not None else None
+    detail = site.failed_sign_ins.told(known, refused_unread=refused_unread)
+    if detail is None:
+        return
+    for study, service in site.services.items():
+        service.store.write(partial(add_audit, actor=NOBODY, action=FAILED, study=study, detail=detail))
 
 
 @admin.get("/enter/<token>")

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.people.dashboard.accounts import OWNER
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.looking import condition_means, pooled
-from experiment.people.dashboard.reading import audit_of, key_of, looks
+from experiment.people.dashboard.reading import AT_ONCE, audit_of, in_words, key_of, looks
 from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of
 from experiment.people.quality import flagged, signs
@@ -65,6 +65,7 @@ def show_flags(study: str) -> str:
         excluded = {
             mark[0]: why for mark, why in exclusions(connection, study).items() if mark[1:] == (None, None)
         }
+        is_open = collection_of(connection, study).state != "closed"
     lines = [
         {
             "key": key_of(row["session_id"]),
@@ -80,7 +81,12 @@ def show_flags(study: str) -> str:
     ]
     lines.sort(key=lambda line: -len(line["found"]))
     return render_template(
-        "admin/flags.html", service=service, lines=lines, signs=signs(), sessions=len(found)
+        "admin/flags.html",
+        service=service,
+        lines=lines,
+        signs=signs(),
+        sessions=len(found),
+        keeps_back=is_open,
     )
 
 
@@ -120,8 +126,17 @@ def show_audit(study: str) -> str:
     """Show who did what to a study."""
     service = service_of(study)
     with service.store.read() as connection:
-        lines = audit_of(connection, study)
+        before = request.args.get("before", type=int)
+        lines = audit_of(connection, study, before=before if before is None else max(0, min(before, 2**31)))
         readers = {row["session_id"]: row["reader"] for row in queries.sessions_overview(connection, study)}
     return render_template(
-        "admin/audit.html", service=service, lines=lines, readers=readers, key_of=key_of, owner=OWNER
+        "admin/audit.html",
+        service=service,
+        lines=lines,
+        older=lines[-1]["audit_id"] if len(lines) == AT_ONCE else None,
+        is_newest=before is None,
+        in_words=in_words,
+        readers=readers,
+        key_of=key_of,
+        owner=OWNER,
     )

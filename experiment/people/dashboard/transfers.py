@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from flask import Response, abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.exporting import FORMATS, export_study
+from experiment.exporting import export_study
+from experiment.offered import FORMS
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.reading import key_of
 from experiment.people.dashboard.signing_in import actor, needs, note
@@ -53,7 +54,7 @@ def download(study: str) -> AnyResponse:
 def export(study: str, form: str) -> AnyResponse:
     """Send all tables of a study in one of the forms of ``wrods export``, packed."""
     service = service_of(study)
-    if form not in FORMATS or service.folder is None:
+    if form not in FORMS or service.folder is None:
         abort(404)
     note(f"downloaded {form}", study=study)
     packed = io.BytesIO()

@@ -9,9 +9,10 @@ from flask import Response, jsonify, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.people.dashboard.blueprint import admin
+from experiment.people.dashboard.failures import Failures, failures, most
 from experiment.people.dashboard.overview import Beside, study_overview
 from experiment.people.dashboard.reading import flag_counts, latest_blocks, looks, spent_by_model
-from experiment.people.dashboard.signing_in import needs
+from experiment.people.dashboard.signing_in import needs, signed_in
 from experiment.people.dashboard.studies import service_of
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
@@ -29,7 +30,16 @@ MEASURING_S = 0.5
 @needs("see")
 def show() -> str:
     """Show the live page."""
-    return render_template("admin/sessions.html", services=list(this_site().services.values()))
+    services = list(this_site().services.values())
+    failed = None
+    if signed_in("audit"):
+        failed = most(_failures(service) for service in services)
+    return render_template("admin/sessions.html", services=services, failed=failed)
+
+
+def _failures(service: StudyService) -> Failures:
+    with service.store.read() as connection:
+        return failures(connection, service.study)
 
 
 @admin.get("/data.json")

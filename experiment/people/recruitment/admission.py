@@ -70,6 +70,18 @@ def admit(connection: Connection, service: StudyService, given: Mapping[str, str
     return identities(given) | ({INVITED: invited.participant} if invited.participant else {})
 
 
+def invited_session(
+    connection: Connection, service: StudyService, given: Mapping[str, str]
+) -> list[queries.Row]:
+    """Return the session that a personal link has begun, none or one: known by the link when the name is forgotten."""
+    token = given.get(invitations.PARAMETER)
+    if not token or service.recruitment is None or service.recruitment.platform is None:
+        return []
+    begun = invitations.look_up(connection, service.study, token).session_id
+    row = None if begun is None else queries.session(connection, begun)
+    return [] if row is None else [row]
+
+
 def hold_place(connection: Connection, service: StudyService) -> None:
     """Make sure that there is a place for one more session, which the same transaction then creates.
 

@@ -82,8 +82,6 @@ class Recruitment:
         From so many failed checks on a session is excluded, where the study says so.
     keep_ip_address, keep_user_agent : bool
         The study keeps them.
-    code_in_study : bool
-        The study itself holds a completion code, where whoever reads it finds it.
     """
 
     study: str
@@ -97,7 +95,6 @@ class Recruitment:
     failed_checks_at: int | None = None
     keep_ip_address: bool = False
     keep_user_agent: bool = False
-    code_in_study: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -137,9 +134,16 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
                 mend=(f"Did you mean {close!r}? " if close else "") + f"Known: {', '.join(SETTINGS)}.",
             )
     privacy = study.get("participants", "privacy", default={})
+    platform = platform_for(str(study.get("participants", "recruit", default=IN_PERSON)))
+    if platform is not None and platform.key != "link" and study.get("participants", "completion_code"):
+        raise UserError(
+            f"{study.place('participants', 'completion_code')}: with recruit: {platform.key} codes do not stand in the study, "
+            "where whoever reads it could be paid without taking part",
+            mend=f"Take it out{_instead(study.id, platform)}.",
+        )
     return Recruitment(
         study=study.id,
-        platform=platform_for(str(study.get("participants", "recruit", default=IN_PERSON))),
+        platform=platform,
         codes=_codes(given, where),
         credit_url=_credit_url(given.get("credit_url"), where),
         reward=None if given.get("reward") is None else read_reward(str(given["reward"]), where),
@@ -147,10 +151,15 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
         wanted=study.get("participants", "wanted"),
         overbook=int(study.get("participants", "overbook", default=0)),
         failed_checks_at=_declared_limit(session_rules(study)),
-        code_in_study=study.get("participants", "completion_code") is not None,
         keep_ip_address=bool(privacy.get("keep_ip_address", False)),
         keep_user_agent=bool(privacy.get("keep_user_agent", False)),
     )
+
+
+def _instead(study: str, platform: Platform) -> str:
+    if not platform.codes:
+        return f"; {platform.name} needs none of the study's"
+    return f', and write {platform.codes[0]} = "…" under [recruitment.{study}] in your config.toml'
 
 
 def _declared_limit(rules: Mapping[str, float]) -> int | None:

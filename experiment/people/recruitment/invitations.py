@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from experiment.people.access import token_hash
 from experiment.store import records
 from experiment.store.attendance import stamp
+from experiment.store.erasure import NUMBERED
 from experiment.store.tables import invitations
 from stimuli.errors import UserError
 
@@ -136,10 +137,10 @@ def invite(
 def numbered(connection: Connection, study: str, number: int) -> list[str]:
     """Return the next names for so many links that are for nobody in particular: link-001 and so on."""
     count = select(func.count()).where(
-        invitations.c.study == study, invitations.c.participant.startswith("link-")
+        invitations.c.study == study, invitations.c.participant.startswith(NUMBERED)
     )
     before = int(connection.scalar(count) or 0)
-    return [f"link-{before + place:03d}" for place in range(1, number + 1)]
+    return [f"{NUMBERED}{before + place:03d}" for place in range(1, number + 1)]
 
 
 def look_up(connection: Connection, study: str, token: str) -> Invited:

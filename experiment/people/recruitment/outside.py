@@ -259,7 +259,7 @@ def _not_arrived(reply: _Reply | str) -> Finding:
         return Finding(
             False,
             f"the proxy asks for a password or refuses ({reply.status})",
-            "Let everybody through; the sessions page has its own password.",
+            "Let everybody through; the dashboard has its own password.",
         )
     return Finding(
         False,

@@ -81,8 +81,15 @@ def _text(language: str, platform: str, outcome: Outcome, code: str | None, url:
     words = wordings_for(language)
     if url is not None and code is not None:
         return words[f"return_{platform}"]
-    otherwise = words["return_none" if code is None else "return_code"]
+    otherwise = "" if code is None else words["return_code"]
     return words.get(f"return_{platform}_{outcome}", otherwise)
+
+
+def return_when_barred(service: StudyService) -> str:
+    """Return what somebody does on their platform whose session can no longer go on; empty without a platform."""
+    if service.recruitment is None or service.recruitment.platform is None:
+        return ""
+    return wordings_for(service.language).get(f"return_{service.recruitment.platform.key}_screened_out", "")
 
 
 def return_fields(service: StudyService, session: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,6 @@ def missing_lines(recruitment: Recruitment, config: Path) -> Iterator[str]:
     """Yield the lines that say which codes are missing, what happens without them, and what to add where."""
     if recruitment.platform is None:
         return
-    if recruitment.code_in_study and recruitment.platform.key != "link":
-        yield (
-            f"{recruitment.study}: participants.completion_code stands in study.yaml, where whoever reads it could be paid "
-            "without taking part."
-        )
-        yield f"  Take it out there, and write complete = … under [recruitment.{recruitment.study}] in {config}."
     lacking = lines_to_add(recruitment)
     if not lacking:
         return

@@ -10,6 +10,7 @@ import { element } from "../dom";
 import { fill, type Messages } from "../messages";
 import { type Action, type Frame, showPage } from "../page";
 import type { Reply } from "../sending/api";
+import type { Trouble } from "../start";
 import { lacking, LONGEST_NAME, Station, stationName, surroundings } from "./station";
 
 /** A session that can go on, as the server tells it. */
@@ -69,12 +70,12 @@ export class StartScreen {
   }
 
   /** Show the screen until an experimenter has decided whose session is to run. */
-  async ask(trouble: string | null): Promise<Entry> {
+  async ask(trouble: Trouble | null): Promise<Entry> {
     void navigator.storage?.persist?.().catch(() => false);
     if (this.config.stations && !this.station.name) await this.nameStation();
-    let problem = trouble;
+    let problem = trouble && trouble.text.join(" ");
     let typed = "";
-    let heading = trouble ? this.messages.start_failed : this.messages.welcome;
+    let heading = trouble ? (trouble.heading ?? this.messages.start_failed) : this.messages.welcome;
     for (;;) {
       const field = this.numberField(typed);
       const choice = await this.show(field, heading, problem);

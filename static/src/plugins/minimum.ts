@@ -4,6 +4,8 @@ import type { Exposure } from "../timing/exposure";
 import { frames } from "../timing/frames";
 
 const LONGEST_LOG = 4000;
+/** Controls of a shorter wait look as ever: a change beside the stimulus would itself be a signal to answer. */
+const SEEN_MS = 1000;
 
 export interface EarlyRecord {
   early_responses: number;
@@ -30,6 +32,7 @@ export class MinimumTime {
   ) {
     const mark = (isEarly: boolean): void => {
       for (const control of controls) {
+        control.classList.toggle("held", isEarly && minimum_ms >= SEEN_MS);
         if (isEarly) control.setAttribute("aria-disabled", "true");
         else control.removeAttribute("aria-disabled");
       }

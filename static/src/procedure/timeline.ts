@@ -84,7 +84,7 @@ function screenNode(screen: Screen, place: number, plan: Plan, conduct: Conduct)
     case "break":
       return { timeline: [breakNode(screen, place, language, conduct)] };
     case "practice":
-      return practice(screen, place, language, conduct);
+      return practice(screen, place, plan, conduct);
     case "block":
       return block(screen, place, plan, conduct);
     case "debrief":
@@ -158,7 +158,8 @@ function consent(html: string, version: string, place: number, language: string,
   };
 }
 
-function practice(screen: PracticeScreen, place: number, language: string, conduct: Conduct): Timeline {
+function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Conduct): Timeline {
+  const { language } = plan;
   const { messages, progress, recorder, jsPsych } = conduct;
   const { feedback } = screen;
   let last: Judged | null = null;
@@ -178,7 +179,9 @@ function practice(screen: PracticeScreen, place: number, language: string, condu
       conditional_function: () => !(trial.trial_index in progress.practice(place).correct),
     };
   });
-  const summary = pages(() => [outcomePage(outcome(), messages)], language, conduct, {
+  const next = plan.screens.slice(place + 1).find((one) => one.kind === "block");
+  const isTold = next?.kind === "block" && next.feedback?.accuracy === true;
+  const summary = pages(() => [outcomePage(outcome(), isTold, messages)], language, conduct, {
     on_finish: async () => {
       const { pass } = progress.practice(place);
       const { right, total, needed, then } = outcome();
@@ -198,7 +201,8 @@ function practice(screen: PracticeScreen, place: number, language: string, condu
   return { timeline: [...trials, summary], loop_function: () => !over };
 }
 
-function outcomePage(outcome: PracticeOutcome, messages: Messages): PageContent {
+/** How practice went; where it is over, also whether one goes on being told whether answers are correct. */
+function outcomePage(outcome: PracticeOutcome, isTold: boolean, messages: Messages): PageContent {
   const { right, total, needed, then } = outcome;
   const score = needed === null ? null : fill(messages.practice_score, { right, total });
   const next =
@@ -209,7 +213,8 @@ function outcomePage(outcome: PracticeOutcome, messages: Messages): PageContent 
         : needed === null
           ? messages.practice_over
           : messages.practice_passed;
-  return { heading: messages.practice_done_title, text: [score, next] };
+  const untold = then === "go on" && !isTold ? messages.practice_untold : null;
+  return { heading: messages.practice_done_title, text: [score, next, untold] };
 }
 
 function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct): Timeline {

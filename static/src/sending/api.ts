@@ -14,7 +14,8 @@ const KEEPALIVE_BYTES = 30_000;
 
 export interface Reply<T> {
   status: number;
-  body: Partial<T> & { error?: string; mend?: string };
+  /** Of a refusal: what it is called, what is the matter, and what to do. */
+  body: Partial<T> & { title?: string; error?: string; mend?: string };
 }
 
 export type TrialKey = [trial_index: number, attempt: number];

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.bodies import FREQUENT, acceptance, validator
+from experiment.people.bodies import FREQUENT, acceptance, parse, validator
+from experiment.people.problems import Problem
 
 TRIAL: dict[str, Any] = {
     "client_uuid": "0123456789abcdef0123", "trial_index": 3, "attempt": 1, "next": [4, 1], "response_raw": "yes",
@@ -43,3 +46,54 @@ def test_a_body_with_one_odd_part_is_judged_alike(
 
 def test_every_frequent_body_has_a_compiled_schema() -> None:
     assert all(callable(acceptance(name)) for name in FREQUENT)
+
+
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(codec=None))),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def storable(value: object) -> bool:
+    """Say whether a database can hold a value: no half characters, no zero bytes, no infinite numbers."""
+    if isinstance(value, str):
+        return "\0" not in value and value.encode("utf-8", "ignore").decode() == value
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(storable(part) for pair in value.items() for part in pair)
+    return all(storable(part) for part in value) if isinstance(value, list) else True
+
+
+@given(value=ANYTHING, plain=st.booleans())
+def test_what_is_read_can_be_stored_however_it_was_written(value: object, plain: bool) -> None:
+    data = json.dumps({"value": value}, ensure_ascii=plain).encode("utf-8", "surrogatepass")
+    try:
+        read = parse(data)
+    except Problem as problem:
+        assert problem.status == 400
+        return
+    assert storable(read)
+    if storable(value):
+        assert read == {"value": value}
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1e400", "-1e400", "1E+0309", "[1e999]", f"{'9' * 250}e99", f"{'9' * 400}.0", ' 1.5e308\n,"b": 2e308'],
+)
+def test_a_number_that_is_infinite_here_is_refused_in_any_spelling(number: str) -> None:
+    with pytest.raises(Problem, match="number"):
+        parse(f'{{"a":{number}}}'.encode())
+
+
+@pytest.mark.parametrize(("levels", "fits"), [(12, True), (13, False)])
+def test_brackets_in_texts_do_not_count_as_depth(levels: int, fits: bool) -> None:
+    nested = '{"a":' * (levels - 1) + '["]]]]{{{{[[[[[[[[[[["]' + "}" * (levels - 1)
+    if fits:
+        assert parse(nested.encode())
+    else:
+        with pytest.raises(Problem) as refused:
+            parse(nested.encode())
+        assert "nests" in str(refused.value.body["rule"])

@@ -1,8 +1,12 @@
-"""Whatever is sent to the participants' interface: no fault of the server, nothing of others, no answer key."""
+"""Whatever is sent to the participants' interface: no fault of the server, nothing of others, no answer key.
+
+``WRODS_FUZZ=2000`` in the environment asks for that many examples.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import string
 import uuid
 from typing import Any
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 
 from stimuli.item import Item
 
+EXAMPLES = int(os.environ.get("WRODS_FUZZ", "50"))
 ENDPOINTS = ("trials", "events", "answers", "finish", "resume", "lease", "shown", "")
 MATERIALS = "materials: {words: words.txt}\n"
 ELIGIBLE = f"{MATERIALS}participants: {{eligible: {{first_language: de, age: [21, 43]}}}}\n"
@@ -86,7 +91,7 @@ def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(requests=st.lists(sent, min_size=1, max_size=6), tab=tabs)
 def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(
     site: Any, requests: list[Any], tab: str | None
@@ -112,7 +117,7 @@ def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(
             assert '"accept"' not in answer.text and '"responses"' not in answer.text
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.binary(max_size=200),
     kind=st.sampled_from(["application/json", "text/plain", "multipart/form-data"]),

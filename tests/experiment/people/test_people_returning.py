@@ -137,6 +137,8 @@ def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) ->
     person = site.begin(participant="1")
     assert come_back(person).status == 200, "nothing was recorded yet"
     person.event("consent", {"agreed": True})
+    assert come_back(person).status == 200, "no trial was met yet: a reload at the consent shuts nobody out"
+    person.event("shown", {"trial_index": 0, "attempt": 1})
     told = come_back(person)
     assert (told.status, told.body["state"]) == (409, "blocked")
     assert "in one go" in told.body["error"]

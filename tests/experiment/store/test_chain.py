@@ -95,10 +95,12 @@ CHANGES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "a region's time": (lambda s: update(regions).where(regions.c.trial_index == 0).values(rt=1.0), TRIAL_0, "changed"),
     "a score": (lambda s: update(scores).where(scores.c.trial_index == 0).values(correct=False), "score 1", "changed"),
     "a lost score": (lambda s: delete(scores).where(scores.c.trial_index == 0), "score 1", "missing"),
+    "who read": (lambda s: update(sessions).values(reader_kind="simulated"), "the plan with the kind of reader", "changed"),
+    "a person among models": (lambda s: update(sessions).values(reader_kind="model"), "the plan with the kind of reader", "changed"),
     "an event": (lambda s: update(events).values(detail={"agreed": False}), "event 1", "changed"),
     "a lost flag": (lambda s: delete(flags), "flag 1", "missing"),
     "a lost region": (lambda s: delete(regions).where(regions.c.trial_index == 2), "trial 2 (attempt 1)", "changed"),
-    "the plan": (lambda s: update(sessions).values(plan={"screens": []}), "the plan", "changed"),
+    "the plan": (lambda s: update(sessions).values(plan={"screens": []}), "the plan with the kind of reader", "changed"),
     "the design hash": (lambda s: update(sessions).values(design_hash="d2"), "the session", "design hash"),
     "a flag slipped in": (
         lambda s: insert(flags).values(session_id=s, kind="excluded", reason="because", made_by="me", created_at="now"),
@@ -117,6 +119,8 @@ def test_a_row_changed_behind_the_stores_back_is_named(store: Store, filled: str
     assert broken is not None
     assert broken.row == row
     assert fault in broken.fault
+    with store.read() as connection:
+        assert filled in chain.chained_sessions(connection, "positions"), "and no session escapes the check"
 
 
 def test_a_session_deleted_without_a_withdrawal_is_broken(store: Store, filled: str) -> None:

@@ -17,6 +17,7 @@ from experiment.scoring import Score
 from experiment.store import SessionGone, Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
+from experiment.store.assignment import free_order_row
 from experiment.store.tables import events, regions, sessions, trials
 from experiment.store.versions import differences
 
@@ -315,3 +316,20 @@ def test_readers_see_one_moment_while_others_write(store: Store, session_id: str
         assert q.done_keys(connection, session_id) == before
     with store.read() as connection:
         assert len(q.done_keys(connection, session_id)) == 20
+
+
+def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(
+    store: Store, plan: dict[str, Any]
+) -> None:
+    def begin(version: int) -> int:
+        def write(connection: Any) -> int:
+            row = free_order_row(connection, "positions", version, 1)
+            given = plan | {"version": version, "order_row": row}
+            r.create_session(
+                connection, given, reader_kind="human", reader=r.next_reader(connection, "positions")
+            )
+            return row
+
+        return store.write(write).result()
+
+    assert [begin(1), begin(1), begin(2), begin(1), begin(2)] == [0, 1, 0, 2, 1]

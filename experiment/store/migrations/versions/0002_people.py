@@ -26,6 +26,22 @@ def upgrade() -> None:
         sessions.add_column(sa.Column("order_row", sa.Integer(), nullable=True))
         sessions.add_column(sa.Column("lease", sa.Text(), nullable=True))
         sessions.add_column(sa.Column("lease_until", sa.Text(), nullable=True))
+    op.create_index(
+        "ix_sessions_heard", "sessions", ["session_id", "state", "lease", "lease_until", "last_seen_at"]
+    )
+    op.create_index("ix_sessions_reader", "sessions", ["study", "reader"])
+    counted = [
+        "study",
+        "version",
+        "reader_kind",
+        "is_pilot",
+        "state",
+        "last_seen_at",
+        "list_id",
+        "order_row",
+        "session_id",
+    ]
+    op.create_index("ix_sessions_counted", "sessions", counted)
     op.create_table(
         "ratings",
         sa.Column("rating_id", sa.Integer(), autoincrement=True, nullable=False),

@@ -14,10 +14,12 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file, read_config
+from experiment.people.access import Throttle
 from experiment.people.dashboard import accounts
+from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.settings import read_settings
 from stimuli.errors import UserError
-from tests.experiment.people.dashboard.conftest import Visitor
+from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
 
 def user(*words: str, typed: str = "") -> Result:
@@ -122,6 +124,31 @@ def test_guessing_one_name_from_many_places_is_slowed_down(site: Any, people: di
         client.environ_base["REMOTE_ADDR"] = f"192.0.2.{place}"
         told.append(Visitor(client).sign_in("ada", f"guess {place}").status_code)
     assert told == [401] * 20 + [429] * 5
+
+
+def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
+    site: Any, people: dict[str, str], visit: Callable[[str], Visitor]
+) -> None:
+    assert "failed" not in words_of(visit("ada").get("/admin/").text)
+    stranger = Visitor(site.app.test_client())
+    stranger.sign_in("ada", "a guess")
+    stranger.sign_in(people["ben"], "typed into the wrong field")
+    owner, assistant = visit("ada"), visit("ben")
+    assert "2 failed tries to sign in within the last week" in words_of(owner.get("/admin/").text)
+    assert "failed" not in words_of(assistant.get("/admin/").text)
+    audit = words_of(owner.get("/admin/small/audit").text)
+    assert "sign-in failed" in audit and "account: ada" in audit and "account: unknown name" in audit
+    assert people["ben"] not in audit and "127.0.0.1" not in audit
+
+
+def test_a_flood_of_failed_sign_ins_gets_a_few_lines_that_count_them_all() -> None:
+    moment = [0.0]
+    counter = FailedSignIns(Throttle(3, 60, clock=lambda: moment[0]))
+    lines = [counter.told(None, refused_unread=True) for _ in range(50)]
+    assert [line is not None for line in lines] == [True] * 3 + [False] * 47
+    moment[0] = 61.0
+    later = counter.told("ada", refused_unread=False)
+    assert later is not None and (later["tries"], later["account"]) == (48, "ada")
 
 
 def test_the_servers_own_password_stays_under_the_same_key_and_signs_nobody_out(

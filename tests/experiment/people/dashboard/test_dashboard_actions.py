@@ -25,6 +25,13 @@ def page(person: Any, deed: str = "") -> str:
     return f"/admin/small/sessions/{person.session_id[:12]}" + (f"/{deed}" if deed else "")
 
 
+def planned_rows(site: Any, person: Any) -> list[dict[str, Any]]:
+    """Return a session's trials as the server planned them, with what is right."""
+    with site.store.read() as connection:
+        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
+    return [trial for screen in plan["screens"] for trial in screen.get("trials", ())]
+
+
 def audit_rows(site: Any) -> list[tuple[str, str, str | None]]:
     with site.store.read() as connection:
         rows = connection.execute(select(audit).order_by(audit.c.audit_id)).all()
@@ -180,6 +187,36 @@ def test_a_declared_rule_excludes_only_a_session_that_breaks_it(
     with site.store.read() as connection:
         (reason,) = exclusions(connection, "small").values()
     assert reason == "declared rule: too_fast above 50% (4 of 4 answers under 200 ms; median 90 ms)"
+
+
+def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(
+    make_study: Any, serve_study: Any, visit: Callable[..., Visitor]
+) -> None:
+    rule = ("seed: 7\n", "seed: 7\nanalysis: {exclude: {sessions: {question_accuracy: below 90%}}}\n")
+    site = serve_study(make_study(rule, name="blind"))
+    wrong, right = site.begin(), site.begin()
+    for person, is_right in ((wrong, False), (right, True)):
+        rows = planned_rows(site, person)
+        for index, trial in enumerate(rows):
+            step = trial["steps"][-1]
+            label = next(
+                label
+                for label, stands in zip(step["labels"], step["responses"], strict=True)
+                if (stands == trial["answer"]) == is_right
+            )
+            person.answer(index, response_raw=label)
+    owner = visit("ada", site)
+    pages = {"wrong": page(wrong), "right": page(right), "flags": "/admin/small/flags"}
+    open_pages = {name: words_of(owner.get(address).text) for name, address in pages.items()}
+    assert not any("answers right" in text for text in open_pages.values())
+    assert " meets the rule" in open_pages["wrong"] and "meets the rule" in open_pages["flags"]
+    assert "does not meet the rule" in open_pages["right"]
+    assert owner.post(page(wrong, "exclude"), rule="question_accuracy").status_code == 302
+    with site.store.read() as connection:
+        (reason,) = exclusions(connection, "small").values()
+    assert reason == "declared rule: question_accuracy below 90%"
+    assert owner.post("/admin/small/collection", state="closed", reason="enough").status_code == 302
+    assert "0 of 4 answers right" in words_of(owner.get(page(wrong)).text)
 
 
 def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -10,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.people.quality import chance_of_run, flagged, longest_run, measures, signs
+from experiment.simulated.truth import Typing
+from experiment.simulated.typing import typed
 
 PLANNED = {
     index: {"steps": [{"step": "choose", "labels": [f"yes{index}", f"no{index}"], "keys": ["f", "j"]}]}
@@ -56,16 +60,48 @@ def test_the_same_key_is_noticed_although_labels_differ_from_trial_to_trial() ->
     assert found == {"same_key": "longest run 40 of 40 answers (by chance p < .001); 40 of them with “f”"}
 
 
-def test_typing_as_regular_as_a_machine_is_noticed_and_a_persons_is_not() -> None:
-    draw = Random(3)
-    machine = [[place * 80.0 + draw.random(), "a"] for place in range(60)]
-    times, moment = [], 0.0
-    for _ in range(60):
-        moment += draw.lognormvariate(5, 0.5)
-        times.append([moment, "a"])
-    assert "CV 0.00 over 59 intervals, mean 80 ms" in kinds([row(0, key_log=machine)])["regular_typing"]
-    assert kinds([row(0, key_log=times)]) == {}
-    assert kinds([row(0, key_log=machine[:20])]) == {}
+LETTERS = "the quick brown fox jumps over my lazy dog again"
+
+
+def log_of(between: Iterable[float]) -> list[list[Any]]:
+    """Return a key log with these times between keys, ms."""
+    moments = accumulate(between, initial=400.0)
+    return [[moment, LETTERS[place % len(LETTERS)]] for place, moment in enumerate(moments)]
+
+
+@pytest.mark.parametrize(
+    ("between", "found", "told"),
+    [
+        (
+            [80.0 + place % 2 for place in range(60)],
+            ["regular_typing"],
+            "variation 0.01 over 60 times between keys",
+        ),
+        # a constant pace with pauses between words, which a coefficient of variation does not notice
+        ([60.0 if place % 6 else 900.0 for place in range(60)], ["regular_typing"], "median 60 ms"),
+        ([5.0 + 1.4 * (place % 3 - 1) for place in range(60)], ["fast_typing"], "median 5 ms between keys"),
+        ([0.0] * 60, ["regular_typing", "fast_typing"], "median 0 ms"),
+    ],
+)
+def test_typing_of_a_machine_is_noticed(between: list[float], found: list[str], told: str) -> None:
+    seen = kinds([row(0, key_log=log_of(between))])
+    assert list(seen) == found
+    assert any(told in evidence for evidence in seen.values())
+
+
+@pytest.mark.parametrize("words_a_minute", [20, 52, 120])
+def test_nobody_who_types_like_a_person_is_flagged(words_a_minute: int) -> None:
+    """From slow typists over the mean to the fastest of the 168,000 of Dhakal et al. (2018)."""
+    given_ms = Typing(key_ms=12_000 / words_a_minute, participant_sd=0.0, word_pause_ms=0.0)
+    for reader in range(200):
+        log = typed(LETTERS, given_ms, seed=1, name=f"S{reader}", draw=Random(reader))
+        assert kinds([row(0, key_log=[list(one) for one in log])]) == {}
+
+
+def test_a_key_held_down_and_few_keys_say_nothing() -> None:
+    held = [[400.0 + 33 * place, "Backspace"] for place in range(60)]
+    assert kinds([row(0, key_log=held)]) == {}
+    assert kinds([row(0, key_log=log_of([80.0] * 20))]) == {}
 
 
 def test_practice_counts_for_nothing() -> None:
@@ -107,7 +143,7 @@ def test_the_chance_of_a_run_is_that_of_counting_every_sequence(
 
 def test_every_sign_says_what_it_measures() -> None:
     assert set(signs()) == {one.kind for one in measures(
-        [row(0, is_attention_check=True, key_log=[[n * 50.0, "a"] for n in range(40)]), row(1)], PLANNED,
+        [row(0, is_attention_check=True, key_log=[[n * 50.0, "ab"[n % 2]] for n in range(40)]), row(1)], PLANNED,
         {"question_accuracy": 0.3},
     )}  # fmt: skip
     assert all(sign["measure"] and sign["unit"] and sign["label"] for sign in signs().values())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sqlalchemy import select, update
 
 from experiment.people.dashboard.answers import Answer, Given, answers_of, in_order_for
 from experiment.people.dashboard.kappa import cohens_kappa
@@ -17,6 +18,7 @@ from experiment.people.dashboard.rating import Agreement, agreement_of, agreemen
 from experiment.people.dashboard.rubric import Rating
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
+from experiment.store.tables import sessions
 from experiment.study.texts import render_text
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -170,6 +172,61 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     assert (rows["A game"]["scorer"], rows["A game"]["score"]) == ("rated", 1.0)
     assert (rows["It is about plants."]["score"], rows["A round thing in the sky"]["score"]) == (1.0, 0.5)
     assert "nothing to decide" in dan.get("/admin/small/rating/agreement").text
+
+
+def test_what_people_rated_stands_when_answers_are_scored_again(
+    rated: Any, visit: Callable[..., Visitor]
+) -> None:
+    for name in ("cora", "dan"):
+        rate_all(visit(name, rated), lambda _: 2)
+    assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
+
+    rescored = [
+        trial
+        for screen in session_plan(rated)["screens"]
+        for trial in screen.get("trials", ())
+        if trial["trial_index"] < 2
+    ]
+
+    def score_again(connection: Any) -> None:
+        for trial in rescored:
+            store_score(
+                connection, "f" * 32, trial["trial_index"], 1, rated.service.score(trial, "something else")
+            )
+
+    rated.store.write(score_again).result()
+    assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
+    with rated.store.read() as connection:
+        given = [row["scorer"] for row in queries.all_scores(connection) if row["session_id"] == "f" * 32]
+    assert sorted(given) == ["accepted-1"] * 4 + ["rated"] * 2, "nothing is overwritten"
+
+
+def session_plan(site: Any) -> Any:
+    with site.store.read() as connection:
+        return queries.session(connection, "f" * 32)["plan"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("label_map", "told"),
+    [
+        ({"A": "A", "B": "B"}, "“A” means A, “B” means B of the rubric."),
+        ({"A": "B", "B": "A"}, "“B” means A, “A” means B of the rubric. The labels were exchanged."),
+        ({}, None),
+    ],
+)
+def test_raters_are_told_what_the_labels_of_an_answer_meant(
+    rated: Any, visit: Callable[..., Visitor], label_map: dict[str, str], told: str | None
+) -> None:
+    def relabel(connection: Any) -> None:
+        for row in connection.execute(select(sessions.c.session_id, sessions.c.plan)).all():
+            plan = row.plan | {"label_map": label_map}
+            connection.execute(
+                update(sessions).where(sessions.c.session_id == row.session_id).values(plan=plan)
+            )
+
+    rated.store.write(relabel).result()
+    page = words_of(visit("cora", rated).get("/admin/small/rating").text)
+    assert (told in page) if told else ("In this answer" not in page)
 
 
 def test_a_third_rater_decides_without_having_rated(rated: Any, visit: Callable[..., Visitor]) -> None:

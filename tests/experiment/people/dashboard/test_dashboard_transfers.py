@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import uuid
 import zipfile
 from collections.abc import Callable
+from select import select
 from typing import Any
 
 import pytest
@@ -106,3 +108,63 @@ def test_a_platforms_books_are_compared_with_what_is_here(
 
 def test_a_study_without_a_platform_has_no_books(visit: Callable[[str], Visitor]) -> None:
     assert visit("ada").get("/admin/small/reconciliation").status_code == 404
+
+
+def status_of(site: Any, path: str, body: bytes, **headers: str) -> int:
+    """Post a body piece by piece, reading the answer as soon as there is one."""
+    with socket.create_connection(("127.0.0.1", site.port), timeout=30) as wire:
+        given = {"Host": "127.0.0.1", "Content-Length": str(len(body)), "X-Wrods": "1", "Connection": "close"}
+        given |= {"Content-Type": "application/json"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        wire.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
+        for start in range(0, len(body), 65536):
+            if select([wire], [], [], 0.05 if start == 0 else 0)[0]:
+                break
+            wire.sendall(body[start : start + 65536])
+        return int(wire.recv(65536).split()[1])
+
+
+def multipart(token: str, contents: bytes) -> tuple[bytes, str]:
+    edge = "wrods-test-edge"
+    head = f'--{edge}\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{token}\r\n--{edge}\r\n'
+    head += 'Content-Disposition: form-data; name="file"; filename="answers.json"\r\n\r\n'
+    return head.encode() + contents + f"\r\n--{edge}--\r\n".encode(), f"multipart/form-data; boundary={edge}"
+
+
+def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_else(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
+    """Through the real socket: the size is judged before the body is read."""
+    person = site.begin()
+    log = [[float(place), "a"] for place in range(9000)]
+    items = [
+        {"kind": "trials", "body": person.payload(index, key_log=log, client_uuid=str(uuid.uuid4()))}
+        for index in range(5)
+    ]
+    copy = {
+        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
+        "items": items * 6,
+    }  # fmt: skip
+    contents = json.dumps(copy).encode()
+    assert len(contents) > 3_000_000
+    for name, status in (("ada", 302), ("ben", 413), (None, 413)):
+        token, cookie = "none", ""
+        if name is not None:
+            visitor = visit(name)
+            token = visitor.token()
+            cookie = visitor.client.get_cookie("wrods_admin").value  # type: ignore[union-attr]
+        body, kind = multipart(token, contents)
+        assert (
+            status_of(site, "/admin/small/copy", body, Content_Type=kind, Cookie=f"wrods_admin={cookie}")
+            == status
+        )
+    with site.store.read() as connection:
+        assert len(list(queries.trials_with_scores(connection))) == 5
+
+
+def test_nobody_sends_large_bodies_elsewhere(site: Any, visit: Callable[[str], Visitor]) -> None:
+    visitor = visit("ada")
+    cookie = visitor.client.get_cookie("wrods_admin").value  # type: ignore[union-attr]
+    for path in ("/api/small/sessions", "/admin/small/collection", "/admin/login"):
+        assert status_of(site, path, b"x" * 2_000_000, Cookie=f"wrods_admin={cookie}") == 413

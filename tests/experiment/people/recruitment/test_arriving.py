@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from experiment.people.recruitment import invitations
+from experiment.store.erasure import forget_names
 from experiment.store.queries import sessions_overview
 from experiment.store.tables import invitations as invitations_table
 from experiment.store.tables import metadata, people, sessions
@@ -150,7 +151,7 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     finish(first)
     third = site.opening(platform=given[2])
     assert third.status == 403 and third.body["rule"] == "busy"
-    assert "All places are taken just now" in third.body["error"]
+    assert "All places are taken just now" in third.body["title"]
     assert "All places are taken" in site.caller().get(f"/small/?{query(given[2])}").text
     assert site.begin(platform=given[1]).session_id == second.session_id, "who is under way goes on"
     list_id = next(row["list_id"] for row in stored(site) if row["session_id"] == second.session_id)
@@ -307,9 +308,21 @@ def test_a_used_link_is_good_for_nothing_more_when_the_name_is_forgotten(
     (made,) = invited(site, ["ada@example.org"])
     link = {"invitation": made.link.partition("invitation=")[2]}
     finish(site.begin(platform=link))
-    site.store.write(lambda connection: connection.execute(people.delete()) and None).result()
+    assert site.store.write(lambda connection: forget_names(connection, "small", "2999")).result() == 2
+    assert "ada@example.org" not in everything_in(site)
     assert site.opening(platform=link).body["rule"] == "again"
     assert len(stored(site)) == 1
+
+
+def test_a_link_whose_name_is_forgotten_still_begins_its_one_session(recruiting: Callable[..., Any]) -> None:
+    site = recruiting("link", {})
+    made = invited(site, ["ada@example.org", "link-001"])
+    assert site.store.write(lambda connection: forget_names(connection, "small", "2999")).result() == 1
+    assert "link-001" in everything_in(site), "links for nobody in particular are counted on"
+    links = [{"invitation": one.link.partition("invitation=")[2]} for one in made]
+    first, second = (site.begin(platform=link) for link in links)
+    assert first.session_id != second.session_id
+    assert site.begin(platform=links[0]).session_id == first.session_id
 
 
 def test_versions_of_browser_and_system_are_kept_coarse(recruiting: Callable[..., Any]) -> None:

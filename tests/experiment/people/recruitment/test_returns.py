@@ -184,10 +184,25 @@ def test_what_the_study_declares_of_checks_comes_before_the_platforms_rule(
     assert recruitment_for(study, {}).failed_checks_at == limit
 
 
-def test_a_code_in_the_study_is_told(make_study: Callable[..., Study]) -> None:
-    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: mturk, completion_code: SECRET7}\n"))
-    told = "\n".join(missing_lines(recruitment_for(study, {}), Path("config.toml")))
-    assert "could be paid without taking part" in told and "SECRET7" not in told
+@pytest.mark.parametrize(("recruit", "mend"), [("prolific", 'write complete = "…"'), ("mturk", "needs none")])
+def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(
+    make_study: Callable[..., Study], recruit: str, mend: str
+) -> None:
+    settings = f"participants: {{recruit: {recruit}, completion_code: SECRET7}}"
+    study = make_study(("seed: 7\n", f"seed: 7\n{settings}\n"))
+    with pytest.raises(UserError, match="could be paid without taking part") as refused:
+        recruitment_for(study, {})
+    assert mend in str(refused.value) and "SECRET7" not in str(refused.value)
+
+
+@pytest.mark.parametrize("recruit", ["lab", "link"])
+def test_one_code_for_all_may_stand_in_a_study_that_pays_in_person(
+    make_study: Callable[..., Study], recruit: str
+) -> None:
+    study = make_study(
+        ("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}, completion_code: DONE}}\n")
+    )
+    assert recruitment_for(study, {}).missing == ()
 
 
 def test_missing_codes_are_told_with_the_lines_to_add(make_study: Callable[..., Study]) -> None:

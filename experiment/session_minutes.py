@@ -1,0 +1,99 @@
+"""How long a session may take a person: a rough count of what is read, answered, written and waited for.
+
+Reading goes at 240 words a minute (Brysbaert, 2019), typing what was read at 1.5 s a word; solved examples that stay on
+the screen count once a set. How long people write freely nothing foretells: a minute where several lines can be
+written, never more than the time limit; what the limits allow beyond that is told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+WORDS_PER_MINUTE = 240
+SECONDS_PER_ANSWER = 1.5
+SECONDS_PER_TYPED_WORD = 1.5
+SECONDS_OF_STEP = {"choose": SECONDS_PER_ANSWER, "recover": 1.0, "answer": 15.0}
+SECONDS_OF_LINES = 60.0
+SECONDS_OF_QUESTION = {"text": 15.0, "several": 10.0}
+SECONDS_PER_QUESTION = 6.0
+SECONDS_PER_TICK = 1.5
+SECONDS_TO_READ_FEEDBACK = 1.5
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A session's length in minutes, and how much more time limits of free answers allow."""
+
+    minutes: float
+    limits_allow: float
+
+
+def session_duration(plan: Mapping[str, Any]) -> Duration:
+    """Estimate how long a planned session takes a person.
+
+    Parameters
+    ----------
+    plan : mapping
+        From :func:`experiment.procedure.plan_session`.
+    """
+    seconds = spare = 0.0
+    for screen in plan["screens"]:
+        pages = screen.get("pages") or ([screen] if "text" in screen else [])
+        seconds += sum(max(_reading(page["text"]), page.get("minimum_ms", 0) / 1000) for page in pages)
+        seconds += sum(_question(question) for question in screen.get("questions", []))
+        trials = screen.get("trials", [])
+        seconds += _examples(trials) + _breaks(screen, trials)
+        for trial in trials:
+            took, left = _trial(trial)
+            seconds += took + _feedback(screen.get("feedback"))
+            spare += left
+    return Duration(seconds / 60, spare / 60)
+
+
+def _reading(text: str | None) -> float:
+    return len((text or "").split()) * 60 / WORDS_PER_MINUTE
+
+
+def _question(question: Mapping[str, Any]) -> float:
+    if question["type"] == "vocabulary":
+        return _reading(question["ask"]) + SECONDS_PER_TICK * len(question["options"])
+    return _reading(question["ask"]) + SECONDS_OF_QUESTION.get(question["type"], SECONDS_PER_QUESTION)
+
+
+def _examples(trials: Sequence[Mapping[str, Any]]) -> float:
+    shown = {trial["set"]: trial["exemplars"] for trial in trials if trial["exemplars"]}
+    return sum(_reading(one.get("text")) for examples in shown.values() for one in examples)
+
+
+def _breaks(block: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> float:
+    every = block.get("break_every")
+    return (len(trials) - 1) // every * block["break_minimum_ms"] / 1000 if every and trials else 0.0
+
+
+def _feedback(feedback: Mapping[str, Any] | None) -> float:
+    if not feedback or not feedback["accuracy"]:
+        return 0.0
+    shown_for = feedback["for_ms"]
+    return SECONDS_TO_READ_FEEDBACK if shown_for is None else shown_for / 1000
+
+
+def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the seconds of a trial, and how many more its free answers may take."""
+    seconds = (trial["fixation_ms"] + trial["interval_ms"]) / 1000
+    spare = 0.0
+    for step in trial["steps"]:
+        words = len((step["text"] or "").split())
+        seconds += max(words * 60 / WORDS_PER_MINUTE, (step.get("minimum_ms") or 0) / 1000)
+        answering = SECONDS_OF_STEP.get(step["step"], 0.0)
+        limit = (step.get("time_limit_ms") or 0) / 1000
+        if step["step"] == "recover":
+            answering += words * SECONDS_PER_TYPED_WORD
+        elif step["step"] == "answer":
+            answering = SECONDS_OF_LINES if step.get("multiline") else answering
+            if limit:
+                answering = min(answering, limit)
+                spare += limit - answering
+        seconds += answering
+    return seconds, spare

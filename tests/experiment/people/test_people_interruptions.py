@@ -1,0 +1,199 @@
+"""Every way to leave a session, under every policy, as the participant meets it: in a real browser, at a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.experiment.people.test_people_tabs import (
+    TRIALS,
+    answer,
+    code,
+    eventually,
+    into_block,
+    item_shown,
+    items,
+    keys,
+    rows,
+    sessions,
+    to_the_end,
+)
+
+pytestmark = pytest.mark.browser
+LONG = pytest.mark.full
+POLICIES = ("resume", "restart", "block")
+CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
+GREETING = {
+    "resume": "Welcome back",
+    "restart": "The study starts again",
+    "block": "The study has ended for you",
+}
+NAMED = "?participant=17"
+
+
+@pytest.fixture
+def served(make_study: Any, serve_process: Any) -> Callable[[str], Any]:
+    """Serve a study of twelve trials under a policy with a maximum age."""
+
+    def run(then: str) -> Any:
+        settings = f"participants: {{recruit: link, if_interrupted: {{then: {then}, within: 30 min}}}}\n"
+        materials = "materials: {words: words.txt}\n"
+        practice = "  - practice: {items: practice.csv, feedback: true, pass: 50%}\n"
+        changes = ((practice, ""), (materials, f"{materials}{settings}"), ("      break_every: 2\n", ""))
+        return serve_process(make_study(*changes, items=items(), name=then).folder)
+
+    return run
+
+
+@pytest.fixture
+def tabs(chromium: Any) -> Iterator[Any]:
+    context = chromium.new_context(viewport={"width": 1366, "height": 768})
+    context.set_default_timeout(12_000)
+    yield context
+    context.close()
+
+
+def two_answers(process: Any, page: Any, link: str = "") -> str:
+    """Answer two trials; return what the third shows."""
+    into_block(page, process.address + link)
+    answer(page, 2)
+    eventually(lambda: len(rows(process.folder)) == 2)
+    return item_shown(page)
+
+
+def greeted(page: Any, then: str) -> None:
+    page.get_by_role("heading", name=GREETING[then]).wait_for()
+    assert page.locator(".trial").count() == 0
+
+
+def states(process: Any) -> list[str]:
+    return [row["state"] for row in sessions(process.folder)]
+
+
+@pytest.mark.parametrize(
+    ("then", "link"),
+    [
+        ("block", NAMED),
+        *(pytest.param(then, link, marks=LONG) for then in POLICIES for link in ("", NAMED)),
+    ],
+)
+def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
+    served: Any, tabs: Any, then: str, link: str
+) -> None:
+    process = served(then)
+    first = tabs.new_page()
+    there = two_answers(process, first, link)
+    second = tabs.new_page()
+    second.goto(process.address + link)
+    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    assert second.get_by_role("button", name="Go on here").count() == (then == "resume")
+    if then != "resume":
+        second.get_by_role("button", name="Try again").click()
+        second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    first.bring_to_front()  # a hidden tab gets no frames
+    assert item_shown(first) == there
+    to_the_end(first, TRIALS - 2)
+    assert code(first)
+    assert states(process) == ["finished"]
+    assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
+
+
+@pytest.mark.parametrize(
+    ("then", "way", "link"),
+    [
+        ("block", "closed tab", ""),
+        *(
+            pytest.param(then, way, link, marks=LONG)
+            for then in POLICIES
+            for way in ("refresh", "back button", "closed tab")
+            for link in ("", NAMED)
+        ),
+    ],
+)
+def test_who_comes_back_goes_on_begins_again_or_is_told_that_it_is_over(
+    served: Any, tabs: Any, then: str, way: str, link: str
+) -> None:
+    process = served(then)
+    page = tabs.new_page()
+    there = two_answers(process, page, link)
+    if way == "refresh":
+        page.reload()
+    elif way == "back button":
+        page.goto("about:blank")
+        page.go_back()
+    else:
+        page.close(run_before_unload=False)
+        page = tabs.new_page()
+        page.goto(process.address + link)
+    greeted(page, then)
+    if then == "resume":
+        page.keyboard.press("Space")
+        assert item_shown(page) == there
+        to_the_end(page, TRIALS - 2)
+        assert code(page)
+        expected = [(index, 2 if index == 2 else 1) for index in range(TRIALS)]
+        assert (states(process), keys(process.folder)) == (["finished"], expected)
+    elif then == "restart":
+        assert states(process) == ["interrupted"]
+        page.keyboard.press("Space")
+        if not link:  # who is known by the link is not asked to start once more
+            page.get_by_role("button", name="Start").click()
+        page.get_by_role("button", name="I agree").wait_for()
+        assert sorted(states(process)) == ["interrupted", "started"]
+    else:
+        page.get_by_text("has to be done in one go").wait_for()
+        again = tabs.new_page()
+        again.goto(process.address + link)  # another tab does not let one in either
+        greeted(again, then)
+        assert states(process) == ["blocked"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("then", POLICIES)
+def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
+    served: Any, tabs: Any, then: str
+) -> None:
+    process = served(then)
+    page = tabs.new_page()
+    page.add_init_script(CLOCK)
+    two_answers(process, page)
+    page.evaluate("window.slept = 31 * 60 * 1000")
+    greeted(page, "block")
+    page.get_by_text("left the study for longer than it allows").wait_for()
+    assert states(process) == ["timed_out"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("then", POLICIES)
+def test_a_computer_that_slept_for_a_while_and_a_server_that_was_restarted_interrupt_nothing(
+    served: Any, tabs: Any, then: str
+) -> None:
+    process = served(then)
+    page = tabs.new_page()
+    page.add_init_script(CLOCK)
+    there = two_answers(process, page)
+    process.kill()
+    page.evaluate("window.slept = 5 * 60 * 1000")
+    assert item_shown(page) == there
+    answer(page, 2)
+    process.start()
+    to_the_end(page, TRIALS - 4)
+    assert code(page)
+    assert states(process) == ["finished"]
+    assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
+
+
+def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over(
+    served: Any, tabs: Any
+) -> None:
+    process = served("block")
+    page = tabs.new_page()
+    two_answers(process, page)
+    page.reload()
+    greeted(page, "block")
+    page.get_by_role("button", name="I am someone else").click()
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="I agree").wait_for()
+    assert sorted(states(process)) == ["blocked", "started"]

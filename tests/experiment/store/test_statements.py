@@ -1,0 +1,108 @@
+"""Statements that are prepared once write what SQLAlchemy's own would, and fail as they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from experiment.store import Store, open_store
+from experiment.store import records as r
+from experiment.store.statements import Prepared, insert_into, insert_new
+from experiment.store.tables import events, trials
+
+Make = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Store]:
+    target = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(target) as opened:
+        yield opened
+
+
+def trial_rows(store: Store) -> list[dict[str, Any]]:
+    with store.read() as connection:
+        return [dict(row) for row in connection.execute(select(trials)).mappings()]
+
+
+WHOLE = {"attempt": 1, "timed_out": False, "payload_hash": "h", "created_at": "c", "received_at": "c"}
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    raw=st.none() | TEXT,
+    rt=st.none() | st.floats(allow_nan=False, allow_infinity=False, width=32),
+    log=st.none() | st.lists(st.lists(st.integers(0, 99) | TEXT, max_size=2), max_size=3),
+    late=st.booleans(),
+)
+def test_a_prepared_insert_stores_what_the_plain_one_stores(
+    store: Store, session_id: str, make_trial: Make, raw: Any, rt: Any, log: Any, late: bool
+) -> None:
+    row = make_trial(session_id, 0, response_raw=raw, rt=rt, key_log=log, timed_out=late) | {
+        "attempt": 1, "payload_hash": "h", "created_at": "2026", "received_at": "2026",
+    }  # fmt: skip
+
+    def both(connection: Any) -> tuple[Any, Any]:
+        found = []
+        for write in (
+            lambda: connection.execute(trials.insert().values(**row)),
+            lambda: insert_into(trials).execute(connection, row),
+        ):
+            write()
+            found.append(dict(connection.execute(select(trials)).mappings().one()))
+            connection.execute(trials.delete())
+        return found[0], found[1]
+
+    plain, prepared = store.write(both).result()
+    assert prepared == plain
+
+
+def test_a_row_that_is_there_already_is_told_by_no_key(
+    store: Store, session_id: str, make_trial: Make
+) -> None:
+    row = make_trial(session_id, 0) | WHOLE
+    told = [store.write(lambda c: insert_new(trials).first(c, row)).result() for _ in range(2)]
+    assert told[0] is not None and tuple(told[0]) == (session_id, 0, 1)
+    assert told[1] is None and len(trial_rows(store)) == 1
+
+
+def test_a_column_that_there_is_not_is_a_mistake(store: Store, session_id: str) -> None:
+    with pytest.raises(TypeError, match="colour"):
+        store.write(
+            lambda c: insert_into(events).execute(c, {"session_id": session_id, "colour": 1})
+        ).result()
+
+
+def test_a_refused_row_fails_alone_and_the_writer_goes_on(
+    store: Store, session_id: str, make_trial: Make
+) -> None:
+    orphan = make_trial("no such session", 0) | {
+        "payload_hash": "h",
+        "attempt": 1,
+        "created_at": "c",
+        "received_at": "c",
+    }
+    queued = [
+        store.write(lambda c: insert_into(trials).execute(c, orphan)),
+        store.write(lambda c: r.store_trial(c, make_trial(session_id, 1))),
+    ]
+    with pytest.raises(IntegrityError):
+        queued[0].result()
+    assert queued[1].result() == "stored"
+    assert [row["trial_index"] for row in trial_rows(store)] == [1]
+
+
+def test_a_statement_keeps_its_own_values(store: Store, session_id: str, make_trial: Make) -> None:
+    for index in (3, 1, 2):
+        store.write(lambda c, index=index: r.store_trial(c, make_trial(session_id, index))).result()
+    last = Prepared(
+        lambda _: select(trials.c.trial_index).order_by(trials.c.trial_index.desc()).limit(1).offset(1)
+    )
+    assert store.write(lambda c: last.first(c, {})).result()[0] == 2  # type: ignore[index]

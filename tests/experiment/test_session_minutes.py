@@ -1,0 +1,99 @@
+"""How long a session may take, told by ``wrods check``: what people read, answer, write and wait for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.cli import main
+from experiment.session_minutes import session_duration
+
+
+def step(**given: Any) -> dict[str, Any]:
+    return {"step": "choose", "text": None, "minimum_ms": 0, "time_limit_ms": None, **given}
+
+
+def trial(*steps: dict[str, Any], **given: Any) -> dict[str, Any]:
+    return {
+        "set": "s",
+        "exemplars": [],
+        "fixation_ms": 0,
+        "interval_ms": 0,
+        "steps": list(steps),
+        **given,
+    }
+
+
+def block(*trials: dict[str, Any], **given: Any) -> dict[str, Any]:
+    return {
+        "kind": "block",
+        "feedback": None,
+        "break_every": None,
+        "break_minimum_ms": 0,
+        "trials": list(trials),
+        **given,
+    }
+
+
+def seconds(*screens: dict[str, Any]) -> float:
+    return session_duration({"screens": list(screens)}).minutes * 60
+
+
+def test_a_page_takes_its_reading_time_or_its_minimum_whichever_is_longer() -> None:
+    page = {"kind": "instructions", "pages": [{"text": "word " * 8, "minimum_ms": 5000}]}
+    assert seconds(page) == pytest.approx(5)
+    page["pages"] = [{"text": "word " * 40, "minimum_ms": 5000}]
+    assert seconds(page) == pytest.approx(10)
+
+
+def test_a_break_that_says_nothing_takes_its_minimum() -> None:
+    assert seconds({"kind": "break", "text": None, "minimum_ms": 30_000}) == pytest.approx(30)
+    long = block(*[trial(step())] * 9, break_every=3, break_minimum_ms=10_000)
+    assert seconds(long) - seconds(block(*[trial(step())] * 9)) == pytest.approx(20)
+
+
+def test_solved_examples_are_read_once_a_set() -> None:
+    examples = [{"text": "four words to read", "label": "A"}] * 10
+    shown = block(*[trial(step(), exemplars=examples)] * 5)
+    assert seconds(shown) - seconds(block(*[trial(step())] * 5)) == pytest.approx(10)
+
+
+def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -> None:
+    told = session_duration(
+        {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=180_000)))]}
+    )
+    assert (told.minutes, told.limits_allow) == (pytest.approx(1), pytest.approx(2))
+    short = session_duration(
+        {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=20_000)))]}
+    )
+    assert (short.minutes, short.limits_allow) == (pytest.approx(1 / 3), pytest.approx(0))
+
+
+def test_questions_and_feedback_take_time() -> None:
+    asked = {
+        "kind": "questions",
+        "questions": [{"type": "number", "ask": "How old are you?", "options": None}],
+    }
+    assert seconds(asked) > 5
+    told = {"accuracy": True, "late": False, "for_ms": 800}
+    assert seconds(block(*[trial(step())] * 10, feedback=told)) - seconds(
+        block(*[trial(step())] * 10)
+    ) == pytest.approx(8)
+
+
+def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path: Path) -> None:
+    runner = CliRunner()
+    runner.invoke(main, ["new", str(tmp_path / "s"), "--from", "htest-people"])
+    numbers = json.loads(runner.invoke(main, ["check", str(tmp_path / "s"), "--json"]).output)
+    few, many = (numbers["minutes_by_levels"][level] for level in ("few", "many"))
+    assert numbers["minutes"] == many > few > 20, "ten statements and 120 lines do not fit twenty minutes"
+    assert numbers["minutes_that_limits_allow"] == 20
+    said = " ".join(runner.invoke(main, ["check", str(tmp_path / "s")]).output.split())
+    assert f"{few:.0f} minutes (few), {many:.0f} minutes (many)" in said
+    assert "time limits allow 20 minutes more" in said
+    assert "Instructions are asked about: 2 questions, all to be answered right within 2 rounds" in said
+    assert "tells nothing of answers" in said and "2 attention checks among them" in said

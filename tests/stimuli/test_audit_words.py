@@ -1,0 +1,169 @@
+"""The audit holds words against nonwords as a list shows them, and finds what else sorts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from stimuli.audit import audit_items
+from stimuli.covariates import words_covariates
+from stimuli.item import Item, Role
+from stimuli.lexical.base_words import WordBounds, drawable_words
+from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
+from stimuli.scramble import ScrambleSettings
+from tests.stimuli.audited import item, told
+
+
+def words_and_nonwords(bases: int, fillers: int, *, levels: Mapping[str, str]) -> list[Item]:
+    records = word_records(
+        drawable_words("en", WordBounds((6, 8), (4.0, 5.0)))[:bases], source="t", fillers=()
+    )
+    return list(
+        lexical_decision_items(
+            records,
+            factor="form",
+            levels=levels,
+            seed=1,
+            settings=ScrambleSettings(language="en"),
+            options={"fillers": fillers},
+            on_bad="skip",
+        ).items
+    )
+
+
+FORMS = {"word": "none", "TL": "transpose:internal", "SL": "substitute:internal"}
+
+
+def test_words_and_nonwords_are_counted_as_a_list_shows_them() -> None:
+    items = words_and_nonwords(48, 16, levels=FORMS)
+    bases = len({one.item_id for one in items if one.role == "test"})
+    audit = audit_items(items, language="en", shortcut=False)
+    assert audit.choices is not None
+    (found,) = audit.choices.sets
+    assert found.items == bases + 16
+    assert dict(found.answers) == {
+        "nonword": pytest.approx(2 * bases / 3, abs=0.01),
+        "word": pytest.approx(bases / 3 + 16, abs=0.01),
+    }
+    assert not told(audit, "choices")
+
+
+def test_words_that_outnumber_nonwords_in_every_list_are_told() -> None:
+    audit = audit_items(words_and_nonwords(24, 60, levels=FORMS), language="en", shortcut=False)
+    assert told(audit, "choices")[0].startswith("mend: lexical_decision: “")
+
+
+def test_sessions_that_show_every_line_are_counted_by_lines() -> None:
+    items = words_and_nonwords(24, 0, levels=FORMS)
+    audit = audit_items(items, language="en", shortcut=False, every_line=True)
+    assert audit.choices is not None and audit.choices.sets[0].items == len(items)
+
+
+def test_words_are_held_against_nonwords_by_the_strings_that_are_shown() -> None:
+    items = words_and_nonwords(30, 10, levels=FORMS)
+    audit = audit_items(items, language="en", shortcut=False)
+    assert audit.balance is not None
+    (by_answer,) = [one for one in audit.balance.groupings if one.by == "answer"]
+    roles = {one.name: one.role for one in by_answer.covariates}
+    assert roles["letters"] == roles["syllables"] == "item"
+    assert roles["zipf"] == "design"
+    assert roles["old20"] == roles["coltheart_n"] == roles["bigram_mean"] == "wordness"
+    mean = {(one.covariate, one.group): one.mean for one in by_answer.balance.spreads}
+    nonwords = [one for one in items if one.answer == "nonword"]
+    strings = words_covariates([one.shown["word"] for one in nonwords], "en")
+    assert mean["old20", "nonword"] == pytest.approx(
+        sum(float(one["old20"] or 0) for one in strings) / len(strings)
+    )
+    assert mean["old20", "nonword"] > mean["old20", "word"]
+    (line,) = [one for one in told(audit, "balance") if "words and nonwords differ" in one]
+    assert line.startswith("look: ") and "bigram_position_min" in line
+
+
+def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is() -> None:
+    items = words_and_nonwords(60, 20, levels=FORMS)
+    audit = audit_items(items, language="en")
+    assert audit.shortcut is not None
+    (task,) = audit.shortcut.tasks
+    assert task.answers == ("nonword", "word") and task.accuracy
+    assert {"frequency", "vocabulary"} <= set(task.about)
+    assert task.groups == len({one.item_id for one in items})
+    assert not any("zipf" in one.feature for one in task.telling)
+
+
+def test_fillers_longer_than_every_nonword_are_a_shortcut() -> None:
+    made = words_and_nonwords(60, 0, levels={"TL": "transpose:internal", "SL": "substitute:internal"})
+    longer = drawable_words("en", WordBounds((10, 12), (3.5, 5.0)))[:60]
+    pattern = made[0]
+    words = [
+        replace(
+            pattern,
+            item_id=word,
+            role="filler",
+            condition={},
+            shown={"word": word},
+            answer="word",
+            changes=(),
+            covariates={**pattern.covariates, "relation": "same"},
+        )
+        for word in longer
+    ]
+    audit = audit_items([*made, *words], language="en")
+    assert any(
+        "sorts 100% of the items" in line and line.startswith("mend") for line in told(audit, "shortcut")
+    )
+    assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
+
+
+def lines(shown: Mapping[tuple[str, str], str], role: Role = "test") -> list[Item]:
+    """Return a sentence in the conditions of two factors."""
+    return [
+        replace(item("a", text, role=role), condition={"position": position, "length": length})
+        for (position, length), text in shown.items()
+    ]
+
+
+def test_levels_that_show_every_item_alike_are_to_be_mended() -> None:
+    same = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
+    audit = audit_items(same, language="en", shortcut=False)
+    (found,) = told(audit, "changes")
+    assert found.startswith("mend: ") and "levels low and high of length show the same in every item" in found
+
+
+def test_levels_that_show_some_items_alike_are_counted() -> None:
+    some = [
+        *lines({("internal", "low"): "wrods", ("internal", "high"): "words"}),
+        *[
+            replace(one, item_id="b")
+            for one in lines({("internal", "low"): "lettres", ("internal", "high"): "lettres"})
+        ],
+    ]
+    audit = audit_items(
+        [replace(one, intact={"text": "as it was"}) for one in some], language="en", shortcut=False
+    )
+    (found,) = told(audit, "changes")
+    assert found.startswith("look: ") and found.endswith(
+        "of length show the same in 1 of 2 items that they change"
+    )
+
+
+def test_intact_texts_are_the_same_under_every_option_of_a_scramble() -> None:
+    crossed = lines(
+        {
+            ("intact", "low"): "words",
+            ("intact", "high"): "words",
+            ("internal", "low"): "wrods",
+            ("internal", "high"): "wodrs",
+        }
+    )
+    audit = audit_items(
+        [replace(one, intact={"text": "words"}) for one in crossed], language="en", shortcut=False
+    )
+    assert not told(audit, "changes")
+
+
+def test_items_behind_different_examples_may_be_the_same() -> None:
+    tested = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
+    examples = [replace(item("x", "first", role="exemplar"), condition={"length": "low"})]
+    assert not told(audit_items([*tested, *examples], language="en", shortcut=False), "changes")
