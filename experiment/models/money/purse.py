@@ -31,7 +31,7 @@ class Spending:
     spent : float
         What stored calls cost.
     set_aside : float
-        Held by runs for requests under way.
+        Held by runs for requests under way, and for batches that are not collected.
     unknown : float
         Set aside by runs that ended without giving it back.
     """
@@ -58,7 +58,8 @@ def spending(connection: Connection, study: str) -> Spending:
         .group_by(reservations.c.state)
     )
     held = {state: float(amount) for state, amount in rows}
-    return Spending(float(spent), held.get("open", 0.0), held.get("lost", 0.0))
+    under_way = held.get("open", 0.0) + held.get("batch", 0.0)
+    return Spending(float(spent), under_way, held.get("lost", 0.0))
 
 
 class Allowance:

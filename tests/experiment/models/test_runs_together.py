@@ -232,6 +232,25 @@ def test_tokens_are_bound_too(study, server) -> None:
     assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
 
 
+def test_batches_are_handed_over_left_and_collected_with_their_money_set_aside(study, server) -> None:
+    price = "price: {input: 10, output: 10, batch: 0.5}"
+    with_models(study, remote("one", server, price), budget="40 USD")
+    first = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert (first["handed_over"], first["answered"], first["left"]) == (TRIALS, 0, TRIALS)
+    again = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert again["handed_over"] == 0, "nothing is handed over twice"
+    aside = json.loads(invoke("status", study, "--json").stdout)["money"]
+    assert aside["set_aside_usd"] > 0 and aside["spent_usd"] == 0
+    server.batches.end()
+    last = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert (last["answered"], last["left"], last["handed_over"]) == (TRIALS, 0, 0)
+    money = json.loads(invoke("status", study, "--json").stdout)["money"]
+    tokens = last["tokens"]
+    assert money["set_aside_usd"] == 0 and money["spent_usd"] == pytest.approx(
+        5e-6 * (tokens["prompt_tokens"] + tokens["completion_tokens"])
+    )
+
+
 def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server) -> None:
     with_models(
         study,
