@@ -81,6 +81,11 @@ class Allowance:
         """What is neither used nor set aside."""
         return max(0.0, self.most - self.used - self._under_way)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether requests under way may still give something back."""
+        return self._under_way > 1e-12
+
     def take(self, most: float) -> bool:
         """Set aside what a request can use at most; say whether there is that much."""
         with self._lock:

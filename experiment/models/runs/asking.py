@@ -340,7 +340,8 @@ class Asking:
                 taken = await asyncio.to_thread(self._take, request)
             if taken:
                 return True
-            if not self._taken:
+            shared = (self.purse.limit, self.tokens)
+            if not self._taken and not any(one is not None and one.is_awaited for one in shared):
                 self.full = self._refusal()
                 return False
             await asyncio.sleep(0.05)

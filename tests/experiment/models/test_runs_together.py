@@ -26,7 +26,7 @@ from experiment.models.runs import Limits, Run, runs_of, version_of
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.store import open_store, queries
-from experiment.store.tables import audit, calls
+from experiment.store.tables import audit, calls, sessions
 from experiment.study import load_study
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -380,3 +380,16 @@ def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
     assert {row["state"] for row in sessions} == {"finished"} and len(sessions) == 8
     stored = of_store(study, select(calls.c.work_key, calls.c.status))
     assert Counter(row["status"] for row in stored)["answered"] == 2 * TRIALS
+
+
+def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model) -> None:
+    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
+    result = invoke("run", study, "--json")
+    told = json.loads(result.stdout)["models"]
+    assert result.exit_code == 0, result.output
+    with open_store(study) as store, store.read() as connection:
+        trials = list(queries.trials_with_scores(connection))
+    # a local model reads each sentence too, so that its words have a surprisal
+    assert {one["left"] for one in told} == {0} and len(trials) == sum(one["planned"] for one in told)
+    assert {row["state"] for row in of_store(study, select(sessions.c.state))} == {"finished"}
+    assert [one["blocks"] for one in told] == ["all 4 blocks of each list"] * 2
