@@ -304,6 +304,9 @@ def print_outcome(outcome: Outcome) -> None:
             f"  {tokens['prompt_tokens']} prompt tokens ({tokens['cached_tokens']} of them shared or cached), "
             f"{tokens['completion_tokens']} generated"
         )
+    if outcome.batches:
+        click.echo(f"  {outcome.handed_over} handed over; the same command collects what is done")
+        click.echo("  " + outcome.batches.replace("\n", "\n  "))
     if outcome.cost_usd or outcome.cached:
         kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
         click.echo(f"  cost {written(outcome.cost_usd)}{kept}")

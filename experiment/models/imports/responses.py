@@ -134,6 +134,7 @@ def write_sessions(
 ) -> Imported:
     """Store sessions with their trials, scores and (for models) calls; each session in one transaction."""
     scorer = parser or parser_of(study)
+    plugin = f"wrods {installed_version()} import"
     for one in given:
         items = [response.item for response in one.responses]
         plan, places = plan_of_items(
@@ -143,7 +144,7 @@ def write_sessions(
         rows = [(trials[index], response) for index, response in zip(places, one.responses, strict=True)]
         name = canonical_hash([study.id, version, "imported", kind, one.reader, one.key])[:32]
         is_new, stored, same = store.write(
-            _writing(study, plan, rows, one, kind, name, about, scorer)
+            _writing(study, plan, rows, one, kind, name, about, scorer, plugin)
         ).result()
         made.sessions += is_new
         made.trials += stored
@@ -155,7 +156,7 @@ def write_sessions(
 
 def _writing(
     study: Study, plan: Plan, rows: Sequence[tuple[PlannedTrial, Given]], one: GivenSession, kind: str, name: str,
-    about: Mapping[str, Any], scorer: str | None,
+    about: Mapping[str, Any], scorer: str | None, plugin: str,
 ) -> Any:  # fmt: skip
     def write(connection: Connection) -> tuple[bool, int, int]:
         is_new = connection.scalar(select(sessions.c.session_id).where(sessions.c.session_id == name)) is None
@@ -175,7 +176,7 @@ def _writing(
             row = {
                 **records.planned_columns(trial), **place, **response.more, "response_raw": response.response,
                 "rt": response.rt, "timed_out": kind == "human" and response.response is None,
-                "plugin_version": f"wrods {installed_version()} import",
+                "plugin_version": plugin,
             }  # fmt: skip
             contents = {key: value for key, value in row.items() if key != "plugin_version"}
             try:

@@ -46,7 +46,7 @@ def dollars(given: object, place: str) -> float:
 
 
 def written(amount: float) -> str:
-    """Return an amount for people: cents, or two significant digits where it is below a cent."""
-    if amount == 0 or abs(amount) >= 0.01:
+    """Return an amount for people: cents, or three significant digits where it is below a dollar."""
+    if amount == 0 or abs(amount) >= 1:
         return f"{amount:,.2f} USD"
-    return f"{amount:.2g} USD"
+    return f"{amount:.3g} USD"

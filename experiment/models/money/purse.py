@@ -31,7 +31,7 @@ class Spending:
     spent : float
         What stored calls cost.
     set_aside : float
-        Held by runs for requests under way.
+        Held by runs for requests under way, and for batches that are not collected.
     unknown : float
         Set aside by runs that ended without giving it back.
     """
@@ -58,7 +58,8 @@ def spending(connection: Connection, study: str) -> Spending:
         .group_by(reservations.c.state)
     )
     held = {state: float(amount) for state, amount in rows}
-    return Spending(float(spent), held.get("open", 0.0), held.get("lost", 0.0))
+    under_way = held.get("open", 0.0) + held.get("batch", 0.0)
+    return Spending(float(spent), under_way, held.get("lost", 0.0))
 
 
 class Allowance:
@@ -79,6 +80,11 @@ class Allowance:
     def left(self) -> float:
         """What is neither used nor set aside."""
         return max(0.0, self.most - self.used - self._under_way)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether requests under way may still give something back."""
+        return self._under_way > 1e-12
 
     def take(self, most: float) -> bool:
         """Set aside what a request can use at most; say whether there is that much."""

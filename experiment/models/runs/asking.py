@@ -101,13 +101,14 @@ class Asking:
     # the probe
 
     def probe(self, count: int) -> None:
-        """Ask some trials, spread over kinds, before all others; their answers count."""
+        """Ask some trials, spread over kinds and lists, before all others; their answers count."""
         wave = next((one for number, one in self._waves()), None)
         if wave is None:
             return
         by_kind: dict[str, list[tuple[ModelSession, Request]]] = {}
-        for session in wave:
-            for request in self._begin(session):
+        lists = [[(session, request) for request in self._begin(session)] for session in wave]
+        for place in range(max(map(len, lists), default=0)):
+            for session, request in (one[place] for one in lists if place < len(one)):
                 by_kind.setdefault(kind_of(session.trial_of(request.work_key)), []).append((session, request))
         chosen: list[tuple[ModelSession, Request]] = []
         for kind in by_kind.values():
@@ -121,6 +122,11 @@ class Asking:
             self._is_probe = False
             self._later.clear()
         self.recording.settle(0)
+
+    def ready(self, order: dict[Round, int]) -> Iterator[tuple[ModelSession, Request]]:
+        """Iterate over all requests that can be sent now, round by round."""
+        for _, ready in self._rounds(order):
+            yield from ready
 
     # the work
 
@@ -334,7 +340,8 @@ class Asking:
                 taken = await asyncio.to_thread(self._take, request)
             if taken:
                 return True
-            if not self._taken:
+            shared = (self.purse.limit, self.tokens)
+            if not self._taken and not any(one is not None and one.is_awaited for one in shared):
                 self.full = self._refusal()
                 return False
             await asyncio.sleep(0.05)

@@ -25,7 +25,8 @@ from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
 from experiment.models.runs import changes, facts
-from experiment.models.runs.asking import Asking
+from experiment.models.runs.asking import Asking, RunStopped
+from experiment.models.runs.batching import collect_and_hand_over
 from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
@@ -155,6 +156,9 @@ class Run:
                     self.faults[name] = fault
             with self._interruptible():
                 asked = [part for part in self._parts if part.asking.found.left]
+                if self._is_batch:
+                    self._batches(asked)
+                    asked = []
                 self._probe([part for part in asked if not part.asking.price.is_free], clock)
                 asked = [part for part in asked if part.asking.found.left and part.fault is None]
                 if asked and not self.stop.is_asked:
@@ -285,6 +289,23 @@ class Run:
         sessions = next(iter(part.asking.plan()), None)
         growth = _growth(sessions) if sessions is not None and is_talk(sessions) else 1.0
         return estimate(part.asking.costs, {kind: n for kind, n in found.kinds.items() if n}, growth=growth)
+
+    # batches
+
+    def _batches(self, parts: Sequence[Part]) -> None:
+        """Collect and hand over the batches of each model, one after the other."""
+        left = self.limits.cost
+        for part in parts:
+            asking, outcome = part.asking, part.outcome
+            order = {one: place for place, one in enumerate(sorted(asking.found.missing))}
+            try:
+                outcome.handed_over, outcome.batches = collect_and_hand_over(
+                    asking.settings, asking.ready(order), self.store, part.recording, asking.price,
+                    study=self.study.id, run_id=outcome.run_id, reader=outcome.reader, budget=self.budget, limit=left,
+                    most_trials=self.limits.trials,
+                )  # fmt: skip
+            except (UserError, RunStopped) as fault:
+                part.fault = fault
 
     # the work
 

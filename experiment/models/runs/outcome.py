@@ -37,6 +37,10 @@ class Outcome:
         What an earlier run that was killed had set aside: it may have been spent.
     estimate : dict or None
         What the probe said of the price of the rest.
+    handed_over : int
+        Requests that were handed over as batches.
+    batches : str
+        What became of all batches, in words.
     blocks : str
         How far the model is, in words.
     stopped : str or None
@@ -60,6 +64,8 @@ class Outcome:
     cached: int = 0
     lost_usd: float = 0.0
     estimate: dict[str, object] | None = None
+    handed_over: int = 0
+    batches: str = ""
     blocks: str = ""
     engine: dict[str, object] = field(default_factory=dict)
     interrupted: bool = False

@@ -28,8 +28,8 @@ def test_an_amount_that_is_none_is_refused_with_its_place(given, said) -> None:
     assert "--max-cost" in str(error.value)
 
 
-def test_small_amounts_keep_two_digits() -> None:
-    assert (written(12.3), written(0.00123), written(0)) == ("12.30 USD", "0.0012 USD", "0.00 USD")
+def test_small_amounts_keep_three_digits() -> None:
+    assert (written(12.3), written(0.00123), written(0)) == ("12.30 USD", "0.00123 USD", "0.00 USD")
 
 
 def test_the_interval_covers_what_the_rest_costs_as_often_as_it_says() -> None:

@@ -35,7 +35,7 @@ def settings(folder: Path, **options: object) -> ModelSettings:
     return ModelSettings(f"hf:{folder}", {"workers": 2, **options})
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _two_processors():
     ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
     yield

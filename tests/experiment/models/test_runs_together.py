@@ -26,7 +26,7 @@ from experiment.models.runs import Limits, Run, runs_of, version_of
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.store import open_store, queries
-from experiment.store.tables import audit, calls
+from experiment.store.tables import audit, calls, sessions
 from experiment.study import load_study
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -232,6 +232,25 @@ def test_tokens_are_bound_too(study, server) -> None:
     assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
 
 
+def test_batches_are_handed_over_left_and_collected_with_their_money_set_aside(study, server) -> None:
+    price = "price: {input: 10, output: 10, batch: 0.5}"
+    with_models(study, remote("one", server, price), budget="40 USD")
+    first = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert (first["handed_over"], first["answered"], first["left"]) == (TRIALS, 0, TRIALS)
+    again = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert again["handed_over"] == 0, "nothing is handed over twice"
+    aside = json.loads(invoke("status", study, "--json").stdout)["money"]
+    assert aside["set_aside_usd"] > 0 and aside["spent_usd"] == 0
+    server.batches.end()
+    last = json.loads(invoke("run", study, "--batch", "--json").stdout)["models"][0]
+    assert (last["answered"], last["left"], last["handed_over"]) == (TRIALS, 0, 0)
+    money = json.loads(invoke("status", study, "--json").stdout)["money"]
+    tokens = last["tokens"]
+    assert money["set_aside_usd"] == 0 and money["spent_usd"] == pytest.approx(
+        5e-6 * (tokens["prompt_tokens"] + tokens["completion_tokens"])
+    )
+
+
 def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, server) -> None:
     with_models(
         study,
@@ -361,3 +380,16 @@ def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
     assert {row["state"] for row in sessions} == {"finished"} and len(sessions) == 8
     stored = of_store(study, select(calls.c.work_key, calls.c.status))
     assert Counter(row["status"] for row in stored)["answered"] == 2 * TRIALS
+
+
+def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model) -> None:
+    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
+    result = invoke("run", study, "--json")
+    told = json.loads(result.stdout)["models"]
+    assert result.exit_code == 0, result.output
+    with open_store(study) as store, store.read() as connection:
+        trials = list(queries.trials_with_scores(connection))
+    # a local model reads each sentence too, so that its words have a surprisal
+    assert {one["left"] for one in told} == {0} and len(trials) == sum(one["planned"] for one in told)
+    assert {row["state"] for row in of_store(study, select(sessions.c.state))} == {"finished"}
+    assert [one["blocks"] for one in told] == ["all 4 blocks of each list"] * 2

@@ -1,0 +1,225 @@
+"""Answers from elsewhere: tables of responses and released outputs become sessions, once, with errors that say where."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.cli import main
+from experiment.store import open_store, queries
+from experiment.store.chain import verify
+
+STUDY = """\
+wrods: 1
+study: lexical
+title: Lexical decision
+seed: 1
+models:
+  yoke: human
+  who:
+    oracle: {use: "baseline:oracle"}
+materials: {words: strings.csv}
+design:
+  factors:
+    item_type:
+      replaced: {where: {item_type: replaced}}
+      transposed: {where: {item_type: transposed}}
+      word: {where: {item_type: word}}
+    font: {print: {where: {font: print}}, cursive: {where: {font: cursive}}}
+  lists: one
+procedure:
+  - block:
+      trial:
+        - choose: {show: string, ask: Is this a word?, keys: {word: j, nonword: f}}
+"""
+MAPPING = """\
+reader: participant
+list: list
+item: base
+show: {string: string}
+intact: {string: base}
+condition: {item_type: item_type, font: font}
+answer: {column: item_type, map: {word: word, transposed: nonword, replaced: nonword}}
+response: {correct: correct}
+rt: {column: rt, unit: s}
+"""
+ROWS = """\
+participant,list,string,item_type,font,rt,correct,base
+P1,3,ebiwent,replaced,cursive,1.2264,1,EVIDENT
+P1,3,revomal,transposed,cursive,1.9944,0,REMOVAL
+P1,3,DENSITY,word,print,0.8228,1,DENSITY
+P2,1,DENSITY,word,print,0.7,0,DENSITY
+P2,1,revomal,transposed,cursive,0.9,1,REMOVAL
+P2,1,ebiwent,replaced,cursive,,,EVIDENT
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("study.yaml", STUDY), ("map.yaml", MAPPING), ("trials.csv", ROWS)):
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def take(folder: Path, *more: str, table: Path | None = None):
+    given = ("import", folder, table or folder / "trials.csv", "--mapping", folder / "map.yaml", *more)
+    return CliRunner().invoke(main, [*map(str, given)])
+
+
+def stored(folder: Path):
+    with open_store(folder) as store, store.read() as connection:
+        sessions = {
+            row["reader"]: row
+            for row in queries.sessions_overview(connection)
+            if row["reader_kind"] == "human"
+        }
+        return sessions, {
+            name: list(queries.trials_of_session(connection, row["session_id"]))
+            for name, row in sessions.items()
+        }
+
+
+def test_each_reader_becomes_a_session_with_list_and_row_order(folder) -> None:
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    sessions, trials = stored(folder)
+    assert {name: (row["list_id"], row["state"]) for name, row in sessions.items()} == {
+        "P1": (3, "finished"), "P2": (1, "finished")
+    }  # fmt: skip
+    assert [trial["shown"]["string"] for trial in trials["P1"]] == ["ebiwent", "revomal", "DENSITY"]
+    assert [trial["shown"]["string"] for trial in trials["P2"]] == ["DENSITY", "revomal", "ebiwent"]
+    assert [(trial["response"], trial["correct"], trial["rt"]) for trial in trials["P1"]] == [
+        ("nonword", True, 1226.4), ("word", False, 1994.4), ("word", True, 822.8)
+    ]  # fmt: skip
+    assert [trial["response_status"] for trial in trials["P2"]] == ["valid", "valid", "timeout"]
+    with open_store(folder) as store, store.read() as connection:
+        assert all(verify(connection, row["session_id"]).broken is None for row in sessions.values())
+
+
+def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folder) -> None:
+    assert take(folder).exit_code == 0
+    again = json.loads(take(folder, "--json").stdout)
+    assert (again["sessions"], again["trials"], again["same"]) == (0, 0, 6)
+    (folder / "trials.csv").write_text(ROWS.replace("1.9944,0", "1.9944,1"), "utf-8")
+    refused = take(folder)
+    assert (
+        refused.exit_code == 1
+        and "trials.csv, line 3" in refused.output
+        and "another answer" in refused.output
+    )
+    _, trials = stored(folder)
+    assert trials["P1"][1]["response"] == "word"
+
+
+def test_models_judge_the_same_strings_in_the_same_order(folder) -> None:
+    assert take(folder).exit_code == 0
+    done = CliRunner().invoke(main, ["run", str(folder)])
+    assert done.exit_code == 0, done.output
+    with open_store(folder) as store, store.read() as connection:
+        sessions = queries.sessions_overview(connection)
+        yoked = {row["yoked_to"]: row for row in sessions if row["reader_kind"] == "baseline"}
+        people = [row for row in sessions if row["reader_kind"] == "human"]
+        assert len(yoked) == len(people) == 2
+        for person in people:
+            theirs, models = (
+                [
+                    trial["shown"]["string"]
+                    for trial in queries.trials_of_session(connection, one["session_id"])
+                ]
+                for one in (person, yoked[person["session_id"]])
+            )
+            assert models == theirs
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "P1,3,revomal,transposed",
+            "P1,3,revomal,transposd",
+            ["trials.csv, line 3", "'transposd'", "transposed"],
+        ),
+        ("1.9944,0,", "soon,0,", ["line 3", "'soon'", "must be a number"]),
+        ("1.9944,0,", "1.9944,2,", ["line 3", "'2'", "1 or 0"]),
+        ("P1,3,DENSITY", ",3,DENSITY", ["line 4", "no reader"]),
+        ("P2,1,revomal", "P2,1,removal", ["line 6", "shows", "before"]),
+        ("participant,list", "person,list", ["line 2", "column 'participant' is missing"]),
+        (",EVIDENT\nP1,3,rev", ",EVIDENT,more\nP1,3,rev", ["line 2", "number of cells"]),
+        ("0.7,0", "-0.7,0", ["line 5", "-700"]),
+    ],
+)
+def test_a_row_that_cannot_be_taken_is_named_with_its_value_and_the_mend(folder, before, after, said) -> None:
+    assert before in ROWS
+    (folder / "trials.csv").write_text(ROWS.replace(before, after), "utf-8")
+    done = take(folder)
+    assert done.exit_code != 0 and "Traceback" not in done.output
+    assert all(part in done.output for part in said), done.output
+
+
+def test_a_mapping_with_an_unknown_part_names_line_and_nearest_part(folder) -> None:
+    (folder / "map.yaml").write_text(MAPPING.replace("condition:", "conditon:"), "utf-8")
+    done = take(folder)
+    assert done.exit_code == 2 and "map.yaml, line 6" in done.output and "'condition'" in done.output
+
+
+def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder) -> None:
+    assert take(folder).exit_code == 0
+    mapping = MAPPING.replace(
+        "reader: participant", "reader: {value: gpt-9}\nreader_kind: model\nprompt: prompt"
+    )
+    mapping = mapping.replace("response: {correct: correct}", "response: output").replace(
+        "rt: {column: rt, unit: s}\n", ""
+    )
+    (folder / "map.yaml").write_text(mapping + "prediction: read\n", "utf-8")
+    row = {
+        "list": "1",
+        "string": "DENSITY",
+        "item_type": "word",
+        "font": "print",
+        "base": "DENSITY",
+        "prompt": "Word?",
+    }
+    table = folder / "gpt.jsonl"
+    table.write_text(json.dumps({**row, "output": "Word.", "read": "word"}) + "\n", "utf-8")
+    done = take(folder, "--json", table=table)
+    told = json.loads(done.stdout)
+    assert (told["trials"], told["predictions"], told["agreeing"]) == (1, 1, 1), done.output
+    with open_store(folder) as store, store.read() as connection:
+        (call,) = queries.all_calls(connection)
+        (session,) = (row for row in queries.sessions_overview(connection) if row["reader_kind"] == "model")
+    assert call["request"]["messages"][0]["content"] == "Word?" and session["reader"] == "gpt-9"
+
+
+@pytest.mark.full
+def test_real_lexical_decisions_become_124_sessions(folder, shared) -> None:
+    table = shared / "data" / "tl_lexical_decision" / "trials.csv"
+    told = json.loads(take(folder, "--json", table=table).stdout)
+    assert (told["sessions"], told["trials"]) == (124, 19_840)
+    sessions, trials = stored(folder)
+    assert Counter(row["list_id"] for row in sessions.values()) == {1: 30, 2: 31, 3: 32, 4: 31}
+    right = sum(trial["correct"] for one in trials.values() for trial in one)
+    with table.open(encoding="utf-8") as stream:
+        assert right == sum(line.split(",")[6] == "1" for line in stream)
+
+
+@pytest.mark.full
+def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(tmp_path, shared) -> None:
+    given = [
+        "import",
+        str(tmp_path / "bench"),
+        str(shared / "data" / "scrambled_bench"),
+        "--from",
+        "scrambled_bench",
+        "--json",
+    ]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 0, done.output
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == 7
+    assert {(one["sessions"], one["trials"], one["predictions"], one["agreeing"]) for one in told} == {
+        (17, 6502, 6502, 6502)
+    }
