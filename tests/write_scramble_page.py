@@ -74,6 +74,8 @@ transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2 
   Under `own` they share a pair wherever some pair suits both; where none does each takes its own (the permutations tell), and
   types drawn in different runs may differ likewise. Options under which no word could change are refused.
 - **Insertions and deletions** are true ones, of at most half of a word's letters. New letters come from the language's alphabet.
+- **New letters** are of the word's own script: a word of another than the language's alphabet (`Привет` in an English text) stays,
+  with the reason `another script than the language's`.
 - **count** (exchanges, insertions, deletions) is made in full or the word stays, with a reason such as
   `takes fewer than 4 exchanges`: a word of four letters has two inner ones and takes one exchange. So levels of a count
   change the same words, each by its own number. `fewer: make` makes as many as a word can take; under `eligibility: own` that

@@ -11,9 +11,11 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from experiment.study import Study
+from stimuli.covariates import unavailable
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item
 from stimuli.matching import Candidate, Matched, Tolerance, match_lists, match_sets
+from stimuli.matching.candidates import Missing
 
 
 def matched_items(
@@ -56,12 +58,27 @@ def matched_items(
         for item_id, item in reversed(first.items())
     ]
     missing = asked.get("missing", "error")
-    if crossing.rows:
-        found = match_sets(candidates, on, asked.get("each"), seed=study.seed, missing=missing).require()
+    try:
+        return _matched(study, items, candidates, on, asked.get("each"), missing)
+    except UserError as error:
+        place = study.place("materials", "match")
+        raise UserError(f"{place}: {error.message.removeprefix('match: ')}", mend=error.mend) from None
+
+
+def _matched(
+    study: Study,
+    items: Sequence[Item],
+    candidates: Sequence[Candidate],
+    on: Mapping[str, Tolerance],
+    each: int | None,
+    missing: Missing,
+) -> tuple[list[Item], list[str]]:
+    if study.crossing.rows:
+        found = match_sets(candidates, on, each, seed=study.seed, missing=missing).require()
         kept = set(chain.from_iterable(found.sets.values()))
         return [item for item in items if item.item_id in kept], _told(found, "sets", on)
     together = [Candidate(one.id, "all", one.covariates) for one in candidates]
-    versions = len(items) // len(first)
+    versions = len(items) // len(candidates)
     divided = match_lists(together, versions, on, seed=study.seed, missing=missing).require()
     by_id: dict[str, list[Item]] = {}
     for item in items:
@@ -86,8 +103,14 @@ def _covariates(
 ) -> dict[str, float | str | None]:
     values: dict[str, float | str | None] = {}
     for name in on:
-        if name in item.covariates:
+        reason = unavailable(study.language).get(name)
+        if name in item.covariates and reason is None:
             values[name] = item.covariates[name]
+        elif name in item.covariates and name not in cells:
+            raise UserError(
+                f"{study.place('materials', 'match', 'on', name)}: {name} is not available: {reason}",
+                mend="Match on another covariate, or bring it as a column of your own.",
+            )
         elif name in cells:
             values[name] = _number_or_text(cells[name])
         else:

@@ -85,7 +85,12 @@ class Agreement:
                 continue
             apart = f"{one.set_name}: groups by {one.by} differ by more than {self.limit:.2f} SD in"
             if sure:
-                told.append(Finding("mend", SECTION, f"{apart} {_named(sure)}"))
+                meant = (
+                    ""
+                    if one.by == ANSWER
+                    else "; what they differ in on purpose belongs into materials.audit.by_design"
+                )
+                told.append(Finding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
             if dealt:
                 chance = f"no more than chance gives with {_number(one)} items; more items even it out"
                 told.append(Finding("look", SECTION, f"{apart} {_named(dealt)}, {chance}"))

@@ -68,7 +68,8 @@ def json_object(raw: bytes, where: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8", mend="Save the file as UTF-8.") from None
     except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
+        reason = error.msg.removesuffix(" at")
+        raise UserError(f"{where}: not valid JSON ({reason} at character {error.pos + 1})") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid JSON ({error})") from None
     if not isinstance(record, dict):

@@ -30,6 +30,8 @@ from stimuli.matching.candidates import (
 from stimuli.matching.choosing import choose
 
 _ROUNDS = 20
+CANDIDATES = "(candidates)"
+"""What is at fault where there are too few candidates, whatever they are matched on."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Unmet:
     without: int
 
     def __str__(self) -> str:
+        if self.covariate == CANDIDATES:
+            return f"{self.rule}; all tolerances are met with {self.reachable} items per set"
         return (
             f"{self.covariate}: {self.rule}; all tolerances are met with {self.reachable} items per set, "
             f"without {self.covariate} with {self.without}"
@@ -257,7 +261,7 @@ def _blame(
     fewest = min(len(members) for members in groups)
     if fewest < size:
         rule = f"a group has only {fewest} candidates, {size} are asked for"
-        return (Unmet("(candidates)", rule, reached, fewest),)
+        return (Unmet(CANDIDATES, rule, reached, fewest),)
     at_fault = [one for one in told if one.without > reached]
     return tuple(at_fault or told)
 

@@ -16,7 +16,7 @@ from typing import Any
 from stimuli.corpora.loading import corpora
 from stimuli.corpora.record import Record
 from stimuli.corpora.source_text import SourceText
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, Role
 from stimuli.recipes.conditions import OperationSpec, Shown, show_in_conditions
 from stimuli.recipes.recovery import published_in_conditions
@@ -200,7 +200,8 @@ def has_text(record: Record, field: str) -> str:
     """
     if field not in record.texts:
         raise Unsuitable(
-            f"{where_is(record)} has no text {field!r}", mend=unknown_name("text", field, record.texts).mend
+            f"{where_is(record)} has no text {field!r} (it has {', '.join(record.texts)})",
+            mend="on_bad: skip leaves such records out; a selection of the corpus may hold only those that have it.",
         )
     if not record.texts[field].strip():
         raise Unsuitable(f"{where_is(record)}: its {field} is empty")

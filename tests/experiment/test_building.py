@@ -182,6 +182,22 @@ def test_a_match_that_cannot_be_met_says_with_how_many_items_it_could(
         make_items(word_study(ROWS, {"on": {"aoa": 0.1}, "each": 15}))
 
 
+def test_a_match_that_cannot_be_made_is_named_with_its_line(word_study: Callable[..., Study]) -> None:
+    with pytest.raises(
+        UserError, match=r"study.yaml, line \d+: materials.match: a group has only 15 cand"
+    ) as error:
+        make_items(word_study(ROWS, {"on": {"aoa": 9}, "each": 500}))
+    assert "(candidates)" not in str(error.value)
+
+
+def test_a_covariate_without_a_resource_is_named_unavailable(word_study: Callable[..., Study]) -> None:
+    study = word_study(ROWS, {"on": {"syllables": 0}, "each": 5})
+    file = study.folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("seed: 5", "seed: 5\nlanguage: es"), "utf-8")
+    with pytest.raises(UserError, match=r"materials.match.on.syllables: syllables is not available: .*'es'"):
+        make_items(load_study(study.folder))
+
+
 def test_items_shown_together_in_one_condition_are_balanced_over_lists(
     word_study: Callable[..., Study],
 ) -> None:
@@ -308,3 +324,19 @@ def test_a_role_or_answer_that_nobody_could_mean_is_named(
 ) -> None:
     with pytest.raises(UserError, match=says):
         make_items(sentences(tmp_path, **changed))
+
+
+def test_an_item_id_that_stands_twice_is_listed_where_bad_rows_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(
+        "item,sentence\na,Several customers returned\na,Children painted dinosaurs\nb,Musicians practised together\n"
+    )
+    (tmp_path / "study.yaml").write_text(
+        "wrods: 1\nstudy: h\ntitle: H\nlanguage: en\nseed: 5\n"
+        "materials: {sentences: s.csv, on_bad: skip}\n"
+        "design:\n  factors:\n    p: {none: none, k: KFL}\n"
+        "procedure:\n  - block:\n      trial:\n        - recover: {show: sentence}\n",
+        encoding="utf-8",
+    )
+    made = make_items(load_study(tmp_path))
+    assert {item.item_id for item in made.items} == {"a", "b"}
+    assert made.skipped == ["s.csv, line 3: item 'a' stands twice (first in line 2)"]
