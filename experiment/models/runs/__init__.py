@@ -13,7 +13,8 @@ from typing import Any
 
 from experiment.freezing import refuse_if_changed
 from experiment.models.opening import open_engine
-from experiment.models.runs.conducting import Run, budget_of, identity_of, sessions_of, settings_of
+from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
+from experiment.models.runs.conducting import Run
 from experiment.models.runs.facts import git_state
 from experiment.models.runs.limits import Limits
 from experiment.models.runs.live import Figures, runs_of

@@ -6,25 +6,24 @@ run looks after limits and signals, and has the figures drawn.
 
 from __future__ import annotations
 
-import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from experiment.models.engine import Engine
 from experiment.models.leases import leased
-from experiment.models.money import Allowance, Purse, dollars, estimate, price_of, spending, written
+from experiment.models.money import Allowance, Purse, estimate, price_of, spending, written
 from experiment.models.money.estimate import Estimate
 from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
-from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
+from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
+from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of, state_writer
 from experiment.models.runs.asking import Asking, RunStopped
 from experiment.models.runs.batching import collect_and_hand_over
 from experiment.models.runs.fitting import fit_together
@@ -34,6 +33,7 @@ from experiment.models.runs.live import Board, Figures, Speed
 from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.planned import is_talk, survey
 from experiment.models.runs.recording import Recording
+from experiment.models.runs.telling import blocks_of, growth_of, new_run_id, told_estimate
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
 from experiment.study import Study
@@ -62,31 +62,6 @@ class Part:
     speed: Speed = field(default_factory=Speed)
     fault: BaseException | None = None
     is_local: bool = False
-
-
-def settings_of(study: Study, use: str, options: Mapping[str, object]) -> ModelSettings:
-    """Return a model's settings, with what the study says of all its models."""
-    given = dict(options)
-    determinism = study.get("models", "determinism")
-    if determinism is not None and use.startswith("hf:"):
-        given.setdefault("determinism", determinism)
-    return ModelSettings(use, given, study.folder, {})
-
-
-def sessions_of(
-    study: Study, reader: str, settings: ModelSettings, engine: Engine, store: Store | None, version: int
-) -> Callable[[], Iterable[ModelSession]]:
-    """Return what gives the sessions that a study asks of a model, from the first each time."""
-    identity = dict(identity_of(engine, settings))
-    people = People(store, study.id, version) if store is not None and needs_people(study) else None
-    return lambda: plan_sessions(study, reader, settings, identity, version=version, people=people)
-
-
-def identity_of(engine: Engine, settings: ModelSettings) -> dict[str, object]:
-    """Return what names the sessions of a model beside the study; timed sessions stand beside the others."""
-    identity = engine.describe()["identity"]
-    assert isinstance(identity, Mapping)
-    return {**identity, "timed": True} if settings.options.get("timing") else dict(identity)
 
 
 class Run:
@@ -183,7 +158,7 @@ class Run:
                 "no trial of this study asks for an answer",
                 mend="Give the block a choose, recover or answer step.",
             )
-        outcome = Outcome(reader, use, _run_id(), found.sessions, found.planned, found.stored)
+        outcome = Outcome(reader, use, new_run_id(), found.sessions, found.planned, found.stored)
         identity = identity_of(engine, settings)
         first = list(islice(plan(), 64))
         about = {"model": identity, "settings": first[0].manner.to_json()}
@@ -195,7 +170,7 @@ class Run:
         purse = Purse(self.store, self.study.id, outcome.run_id, reader, budget=self.budget, limit=self._cost)
         recording = Recording(
             self.store, outcome, kind="baseline" if settings.kind == "baseline" else "model", identity=identity,
-            about=more, purse=purse, stop=self.stop, states=_state_writer(self.study, outcome.run_id, first[0]),
+            about=more, purse=purse, stop=self.stop, states=state_writer(self.study, outcome.run_id, first[0]),
         )  # fmt: skip
         stack.callback(recording.close)
         stack.callback(purse.close)
@@ -265,7 +240,7 @@ class Run:
             spent = spending(connection, self.study.id)
         for part, one in estimates:
             part.outcome.estimate = part.figures.estimate = one.describe()
-            self._say(_told_estimate(part.outcome.reader, one))
+            self._say(told_estimate(part.outcome.reader, one))
         if self.budget is not None:
             may = (
                 f", {written(spent.unknown)} may have been spent by runs that were killed"
@@ -287,7 +262,7 @@ class Run:
     def _estimate(self, part: Part) -> Estimate | None:
         found = part.asking.found
         sessions = next(iter(part.asking.plan()), None)
-        growth = _growth(sessions) if sessions is not None and is_talk(sessions) else 1.0
+        growth = growth_of(sessions) if sessions is not None and is_talk(sessions) else 1.0
         return estimate(part.asking.costs, {kind: n for kind, n in found.kinds.items() if n}, growth=growth)
 
     # batches
@@ -428,7 +403,7 @@ class Run:
                 outcome.stopped = self.stop.reason or asking.full or self._gate.why
             if outcome.interrupted:
                 outcome.stopped = None
-        outcome.blocks = _blocks(asking)
+        outcome.blocks = blocks_of(asking)
         outcome.engine = asking.engine.describe()
         part.figures.state = (
             "failed" if part.fault is not None else "interrupted" if outcome.interrupted
@@ -500,40 +475,6 @@ class Run:
                 signal.signal(number, handler)
 
 
-def budget_of(study: Study) -> float | None:
-    """Return what a study may cost in all, in US dollars; None where it sets no limit."""
-    given = study.get("models", "budget")
-    return None if given is None else dollars(given, str(study.place("models", "budget")))
-
-
-def _state_writer(study: Study, run_id: str, session: ModelSession) -> Any:
-    """Return what keeps hidden states, where the study asks for them."""
-    if not session.manner.states or not session.manner.is_local:
-        return None
-    from experiment.models.states import StateWriter
-
-    return StateWriter(study.folder / "states" / run_id)
-
-
-def _growth(session: ModelSession) -> float:
-    """Return how much longer than its first the turns of a conversation are on average, by characters."""
-    lengths = []
-    total = 0
-    for number, place in enumerate(session.script.places):
-        total += len(place.lead) + len(session.script.turn(number).text) + 2
-        lengths.append(total)
-    return sum(lengths) / len(lengths) / lengths[0] if lengths and lengths[0] else 1.0
-
-
-def _blocks(asking: Asking) -> str:
-    """Say in words how far a model is."""
-    total = len(asking.found.rounds)
-    begun = [count for count in asking.found.missing.values() if count > 0]
-    if asking.found.left - sum(asking.found.missing.values()) >= 0 and not begun:
-        return f"all {total} blocks of each list"
-    return f"{total - len(begun)} of {total} blocks of each list"
-
-
 def _ended(part: Part) -> dict[str, Any]:
     outcome = part.outcome
     return {
@@ -542,15 +483,3 @@ def _ended(part: Part) -> dict[str, Any]:
         "estimate": outcome.estimate, "lost_usd": outcome.lost_usd, "blocks": outcome.blocks,
         "interrupted": outcome.interrupted, "stopped": outcome.stopped, "engine": part.asking.engine.describe(),
     }  # fmt: skip
-
-
-def _told_estimate(reader: str, one: Estimate) -> str:
-    high = "open" if one.high == float("inf") else written(one.high)
-    return (
-        f"{reader}: {one.sampled} trials asked; the other {one.trials} will cost {written(one.total)} "
-        f"(95% interval {written(one.low)} to {high})"
-    )
-
-
-def _run_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
