@@ -36,8 +36,19 @@ def items_from_lexical_decision(study: Study) -> Made:
         table = word_rows(study, file, remarks, skipped)
         rows = {str(row["word"]): row for row in table}
         records = [
-            Record(word, file.name, None, None, {FIELD: word}, None, None, extra={"role": row.get("role")})
-            for word, row in rows.items()
+            Record(
+                str(row["word"]),
+                file.name,
+                None,
+                None,
+                {FIELD: str(row["word"])},
+                None,
+                None,
+                extra={"role": row.get("role")},
+                file=file.name,
+                line=line,
+            )
+            for row, line in zip(table.rows, table.numbers, strict=True)
         ]
         sources.append(file)
     options = {name: value for name, value in asked.items() if name not in OWN_SETTINGS}
@@ -54,7 +65,10 @@ def items_from_lexical_decision(study: Study) -> Made:
         options=options,
         on_bad=materials.get("on_bad", "stop"),
     )
-    skipped += [f"{one.record_id}: {one.reason}" for one in made.skipped]
+    skipped += [
+        one.reason if one.reason.startswith("record ") else f"{one.record_id}: {one.reason}"
+        for one in made.skipped
+    ]
     items = [_labelled(study, item) for item in in_design(study, made.items)]
     tested = [item for item in items if item.role == "test"]
     fillers = [item for item in items if item.role != "test"]

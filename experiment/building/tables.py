@@ -305,21 +305,30 @@ def read_rows(
     return table
 
 
-def word_rows(
-    study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None
-) -> list[Mapping[str, Any]]:
-    """Read words and the columns that come with them: a table with the column word, or one word a line."""
-    table = read_rows(
-        study, file, remarks, [] if skipped is None else skipped, field="word", required=("word",)
-    )
-    rows: list[Mapping[str, Any]] = [row for row in table.rows if not str(row["word"]).startswith("#")]
-    if not rows:
+def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> Table:
+    """Read words and the columns that come with them: a table with the column word, or one word a line.
+
+    A word that stands twice stops the build, or is listed in ``skipped`` where bad rows are left out.
+    """
+    left_out: list[str] = [] if skipped is None else skipped
+    table = read_rows(study, file, remarks, left_out, field="word", required=("word",))
+    stop = study.get("materials", "on_bad") != "skip" or skipped is None
+    first: dict[str, int] = {}
+    kept = []
+    for row, number in zip(table.rows, table.numbers, strict=True):
+        word = nfc(str(row["word"]).strip())
+        if word.startswith("#"):
+            continue
+        if word in first:
+            found = f"{file.name}, line {number}: word {word!r} stands twice (first in line {first[word]})"
+            if stop:
+                raise UserError(found, mend="Each word stands there once.")
+            left_out.append(found)
+            continue
+        first[word] = number
+        kept.append((row, number))
+    if not kept:
         raise UserError(
             f"{file} holds no words", mend="Write one word a line; lines that begin with # do not count."
         )
-    different = {str(row["word"]) for row in rows}
-    if len(different) < len(rows):
-        raise UserError(
-            f"{file} has {len(rows) - len(different)} words twice", mend="Each word stands there once."
-        )
-    return rows
+    return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))

@@ -46,13 +46,17 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from experiment.people.recruitment.submissions import read_export
     from experiment.store import open_store
     from experiment.study import load_study
+    from stimuli.errors import UserError
 
     loaded = load_study(study)
     config = read_config()
     recruitment = recruitment_for(loaded, config)
-    export = read_export(
-        file, expected=recruitment.platform if recruitment.platform and recruitment.platform.export else None
-    )
+    if recruitment.platform is None or recruitment.platform.export is None:
+        raise UserError(
+            f"{loaded.id} does not recruit from a platform, so it has no submissions to compare; nothing was read",
+            mend="Name the study that the list belongs to, or say participants.recruit: prolific, sona or mturk.",
+        )
+    export = read_export(file, expected=recruitment.platform)
     paid = read_reward(reward, "--reward") if reward else recruitment.reward or export.reward
     recruitment = replace(recruitment, platform=export.platform, reward=paid)
     with open_store(store_address(config) or loaded.folder) as store:

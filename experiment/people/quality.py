@@ -63,6 +63,14 @@ def signs() -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
+def said(kind: str, value: float) -> str:
+    """Return a value or bound of a sign with its unit, as pages show it: shares as per cent, milliseconds as seconds."""
+    unit = str(signs()[kind]["unit"])
+    if unit.startswith("share of"):
+        return f"{100 * value:.3g}%"
+    return f"{value / 1000:.3g} s" if unit == "ms" else f"{value:.4g}"
+
+
 def measures(
     trials: Iterable[Row], planned: Mapping[int, Row], bounds: Mapping[str, float] | None = None
 ) -> list[Measure]:

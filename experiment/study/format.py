@@ -91,7 +91,7 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         json.dumps(instance, ensure_ascii=False) if not isinstance(instance, dict) else "a group of settings"
     )
     if error.validator == "additionalProperties":
-        return _say_unknown(place, path, sorted(schema.get("properties", {})))
+        return _say_unknown(place, path, schema.get("properties", {}))
     if error.validator == "required":
         missing = [name for name in rule if name not in instance]
         return f"{place}: {', '.join(missing)} is missing; it must be given"
@@ -133,14 +133,27 @@ def _say(source: YamlSource, error: ValidationError) -> str:
     return f"{place}: {error.message}"
 
 
-def _say_unknown(place: str, path: tuple[str | int, ...], known: list[str]) -> str:
+def _say_unknown(place: str, path: tuple[str | int, ...], settings: dict[str, Any]) -> str:
     key = str(path[-1])
     later = not_yet().get(_general(path))
     if later:
         return f"{place}: {later}"
+    known = sorted(settings)
+    deeper = [name for name in known if key in _settings_of(settings[name])]
     close = nearest(key, known)
     hint = f"did you mean {close!r}? " if close else ""
+    if deeper:
+        hint = f"write it under `{'` or `'.join(deeper)}`; "
     return f"{place} is not a setting; {hint}known here: {', '.join(known)}"
+
+
+def _settings_of(schema: Any) -> dict[str, Any]:
+    """Return the settings that a part of the schema knows by name; none where it is no group of settings."""
+    root: Any = validator().schema
+    while isinstance(schema, dict) and "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    found = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _general(path: tuple[str | int, ...]) -> str:

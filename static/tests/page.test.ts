@@ -250,3 +250,22 @@ test("undoing a deletion types nothing", () => {
   field.dispatchEvent(new InputEvent("input", { inputType: "historyUndo" }));
   expect(watch.stop(null).keyless_chars).toBe(0);
 });
+
+test.each([
+  ["a browser that names the key, its letters at once", "لا", ["لا"], "لا", 0],
+  ["a browser that names the key, its letters one by one", "لا", ["ل", "ا"], "لا", 0],
+  ["a browser that cannot name the key", "Unidentified", ["ل", "ا"], "لا", 0],
+  ["no key that writes more than these", "Unidentified", ["ل", "ا", "x"], "لا", 1],
+  ["a key that writes nothing", "F5", ["ل"], "", 1],
+])("one key of an Arabic keyboard writes two letters: %s", (_, key, entered, kept, keyless) => {
+  const field = element("input", { type: "text" });
+  document.body.replaceChildren(field);
+  const watch = new TypingWatch(field, -1, () => {});
+  field.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  for (const text of entered) {
+    field.value += text;
+    field.dispatchEvent(new InputEvent("input", { inputType: "insertText", data: text }));
+  }
+  expect(field.value).toBe(kept);
+  expect(watch.stop(null).keyless_chars).toBe(keyless);
+});

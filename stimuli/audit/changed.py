@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from stimuli.audit.alike import Alike, levels_alike
@@ -80,7 +80,8 @@ class Changes:
     """Every condition with its changes, the changed forms that are words, and levels that show the same.
 
     ``lexicon`` is False where the language has no word list: then nothing is known about real words. ``copied`` names the
-    sets that were made as published: their changed forms are what the published procedure makes, words or not.
+    sets that were made as published: their changed forms are what the published procedure makes, words or not. ``left`` is
+    the number of words by set that should have changed and did not in some condition, each counted once.
     """
 
     cut: float
@@ -91,6 +92,7 @@ class Changes:
     uneven: tuple[str, ...]
     copied: tuple[str, ...] = ()
     alike: tuple[Alike, ...] = ()
+    left: dict[str, int] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
         """Name changed forms that are words, changes that change nothing, and sets whose conditions change other numbers."""
@@ -98,7 +100,7 @@ class Changes:
         for set_name in dict.fromkeys(one.set_name for one in self.conditions):
             same = [one.intact for one in self.identical if one.set_name == set_name]
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
-            left = sum(sum(c.left_intact.values()) for c in self.conditions if c.set_name == set_name)
+            left = self.left.get(set_name, 0)
             copy = set_name in self.copied
             if same:
                 found = f"{set_name}: changed words that equal the intact: {quoted(same)}"
@@ -178,6 +180,7 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
         tuple(uneven),
         tuple(sorted(sets & copied)),
         alike,
+        _left(items),
     )
 
 
@@ -229,6 +232,15 @@ def _condition(
         identical,
         dict(sorted(Counter(word["reason"] for item in items for word in item.left_intact).items())),
     )
+
+
+def _left(items: Sequence[Item]) -> dict[str, int]:
+    words = {
+        (item.set_name, item.item_id, word.get("field"), word["word"], word["intact"])
+        for item in items
+        for word in item.left_intact
+    }
+    return dict(sorted(Counter(set_name for set_name, *_ in words).items()))
 
 
 def _uneven(items: Sequence[Item]) -> bool:

@@ -84,7 +84,11 @@ def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[
         try:
             element, place = decoder.raw_decode(text, place)
         except (ValueError, RecursionError) as error:
-            reason = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else "nested too deep"
+            reason = (
+                error.msg.removesuffix(" at")
+                if isinstance(error, json.JSONDecodeError)
+                else "nested too deep"
+            )
             yield line, UserError(f"{path}, line {line}: not valid JSON ({reason})", mend=_CUT_OFF)
             return
         yield line, _as_record(element)

@@ -153,6 +153,21 @@ def test_without_a_card_letters_keep_their_usual_size(serve, new_page):
     assert (told["px_per_mm"], told["font_px"]) == (None, None)
 
 
+def test_a_grid_of_words_says_how_its_keys_work_and_what_is_missing_above_it(serve, new_page):
+    words = question("words", "vocabulary", "Mark every word.", [f"word{place}" for place in range(60)])
+    server = serve(plan(questions(words)))
+    page = new_page(server.address)
+    start(page)
+    grid = page.locator(".vocabulary")
+    grid.wait_for()
+    assert "Arrow keys" in page.locator(f"#{grid.get_attribute('aria-describedby')}").inner_text()
+    page.get_by_role("button", name="Continue").click()
+    problem = page.locator(".question .problem")
+    assert problem.inner_text()
+    assert problem.bounding_box()["y"] < grid.bounding_box()["y"]
+    assert 0 <= problem.bounding_box()["y"] < 768, "it is in view, where the focus has gone"
+
+
 def test_questions_are_answered_by_keyboard_alone(serve, new_page):
     server, page = opened(serve, new_page, questions(*BACKGROUND), ONE)
     page.get_by_role("heading", name="Some questions about you").wait_for()

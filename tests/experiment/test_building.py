@@ -278,6 +278,27 @@ def test_named_fillers_of_a_lexical_decision_are_all_shown(tmp_path: Path) -> No
     assert {item.shown["word"] for item in items if item.role == "filler"} == {"travel", "silver"}
 
 
+def test_a_word_that_makes_no_nonword_is_named_with_its_line(tmp_path: Path) -> None:
+    study = decision(tmp_path, "{word: j, nonword: f}")
+    (tmp_path / "words.csv").write_text(
+        "word,role\n# names stay out,\ngarden,\nsee,\ntravel,filler\n", "utf-8"
+    )
+    with pytest.raises(UserError, match=r"record 'see' of words.csv, line 4: "):
+        make_items(study)
+    file = tmp_path / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("design:", "  on_bad: skip\ndesign:"), "utf-8")
+    file.write_text(
+        file.read_text("utf-8").replace(
+            "materials: {lexical_decision: {words: words.csv}}",
+            "materials:\n  lexical_decision: {words: words.csv}",
+        ),
+        "utf-8",
+    )
+    made = make_items(load_study(tmp_path))
+    assert any(line.startswith("record 'see' of words.csv, line 4: ") for line in made.skipped)
+    assert {item.item_id for item in made.items if item.role == "test"} == {"garden"}
+
+
 SENTENCES = """\
 wrods: 1
 study: fillers

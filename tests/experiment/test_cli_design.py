@@ -183,7 +183,7 @@ def test_words_that_are_typed_have_no_choices(tmp_path: Path) -> None:
 def test_a_word_that_stands_twice_is_named(tmp_path: Path) -> None:
     folder = words_study(tmp_path / "s", "recover: {show: word}")
     (folder / "words.txt").write_text("garden\ngarden\n", "utf-8")
-    assert "words twice" in wrods("build", folder).output
+    assert "words.txt, line 2: word 'garden' stands twice (first in line 1)" in wrods("build", folder).output
 
 
 def test_an_item_id_that_stands_twice_is_named_with_both_rows(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeS
     assert [row.state for row in states] == ["returned"]
 
 
+@pytest.mark.parametrize("recruit", ["lab", "link"])
+def test_reconcile_keeps_a_platforms_list_out_of_a_study_that_is_not_on_it(
+    recruit: str, make_study: MakeStudy, tmp_path: Path
+) -> None:
+    study = recruiting(make_study, recruit)
+    file = tmp_path / "export.csv"
+    file.write_text(EXPORT.format(status="APPROVED"), "utf-8")
+    told = wrods("reconcile", study.folder, file)
+    assert told.exit_code == 2 and "does not recruit from a platform" in told.output
+    assert not (study.folder / "study.db").exists()
+
+
 def test_reconcile_names_a_missing_file(make_study: MakeStudy, tmp_path: Path) -> None:
     study = recruiting(make_study, "prolific")
     told = wrods("reconcile", study.folder, tmp_path / "nothing.csv")

@@ -66,6 +66,7 @@ def test_a_valid_study_loads(make_study: Callable[..., Study]) -> None:
     ("old", "new", "said"),
     [
         ("seed: 7", "sede: 7", "did you mean 'seed'"),
+        ("seed: 7", "seed: 7\nwho: {}", "who is not a setting; write it under `models`"),
         ("seed: 7", "seed: -7", "line 4: seed is -7; it must be at least 0"),
         ("study: small", "study: Small One", "small letters, digits"),
         ("transpose: initial", "transpose: inital", "Did you mean 'transpose:initial'"),

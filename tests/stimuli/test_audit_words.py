@@ -9,7 +9,7 @@ import pytest
 
 from stimuli.audit import audit_items
 from stimuli.covariates import words_covariates
-from stimuli.item import Item, Role
+from stimuli.item import Item, LeftIntactRecord, Role
 from stimuli.lexical.base_words import WordBounds, drawable_words
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
 from stimuli.scramble import ScrambleSettings
@@ -167,3 +167,13 @@ def test_items_behind_different_examples_may_be_the_same() -> None:
     tested = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
     examples = [replace(item("x", "first", role="exemplar"), condition={"length": "low"})]
     assert not told(audit_items([*tested, *examples], language="en", shortcut=False), "changes")
+
+
+def test_a_word_left_intact_in_several_conditions_is_one_word() -> None:
+    left: LeftIntactRecord = {"field": "text", "word": 0, "intact": "off", "reason": "KFL: too short"}
+    shown = [
+        item("a", "off", condition={"form": level}, left_intact=[left], intact={"text": "off"})
+        for level in ("KFL", "RS")
+    ]
+    audit = audit_items(shown, language="en", shortcut=False)
+    assert "look: words: 1 word left intact that should change" in told(audit, "changes")

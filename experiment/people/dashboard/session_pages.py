@@ -17,7 +17,7 @@ from experiment.people.dashboard.reading import audit_of, flags_of_session
 from experiment.people.dashboard.signing_in import account, actor, needs
 from experiment.people.dashboard.studies import service_of, session_of
 from experiment.people.pages import digest
-from experiment.people.quality import Measure, signs
+from experiment.people.quality import Measure, said, signs
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.store import queries
@@ -100,6 +100,7 @@ def show_session(study: str, key: str) -> str:
         measures=found,
         keeps_back=is_open,
         signs=signs(),
+        said=said,
         rules=broken_rules(service, found),
         trials=trials,
         flags=flags,

@@ -13,7 +13,7 @@ from experiment.people.dashboard.looking import condition_means, pooled
 from experiment.people.dashboard.reading import AT_ONCE, audit_of, in_words, key_of, looks
 from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of
-from experiment.people.quality import flagged, signs
+from experiment.people.quality import flagged, said, signs
 from experiment.people.site import this_site
 from experiment.store import queries
 from experiment.store.collection import collection_of, set_collection
@@ -85,6 +85,7 @@ def show_flags(study: str) -> str:
         service=service,
         lines=lines,
         signs=signs(),
+        said=said,
         sessions=len(found),
         keeps_back=is_open,
     )

@@ -27,7 +27,7 @@ class Unfinished:
     participant : str
         The number that the experimenter entered.
     next_trial : int
-        Which test trial comes next, from 1.
+        Which test trial comes next, from 1; one more than ``trials`` where all are answered.
     trials : int
         How many test trials are planned.
     last_seen_at : str
@@ -104,7 +104,7 @@ def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:
     waiting = [place for place, index in enumerate(tests, start=1) if index not in done]
     return Unfinished(
         participant=str(row["participant_id"]),
-        next_trial=waiting[0] if waiting else len(tests),
+        next_trial=waiting[0] if waiting else len(tests) + 1,
         trials=len(tests),
         last_seen_at=str(row["last_seen_at"]),
         station=row["station"],

@@ -130,13 +130,18 @@ def reconciliation(store: Store, recruitment: Recruitment) -> Report:
     )
 
 
+def _checks(number: int) -> str:
+    return f"{number} attention check{'' if number == 1 else 's'}"
+
+
 def _rule(platform: Platform, minutes: float | None, needed: int | None) -> str:
     if platform.checks is None:
         return f"{platform.name} has no rule on attention checks: nobody is suggested for rejection."
     if minutes is None or needed is None:
         return "How long the study takes is not known: nobody is suggested for rejection."
     checks = "one failed check" if needed == 1 else f"{needed} failed checks"
-    return f"{platform.name}, a study of {minutes:.0f} minutes: {checks} may count as a reason to reject."
+    length = f"{minutes:.0f} minute{'' if f'{minutes:.0f}' == '1' else 's'}"
+    return f"{platform.name}, a study of {length}: {checks} may count as a reason to reject."
 
 
 @dataclass(frozen=True)
@@ -277,12 +282,10 @@ class _Judge:
             return "review", ()
         failed = self._failed(row)
         if failed and self.needed is not None and len(failed) >= self.needed:
-            reasons.append(
-                f"{len(failed)} attention checks failed; {self.needed} may count as a reason to reject"
-            )
+            reasons.append(f"{_checks(len(failed))} failed; {self.needed} may count as a reason to reject")
             return "reject", failed
         if failed:
-            reasons.append(f"{len(failed)} attention checks failed, which is no reason to reject")
+            reasons.append(f"{_checks(len(failed))} failed, which is no reason to reject")
         if "wrong_code" in marks:
             return "review", ()
         if one.code in NO_CODE and self.platform.export and self.platform.export["code"]:

@@ -330,11 +330,12 @@ export class StartScreen {
   }
 
   private goOnWords(session: Unfinished): string {
-    return fill(this.messages.continue_at, { participant: session.participant, trial: session.next_trial });
+    const { continue_at, continue_after } = this.messages;
+    return fill(isAnswered(session) ? continue_after : continue_at, { participant: session.participant, trial: session.next_trial });
   }
 
   private standing(session: Unfinished): string {
-    const { unfinished_text, unfinished_at } = this.messages;
+    const { unfinished_text, unfinished_at, unfinished_done } = this.messages;
     const when = new Date(session.last_seen_at).toLocaleString(this.config.language, {
       dateStyle: "medium",
       timeStyle: "short",
@@ -346,6 +347,7 @@ export class StartScreen {
       when,
       station: session.station ?? "",
     };
+    if (isAnswered(session)) return fill(unfinished_done, values);
     const elsewhere = session.station !== null && session.station !== this.station.name;
     return fill(elsewhere ? unfinished_at : unfinished_text, values);
   }
@@ -355,6 +357,11 @@ export class StartScreen {
       if (event.key === "Enter") this.frame.stage.querySelector<HTMLButtonElement>("button.main")?.click();
     };
   }
+}
+
+/** Whether nothing but the screens after the last trial is left. */
+function isAnswered(session: Unfinished): boolean {
+  return session.next_trial > session.trials;
 }
 
 function labelled(field: HTMLInputElement, words: string): HTMLElement {

@@ -27,6 +27,8 @@ interface Parts {
   value: () => Answer;
   /** What is wrong beyond nothing being entered. */
   wrong?: () => string | null;
+  /** How its keys work, where they do so in a way of their own. */
+  help?: HTMLElement;
   /** Whether the question is a label of one field, not the legend of several. */
   isSingle: boolean;
 }
@@ -37,9 +39,11 @@ export function questionField(question: Question, place: number, language: strin
   const ask = element("span", { lang: language, dir: "auto" }, question.ask);
   const optional = question.optional ? element("span", { class: "optional" }, ` ${messages.optional}`) : null;
   const problem = element("p", { class: "problem", id: `${id}-problem` });
+  // A grid of many words reaches beyond the window: what is wrong is said above it, where the focus goes.
+  const below = parts.help ? [parts.help, problem, parts.input] : [parts.input, problem];
   const shown = parts.isSingle
     ? element("div", { class: "question" }, element("label", { for: id }, ask, optional), parts.input, problem)
-    : element("fieldset", { class: "question" }, element("legend", {}, ask, optional), parts.input, problem);
+    : element("fieldset", { class: "question" }, element("legend", {}, ask, optional), ...below);
   const marked = parts.isSingle ? parts.first : shown;
   const check = (keepsRoom = false): boolean => {
     const value = parts.value();
@@ -80,7 +84,7 @@ function makeParts(question: Question, id: string, language: string, messages: M
     case "scale":
       return scaleParts(question, id);
     case "vocabulary":
-      return vocabularyParts(options, id, language);
+      return vocabularyParts(options, id, language, messages);
     default:
       throw new Error(`the plan asks a question of type "${(question as { type: string }).type}", which this page does not know`);
   }
@@ -155,7 +159,7 @@ function scaleParts({ from, to, low, high }: Question, id: string): Parts {
 }
 
 /** Words in a grid, one stop of the Tab key for all of them; arrows go from word to word, the space bar marks. */
-function vocabularyParts(options: { value: string; label: string }[], id: string, language: string): Parts {
+function vocabularyParts(options: { value: string; label: string }[], id: string, language: string, messages: Messages): Parts {
   const made = options.map((option) =>
     pick("checkbox", id, option.value, element("span", { lang: language, translate: "no" }, option.label)),
   );
@@ -171,7 +175,10 @@ function vocabularyParts(options: { value: string; label: string }[], id: string
     event.preventDefault(); // arrows must not scroll
     inputs[to]!.focus();
   });
-  return { input: grid, first: inputs[0] ?? grid, isSingle: false, value: () => picked("checkbox", made) };
+  const help = element("p", { class: "keys", id: `${id}-keys` }, messages.vocabulary_keys);
+  grid.setAttribute("role", "group");
+  grid.setAttribute("aria-describedby", help.id);
+  return { input: grid, help, first: inputs[0] ?? grid, isSingle: false, value: () => picked("checkbox", made) };
 }
 
 /** Where a key leads in a grid of so many cells and columns; undefined for keys that lead nowhere. */

@@ -11,6 +11,8 @@ import { frames } from "../timing/frames";
 import type { EarlyRecord } from "./minimum";
 
 const LONGEST_LOG = 4000;
+/** Letters that one key writes at most (the lam-alef keys of Arabic keyboards write two, some Indic keys three). */
+const LARGEST_LIGATURE = 3;
 const ENTERING = new Set(["Enter", "Process", "Unidentified", "Dead", "Compose", "Backspace", "Delete"]);
 /** Ways into a field that are refused, beside the paste and drop events: yanking, and a spelling chosen for a word. */
 const REFUSED = new Set(["insertFromPaste", "insertFromPasteAsQuotation", "insertFromDrop", "insertFromYank", "insertReplacementText"]);
@@ -34,6 +36,8 @@ export class TypingWatch {
   /** Strokes that may each still bring a letter, and the letters on their keys. */
   private strokes = 0;
   private letters = "";
+  /** Letters that the last key may bring in an event of their own: a key of an Arabic keyboard writes two. */
+  private spare = 0;
   private pastes = 0;
   private keyless = 0;
   private known: string;
@@ -87,9 +91,13 @@ export class TypingWatch {
 
   private strike(event: KeyboardEvent): void {
     if (this.field.readOnly || !isStroke(event) || event.timeStamp < this.onset) return;
+    this.spare = 0;
     if (mayType(event)) {
-      this.strokes += 1;
-      if (length(event.key) === 1) this.letters += event.key;
+      const written = isWritten(event.key) ? length(event.key) : 0;
+      this.strokes += Math.max(1, written);
+      if (written) this.letters += event.key;
+      // Browsers that cannot name such a key call it unidentified, and enter its letters one by one.
+      this.spare = event.key === "Unidentified" ? 1 : Math.max(0, written - 1);
     }
     if (!event.repeat && this.log.length < LONGEST_LOG) this.log.push([event.timeStamp - this.onset, event.key]);
   }
@@ -108,7 +116,9 @@ export class TypingWatch {
     const entered = inserted(this.known, value);
     const isTyping = inputType.startsWith("insert") || inputType.startsWith("delete");
     const isTold = isTyping || (inputType === "" && entered > 0); // old browsers do not say how
-    if (isTold && entered <= this.strokes) {
+    const isSecond = inputType === "insertText" && entered === 1 && this.strokes === 0 && this.spare > 0;
+    if (isSecond) this.spare -= 1;
+    if (isSecond || (isTold && entered <= this.strokes)) {
       this.keep();
       return;
     }
@@ -184,7 +194,12 @@ export function isStroke(event: KeyboardEvent): boolean {
 /** Whether a key stroke may enter a character: a letter, or the parts of one in input methods and on touch keyboards. */
 function mayType(event: KeyboardEvent): boolean {
   if (event.ctrlKey !== event.altKey || event.metaKey) return false; // AltGr is Ctrl and Alt on some systems
-  return length(event.key) === 1 || ENTERING.has(event.key);
+  return isWritten(event.key) || ENTERING.has(event.key);
+}
+
+/** Whether a key's name is what it writes: one character, or the few of a ligature's key; other keys have names in Latin letters. */
+function isWritten(key: string): boolean {
+  return length(key) === 1 || (length(key) <= LARGEST_LIGATURE && !/^[\x20-\x7e]+$/.test(key));
 }
 
 /** How many characters of a new text do not stand in the old one: what lies between their common start and end. */

@@ -91,7 +91,9 @@ def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(requests=st.lists(sent, min_size=1, max_size=6), tab=tabs)
 def test_nothing_that_is_sent_breaks_the_server_or_reveals_anything(
     site: Any, requests: list[Any], tab: str | None

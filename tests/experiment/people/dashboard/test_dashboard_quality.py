@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.quality import chance_of_run, flagged, longest_run, measures, signs
+from experiment.people.quality import chance_of_run, flagged, longest_run, measures, said, signs
 from experiment.simulated.truth import Typing
 from experiment.simulated.typing import typed
 
@@ -107,6 +107,19 @@ def test_a_key_held_down_and_few_keys_say_nothing() -> None:
 def test_practice_counts_for_nothing() -> None:
     bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
     assert kinds([row(index, **bad) for index in range(10)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("hidden", 5000, "5 s"),
+        ("dropped_frames", 0.1, "10%"),
+        ("same_key", 0.999, "0.999"),
+        ("pastes", 0, "0"),
+    ],
+)
+def test_bounds_are_told_with_their_unit(kind: str, value: float, told: str) -> None:
+    assert said(kind, value) == told
 
 
 def test_a_study_may_state_other_bounds() -> None:

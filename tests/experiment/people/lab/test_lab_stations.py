@@ -51,6 +51,8 @@ def test_a_number_is_new_then_unfinished_then_finished(site: Any) -> None:
     assert left["station"] == "Station 07"
     for index in (3, 4):
         person.answer(index)
+    (left,) = ask(site, participant="P014").body["unfinished"]
+    assert (left["next_trial"], left["trials"]) == (5, 4), "no trial is left, the session is not over"
     assert person.finish(5).status == 200
     told = ask(site, participant="P014").body
     assert told["state"] == "finished" and told["unfinished"] == []
