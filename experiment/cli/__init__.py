@@ -15,7 +15,18 @@ from stimuli.errors import UserError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Design": ("new", "check", "build", "preview", "scramble", "freeze"),
-    "Collect": ("demo", "serve", "invite", "reconcile", "import", "simulate", "run", "status", "score", "user"),
+    "Collect": (
+        "demo",
+        "serve",
+        "invite",
+        "reconcile",
+        "import",
+        "simulate",
+        "run",
+        "status",
+        "score",
+        "user",
+    ),
     "Analyse": ("report", "fit"),
     "Upkeep": ("export", "backup", "restore", "withdraw"),
 }

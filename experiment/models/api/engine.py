@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import cast
 
@@ -140,7 +141,9 @@ class ApiEngine:
             There is no server, the key is refused, or the model is not there.
         """
         if self._capabilities is None:
-            self._capabilities = asyncio.run(self._probe())
+            # in a thread of its own: the caller's may have a loop already, as in a notebook
+            with ThreadPoolExecutor(1, "wrods-probe") as thread:
+                self._capabilities = thread.submit(asyncio.run, self._probe()).result()
         return self._capabilities
 
     async def _probe(self) -> Capabilities:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from experiment.people.dashboard.rubric import Rating
 from experiment.store.exclusions import excluded_sessions
+from experiment.store.queries import BESIDE
 from experiment.store.tables import ratings, scores, sessions, trials
 from stimuli.seeds import stable_seed
 
@@ -114,7 +115,11 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answe
     """
     newest = (
         select(func.max(scores.c.score_id))
-        .where(scores.c.response_status == "valid", scores.c.response.is_not(None))
+        .where(
+            scores.c.response_status == "valid",
+            scores.c.response.is_not(None),
+            ~scores.c.scorer.startswith(BESIDE, autoescape=True),
+        )
         .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
     )
     same = and_(*(scores.c[name] == trials.c[name] for name in ("session_id", "trial_index", "attempt")))

@@ -229,6 +229,7 @@ def test_an_option_that_means_nothing_is_refused_with_what_may_stand_there(serve
 
 def test_a_transport_makes_each_address_once(server) -> None:
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
     async def twice() -> None:
         async with Transport(server_of({"base_url": server.url}), None, "m") as transport:
@@ -236,4 +237,5 @@ def test_a_transport_makes_each_address_once(server) -> None:
             assert await transport.address("/responses") == first
             assert first[0] == f"{server.url}/responses"
 
-    asyncio.run(twice())
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, twice()).result()

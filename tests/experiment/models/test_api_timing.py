@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,7 +55,8 @@ def put(*lines: str) -> object:
         for line in lines:
             yield line.encode()
 
-    return asyncio.run(put_together(stream()))
+    with ThreadPoolExecutor(1) as thread:  # a browser test before may have left a loop in this one
+        return thread.submit(asyncio.run, put_together(stream())).result()
 
 
 def test_a_stream_that_breaks_off_is_no_answer() -> None:

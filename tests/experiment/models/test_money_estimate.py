@@ -20,8 +20,16 @@ def test_amounts_are_read_as_people_write_them(given, amount) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("40 EUR", "US dollars"), ("€5", "US dollars"), ("cheap", "no amount"), ("0 USD", "above zero"), ("-3 USD", "no amount"), (True, "no amount")]
-)  # fmt: skip
+    ("given", "said"),
+    [
+        ("40 EUR", "US dollars"),
+        ("€5", "US dollars"),
+        ("cheap", "no amount"),
+        ("0 USD", "above zero"),
+        ("-3 USD", "no amount"),
+        (True, "no amount"),
+    ],
+)
 def test_an_amount_that_is_none_is_refused_with_its_place(given, said) -> None:
     with pytest.raises(UserError, match=said) as error:
         dollars(given, "--max-cost")

@@ -28,7 +28,7 @@ class Echo:
     def describe(self):
         return {"identity": {"kind": "echo", "model": self.settings.name}}
 
-    def answer(self, requests):
+    def answer(self, requests, follow=None):
         for request in requests:
             yield Reply(request.work_key, request.labels[-1], "answered")
 

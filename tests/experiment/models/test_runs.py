@@ -339,7 +339,9 @@ def test_a_run_of_some_trials_is_continued_by_the_next(study, server) -> None:
 def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server) -> None:
     run_here(study, server)
     server.requests.clear()
-    with pytest.raises(UserError, match=r"4 stored sessions with 96 trials(.|\n)*temperature: null → 0\.7") as told:
+    with pytest.raises(
+        UserError, match=r"4 stored sessions with 96 trials(.|\n)*temperature: null → 0\.7"
+    ) as told:
         run_here(study, server, temperature=0.7)
     assert "set_aside" in str(told.value) and server.requests == []
     warm = run_here(study, server, "keep_both", temperature=0.7)

@@ -198,7 +198,7 @@ def test_what_people_rated_stands_when_answers_are_scored_again(
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
     with rated.store.read() as connection:
         given = [row["scorer"] for row in queries.all_scores(connection) if row["session_id"] == "f" * 32]
-    assert sorted(given) == ["accepted-1"] * 4 + ["rated"] * 2, "nothing is overwritten"
+    assert sorted(given) == ["accepted-2"] * 4 + ["rated"] * 2, "nothing is overwritten"
 
 
 def session_plan(site: Any) -> Any:
