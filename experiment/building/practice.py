@@ -75,6 +75,9 @@ def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: st
 def _of_screen(study: Study, rows: Table, set_name: str, file: str, place: str) -> list[Item]:
     materials = study.get("materials")
     if "sentences" in materials:
+        if "item" not in rows[0]:  # practice needs no names of its own
+            named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
+            rows = replace(rows, rows=tuple(named))
         told, column = _conditions_told(study, rows, file)
         lines = lines_of(rows, "item")
         made = sentences(study, told, source=file, practice=set_name, level_column=column, lines=lines)

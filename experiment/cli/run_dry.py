@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     from experiment.models.runs import sessions_of, settings_of
 
     options = {key: value for key, value in settings.items() if key != "use"}
-    model = settings_of(study, settings["use"], options)
+    model = replace(settings_of(study, settings["use"], options), sends=False)
     price = price_of(model)
     engine = open_engine(model)
     store = _store_of(study) if needs_people(study) else None

@@ -27,12 +27,15 @@ class ModelSettings:
         Folder against which a relative model path is read.
     answers : mapping of str to str, optional
         Work key to right answer; only the oracle reads it.
+    sends : bool
+        Whether requests will be sent; what only shows them needs no key.
     """
 
     use: str
     options: Mapping[str, object] = field(default_factory=dict)
     folder: Path = Path()
     answers: Mapping[str, str] = field(default_factory=dict)
+    sends: bool = True
 
     @property
     def kind(self) -> str:

@@ -84,7 +84,11 @@ class ApiEngine:
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
         self.price: Price | None = None
         self.allow: Allow | None = None
-        self._key = find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+        self._key = (
+            find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+            if settings.sends
+            else None
+        )
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
         self._limiter = limiter or (
             Limiter(start=1, cap=1)
