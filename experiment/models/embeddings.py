@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,16 +123,16 @@ class Embedder:
         return connection
 
 
-class _Way:
+class _Way(Protocol):
     """Where vectors come from."""
 
     revision: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        raise NotImplementedError
+        """Return a vector a text, shape (texts, width)."""
 
 
-class _LocalWay(_Way):
+class _LocalWay:
     """A checkpoint on this machine."""
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -170,7 +170,7 @@ class _LocalWay(_Way):
         return vectors
 
 
-class _ApiWay(_Way):
+class _ApiWay:
     """A server with OpenAI's ``/embeddings``."""
 
     def __init__(self, settings: ModelSettings) -> None:

@@ -8,7 +8,8 @@ import type { Frame } from "./page";
 import { fitScreen } from "./plugins/room";
 import { type Plan, stimulusTexts, trialsOf } from "./procedure/plan";
 import type { Progress } from "./procedure/progress";
-import { type Ending, type Recorder, unfold } from "./procedure/timeline";
+import type { Ending, Recorder } from "./procedure/session";
+import { unfold } from "./procedure/timeline";
 
 export interface Outcome {
   ending: Ending;

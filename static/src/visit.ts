@@ -12,7 +12,7 @@ import { type Action, type Frame, showPage } from "./page";
 import type { TrialPayload } from "./procedure/payload";
 import type { Plan } from "./procedure/plan";
 import { Progress } from "./procedure/progress";
-import type { Answered, Recorder } from "./procedure/timeline";
+import type { Answered, Recorder } from "./procedure/session";
 import type { Api, Finished, Reply, Taken, TrialKey } from "./sending/api";
 import { Alarm, backoff } from "./sending/backoff";
 import type { Outbox, OutboxItem } from "./sending/outbox";

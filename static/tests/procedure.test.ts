@@ -8,7 +8,8 @@ import { stimulusTexts } from "../src/procedure/plan";
 import { isCorrect, practiceOutcome, rightAnswer } from "../src/procedure/practice";
 import { BriefShelf, Progress } from "../src/procedure/progress";
 import { isDue } from "../src/procedure/screen_nodes";
-import { type Conduct, unfold } from "../src/procedure/timeline";
+import type { Conduct } from "../src/procedure/session";
+import { unfold } from "../src/procedure/timeline";
 
 const READ: Step = { step: "read", caption: null, text: "Teh dgo barks.", lines: ["Teh dgo", "barks."], as: "whole", minimum_ms: 0 };
 const CHOOSE: Step = {

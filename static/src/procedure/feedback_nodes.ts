@@ -5,7 +5,7 @@ import { type FeedbackData, FeedbackPlugin } from "../plugins/feedback";
 import type { TrialPayload } from "./payload";
 import type { Feedback, PlannedTrial, Verdict } from "./plan";
 import { isCorrect } from "./practice";
-import type { Conduct, Node } from "./timeline";
+import type { Conduct, Node } from "./session";
 
 /** A verdict, with the trial that it is about; `verdict` is null where nothing is told. */
 export interface Judged {

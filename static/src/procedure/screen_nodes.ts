@@ -10,7 +10,7 @@ import { type ScreenSizeData, ScreenSizePlugin } from "../plugins/screen_size";
 import type { BreakScreen, DeviceScreen, Plan, QuestionsScreen, Screen, ScreenSizeScreen } from "./plan";
 import { trialsOf } from "./plan";
 import type { Progress } from "./progress";
-import type { Answered, Conduct, Node } from "./timeline";
+import type { Answered, Conduct, Node } from "./session";
 
 /** Whether a screen is to be shown: it was not gone through, or what it set up is lost and still needed. */
 export function isDue(screen: Screen, place: number, plan: Plan, progress: Progress): boolean {

@@ -1,51 +1,16 @@
 /** Unfolds a session plan into a jsPsych timeline. */
 
-import type { JsPsych } from "jspsych";
 import { fill, type Messages } from "../messages";
 import type { Action, PageContent } from "../page";
 import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
 import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
-import type { TrialPayload } from "./payload";
-import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen, Verdict } from "./plan";
+import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen } from "./plan";
 import { isCorrect, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
+import type { Conduct, Node, Timeline } from "./session";
 import { trialNodes } from "./trial_nodes";
-
-/** Where what happens goes: the outbox in a session, nowhere in a preview. */
-export interface Recorder {
-  trial(payload: TrialPayload): Promise<void>;
-  event(kind: string, detail: Record<string, unknown>): Promise<void>;
-  /** What the server told of a trial that was recorded: null for nothing, `unheard` where no word came in time. */
-  verdict(client_uuid: string): Promise<Verdict | null | "unheard">;
-  /** Send a screen's answers and wait for the server's word on whether the session goes on. */
-  answers(screen: string, answers: Readonly<Record<string, unknown>>): Promise<Answered>;
-  /** Told before a trial is drawn, so that the server knows of it even where nothing of it arrives. */
-  shown(trial_index: number, attempt: number): void;
-}
-
-/** What the server says to answers: `then` is there where they are about instructions. */
-export interface Answered {
-  eligible: boolean;
-  then: "go_on" | "again" | "end" | null;
-}
-
-export type Ending = "completed" | "declined" | "practice_failed" | "comprehension_failed" | "screened_out";
-
-export interface Conduct {
-  jsPsych: Pick<JsPsych, "abortExperiment" | "getDisplayElement">;
-  messages: Messages;
-  progress: Progress;
-  recorder: Recorder;
-  /** Told after every answer, with the share of trials answered. */
-  onShare: (share: number) => void;
-  /** Told when the session ends early. */
-  onEnd: (ending: Exclude<Ending, "completed">, words: string) => void;
-}
-
-type Timeline = Exclude<Parameters<JsPsych["run"]>[0], unknown[]>;
-export type Node = Exclude<Timeline["timeline"][number], unknown[]>;
 
 export function unfold(plan: Plan, conduct: Conduct): Timeline[] {
   return plan.screens.map((screen, place) => ({

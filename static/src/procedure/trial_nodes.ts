@@ -11,7 +11,7 @@ import { ReadPlugin } from "../plugins/read";
 import { RecoverPlugin } from "../plugins/recover";
 import { type StepData, type TrialPayload, trialPayload } from "./payload";
 import type { PlannedTrial, ShownStep } from "./plan";
-import type { Conduct, Node } from "./timeline";
+import type { Conduct, Node } from "./session";
 
 export function trialNodes(
   trial: PlannedTrial,

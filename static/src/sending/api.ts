@@ -6,7 +6,7 @@
  */
 
 import type { Plan, Verdict } from "../procedure/plan";
-import type { Answered } from "../procedure/timeline";
+import type { Answered } from "../procedure/session";
 import type { OutboxItem } from "./outbox";
 
 const PATIENCE_MS = 20_000;
