@@ -121,11 +121,14 @@ def take_lease(connection: Connection, session_id: str, lease: str, *, by_force:
 
 
 def let_go(connection: Connection, session_id: str, lease: str) -> None:
-    """Let the next tab have a session at once: the one that held it was left."""
+    """Let the next tab have a session at once: the one that held it was left.
+
+    What the tab that was left still sends arrives later, perhaps; it is stored, and holds the session no longer.
+    """
     connection.execute(
         update(sessions)
         .where(sessions.c.session_id == session_id, sessions.c.lease == lease)
-        .values(lease_until=stamp(datetime.now(UTC)))
+        .values(lease=None, lease_until=None)
     )
 
 

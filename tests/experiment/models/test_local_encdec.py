@@ -85,7 +85,7 @@ def test_labels_are_scored_by_teacher_forcing_in_the_decoder(folder, local, dete
             with torch.no_grad():
                 logits = model(**tokenizer(text, return_tensors="pt"), labels=target).logits[0]
             expected = logits.log_softmax(-1)[range(target.shape[1]), target[0]].sum().item()
-            assert replies[str(n)].label_logprobs[label] == pytest.approx(expected, rel=1e-5, abs=1e-4)
+            assert replies[str(n)].label_logprobs[label] == pytest.approx(expected, rel=1e-4, abs=1e-4)
         assert replies[str(n)].prompt_tokens == len(tokenizer(text)["input_ids"])
     assert engine.describe()["parity"]["path"] == ("batched" if determinism == "fast" else "plain")
 

@@ -185,6 +185,9 @@ def test_a_tab_that_is_left_lets_the_next_one_in_at_once(site: Any) -> None:
     assert hold(person, second, release=True).status == 200
     assert come_back(person, second).status == 423, "only its holder lets go"
     assert hold(person, first, release=True).status == 200
+    send = f"{person.base}/trials"
+    late = person.caller.post(send, person.payload(0), **person.auth, X_Wrods_Lease=first)
+    assert late.status == 201, "what the left tab still sends is stored, and holds the session no longer"
     assert come_back(person, second).status == 200
 
 
