@@ -145,6 +145,13 @@ class ModelSession:
         return len(self.numbers)
 
     @property
+    def leads_on(self) -> bool:
+        """Whether a reply may make a further request possible."""
+        manner = self.manner
+        in_talk = manner.context != "independent" and self._person is None
+        return in_talk or manner.practice == "answered" or manner.strategy == "unscramble_first"
+
+    @property
     def trials(self) -> Iterator[PlannedTrial]:
         """Iterate over the trials that are asked, in the order of :attr:`keys`."""
         return (self.script.places[number].trial for number in self.numbers)

@@ -351,10 +351,13 @@ class Asking:
         """Have the engine answer requests and what follows from them, and write what comes."""
         if self.settings.kind == "openai" and self._is_probe is False:
             given: Any = requests
+            leads_on = True
         else:
             given = list(requests)
+            # a local engine keeps in memory what replies may lead on from
+            leads_on = any(self._asked[request.work_key][0].leads_on for request in given)
         try:
-            for reply in self.engine.answer(given, self._follow):
+            for reply in self.engine.answer(given, self._follow if leads_on else None):
                 self._keep(reply)
         finally:
             self._asked.clear()
