@@ -454,3 +454,9 @@ def test_a_plan_of_an_earlier_version_without_words_for_feedback_is_followed_in_
             screen["feedback"] = True
     (session,) = sessions(study, people=[human])
     assert "orrect" not in "".join(text for _, text in contents(session.begin({})[-1]))
+
+
+def test_a_session_says_whether_replies_lead_on(make_study) -> None:
+    assert not sessions(make_study(with_models()))[0].leads_on
+    assert sessions(make_study(with_models()), strategy="unscramble_first")[0].leads_on
+    assert sessions(make_study(with_models("context: session")))[0].leads_on
