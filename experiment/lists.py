@@ -119,11 +119,17 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     place: dict[tuple[str, ...], int] = {}
     for _, versions in groupby(tested, key=lambda item: (item.set_name, item.item_id)):
         family = list(versions)
-        group = (family[0].set_name, *_same_in_all(family))
+        group = (family[0].set_name, *_same_in_all(family), *_class_of(study, family[0]))
         rank = place.get(group, 0)
         place[group] = rank + 1
         chosen.append(family[(rank + row) % n_conditions])
     return [*chosen, *fillers]
+
+
+def _class_of(study: Study, item: Item) -> list[str]:
+    """Return what else a condition is counted within: the class, where a set's classes take turns in the file (H-TEST)."""
+    is_paired = study.arms is not None and study.get("materials", "htest") is not None
+    return [str(item.answer)] if is_paired else []
 
 
 def _same_in_all(family: Sequence[Item]) -> list[str]:

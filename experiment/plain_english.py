@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiment.checking.giving import giving_of
+from experiment.checking.needs import needs_of, planned_of, replicates_alike
+from experiment.checking.settings import model_settings
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
 from experiment.models.planning import needs_people, prompt_characters, tells_of_prompts
@@ -54,8 +57,17 @@ class Told:
     numbers: dict[str, Any]
 
 
-def tell(study: Study, items: Sequence[Item]) -> Told:
-    """Describe a study with the items that it has or would build."""
+def tell(study: Study, items: Sequence[Item], probes: Mapping[Any, Any] | None = None) -> Told:
+    """Describe a study with the items that it has or would build.
+
+    Parameters
+    ----------
+    study : Study
+    items : sequence of Item
+    probes : mapping, optional
+        What probes of models found out (:func:`experiment.checking.giving.stored_probes`); where it is given, what the study
+        asks of each model is held against what is known of it.
+    """
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
@@ -65,6 +77,9 @@ def tell(study: Study, items: Sequence[Item]) -> Told:
     models = {
         name: _model(study, items, name, settings, plan, trials) for name, settings in study.models.items()
     }
+    if probes is not None:
+        for name, told in models.items():
+            told |= _held_against(study, name, plan, probes)
     numbers = {
         "study": study.id,
         "items": len({(item.set_name, item.item_id) for item in items if item.role == "test"}),
@@ -118,9 +133,32 @@ def _design(study: Study, numbers: Mapping[str, Any]) -> str:
         else f"{min(cells.values())} to {max(cells.values())}"
     )
     return (
-        f"Design: {'; '.join(_factor(*factor) for factor in study.factors.items())}. "
+        f"Design: {'; '.join(_factor(*factor) for factor in _levels_told(study).items())}. "
         f"{numbers['lists']} lists; a session shows each cell {per_cell} times."
     )  # fmt: skip
+
+
+ARMS_IN_WORDS = {
+    "htest": {"none": "as it is", "Sub": "other letters in place of those of the text"},
+    "letter_geometry": {
+        "none": "as it is",
+        "Sub": "other symbols in the question, of which no option is the result",
+        "withhold": "the question left out",
+    },
+}
+
+
+def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
+    """Return the factors of a study; what is done to items with a factor of their own, in words."""
+    if study.arms is None:
+        return study.factors
+    factor, levels = study.arms
+    words = ARMS_IN_WORDS["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
+    return {**study.factors, factor: {level: InWords(words[does]) for level, does in levels.items()}}
+
+
+class InWords(str):
+    """What a level does, said already."""
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
@@ -130,9 +168,24 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
     return f"{name} has the levels {', '.join(said) if said else ', '.join(levels)}; {next(iter(levels))} is the reference"
 
 
+def _between(given: Mapping[str, Any]) -> str:
+    """Say what a level between sessions sets."""
+    said = []
+    if "exemplars" in given:
+        said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
+    if given.get("example_labels") == "shuffled":
+        said.append("labels of examples shuffled, so that they tell nothing")
+    said += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
+    return ", ".join(said) or "as it is"
+
+
 def _operation(operation: Any) -> str:
     if operation is None:
         return "as it is"
+    if isinstance(operation, InWords):
+        return operation
+    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts"} & set(operation):
+        return _between(operation)
     if isinstance(operation, Mapping) and "where" in operation:
         return "rows in which " + " and ".join(f"{c} is {v}" for c, v in operation["where"].items())
     if isinstance(operation, Mapping) and "demonstrations" in operation:
@@ -244,8 +297,36 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"Model {name} ({told['use']}): {told['sessions']} sessions, {told['trials']} trials, roughly "
         f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}. Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
+        + "".join(f" {sentence}" for sentence in told.get("held_against", ()))
         for name, told in models.items()
     ]
+
+
+def _held_against(
+    study: Study, name: str, plan: Mapping[str, Any], probes: Mapping[Any, Any]
+) -> dict[str, Any]:
+    """Hold what a study asks and plans of a model against what is known of it, in numbers and in sentences."""
+    settings = model_settings(study, name)
+    asked = needs_of(study, settings, plan)
+    giving = giving_of(settings, asked, probes)
+    planned = planned_of(study, name, plan)
+    alike = replicates_alike(study, settings)
+    said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]
+    if giving.known_from is None:
+        said.append(giving.remark or "")
+    elif giving.gaps:
+        said.append(f"By {giving.known_from}: {' '.join(giving.gaps)}")
+    else:
+        said.append(f"By {giving.known_from} it gives all of that.")
+    said += [f"Planned analysis {one.name} has nothing of it: {one.lack}." for one in planned if one.lack]
+    said += [f"{alike}."] if alike else []
+    return {
+        "asked": {one.need: one.because for one in asked},
+        "known_from": giving.known_from,
+        "gaps": list(giving.gaps),
+        "planned": {one.name: {"measure": one.measure, "lack": one.lack} for one in planned},
+        "held_against": [one for one in said if one],
+    }
 
 
 def _wording(study: Study) -> str:

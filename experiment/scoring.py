@@ -7,33 +7,29 @@ of the intact text), at least 0; for free answers the F1 of their words, for num
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rapidfuzz.distance import OSA
-
 from experiment.free_answers import is_accepted, overlap
-from experiment.parsing import PARSERS, Parsed, ResponseStatus, final_answer, fold, without_thought
+from experiment.parsing import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
+from experiment.published_scoring import published_score
+from experiment.scores import VERSION, Score, recovery, same_words
 from experiment.trials import trial_type
 
-VERSION = 2
+__all__ = [
+    "LOG_LIKELIHOOD",
+    "SCORERS",
+    "VERSION",
+    "Score",
+    "log_likelihood",
+    "recovery",
+    "same_words",
+    "score_trial",
+]
+
 LOG_LIKELIHOOD = "log_likelihood"
 """Scorer of teacher-forced sessions."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """One scorer's verdict on one trial."""
-
-    response: str | None
-    response_status: ResponseStatus
-    correct: bool | None
-    score: float | None
-    scorer: str
-    version: int = VERSION
 
 
 def score_trial(
@@ -77,8 +73,6 @@ def score_trial(
     if reply_status in ("error", "timeout", "empty", "refused") and not (response_raw or "").strip():
         return Score(None, reply_status, None, None, name)  # type: ignore[arg-type]
     if parser is not None:
-        from experiment.published_scoring import published_score
-
         return published_score(parser, trial, response_raw or "")
     scorer = SCORERS[declared.scorer]
     said = response_raw if reply_status is None else without_thought(response_raw or "")
@@ -113,21 +107,6 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
     response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
     told = (logprobs or {}).get(answer)
     return Score(response, "unparsed" if told is None else "valid", None, told, f"{LOG_LIKELIHOOD}-{VERSION}")
-
-
-def same_words(given: str, intact: str) -> bool:
-    """Say whether two texts have the same words, whatever their case, spacing and punctuation."""
-    return _words(given) == _words(intact)
-
-
-def recovery(given: str, intact: str) -> float:
-    """Return 1 minus the edit distance (optimal string alignment) per character of the intact text, at least 0."""
-    one, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
-    return max(0.0, 1.0 - OSA.distance(one, other) / max(1, len(other)))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", fold(text))
 
 
 def _failure(parsed: Parsed, reply_status: str | None) -> ResponseStatus:

@@ -13,8 +13,10 @@ from stimuli.errors import UserError
 from stimuli.htest import released_faults
 from stimuli.lexicon import base_language
 from stimuli.recipes import htest_released_items, htest_rule_items
-from stimuli.recipes.geometry import geometry_items, geometry_released_items
-from stimuli.recipes.htest import htest_published_items
+from stimuli.recipes.arms import SUBSTITUTED, question_in_arms, text_in_arms
+from stimuli.recipes.geometry import FIELD as QUESTION
+from stimuli.recipes.geometry import geometry_items, geometry_released_items, other_questions
+from stimuli.recipes.htest import FIELD, htest_published_items
 from stimuli.recipes.sampling import draw_some
 
 LANGUAGE = "en"
@@ -26,7 +28,7 @@ DEFAULT_GEOMETRY = 40
 
 def items_from_htest(study: Study) -> Made:
     """Make items of A/B tasks, ``materials: {htest: …}``: released, or from rules; English in a study of any language."""
-    made = _items(study)
+    made = _in_arms(study, _items(study))
     if base_language(study.language) != LANGUAGE:
         note = (
             f"note: items of H-TEST are English, and the study's language is {study.language!r}: readers see English texts, "
@@ -34,6 +36,16 @@ def items_from_htest(study: Study) -> Made:
         )
         return replace(made, remarks=[note, *made.remarks], language=LANGUAGE)
     return made
+
+
+def _in_arms(study: Study, made: Made) -> Made:
+    """Show the items at the levels of the factor that the study adds, where it adds one."""
+    if study.arms is None:
+        return made
+    factor, levels = study.arms
+    return replace(
+        made, items=text_in_arms(made.items, factor, levels, field=FIELD, seed=study.seed, language=LANGUAGE)
+    )
 
 
 def _items(study: Study) -> Made:
@@ -80,6 +92,15 @@ def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
 
 def items_from_letter_geometry(study: Study) -> Made:
     """Make letter-geometry items, ``materials: {letter_geometry: …}``: the released 90, or computed ones."""
+    made = _geometry(study)
+    if study.arms is None:
+        return made
+    factor, levels = study.arms
+    others = other_questions(made.items, study.seed, study.language) if SUBSTITUTED in levels.values() else {}
+    return replace(made, items=question_in_arms(made.items, factor, levels, field=QUESTION, others=others))
+
+
+def _geometry(study: Study) -> Made:
     asked = study.get("materials", "letter_geometry")
     number = study.get("materials", "items")
     if "from" in asked:

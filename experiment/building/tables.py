@@ -12,7 +12,6 @@ from typing import Any
 from experiment.building.matched import matched_items
 from experiment.building.reading import (
     Made,
-    first_condition,
     in_design,
     path_of,
     require_readable,
@@ -205,6 +204,9 @@ def sentences(
         answer="answer" if asked else None,
         choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
         level_column=level_column,
+        only_level=next(iter(levels))
+        if practice is not None and level_column is None and factor is not None
+        else None,
         role="filler" if are_fillers else "practice" if practice else "test",
         source=source,
         skipped=left_out,
@@ -216,7 +218,7 @@ def sentences(
         require_readable(study, items)
     if choosing is None and answering is None and step_of_kind(study, "recover") is not None:
         items = [replace(item, answer=item.intact["sentence"]) for item in items]
-    return items if level_column or practice is None else first_condition(items)
+    return items
 
 
 def _accepting(item: Item) -> Item:

@@ -32,7 +32,7 @@ def build(study: Path, as_json: bool) -> None:
     Example: wrods build my-study
     """
     from experiment.building import build_study
-    from experiment.study import load_study
+    from experiment.checking import load_study
     from stimuli.recipes.summary import describe_conditions
 
     loaded = load_study(study)

@@ -4,41 +4,53 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.study import Study
 
 
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--explain", is_flag=True, help="Also show the first trial as a model is sent it.")
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="Ask each server by a few tiny requests what it can give, and keep the answer with the study.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def check(study: Path, explain: bool, as_json: bool) -> None:
+def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     """Validate a study and say it back in plain English.
 
     Reads study.yaml, its texts and materials; builds the items in memory only and writes nothing. Minutes and tokens are
-    rough.
+    rough. What the study asks and plans of each model is held against what is known of it: of a server by its last probe,
+    in a run or with --probe (which needs its key, and costs a few hundred tokens); of a local model by its checkpoint.
 
     Example: wrods check my-study
     """
     from experiment.building import make_items
+    from experiment.checking import load_study
     from experiment.cli.build import tell_skipped
     from experiment.configuration import config_file, read_config
-    from experiment.lists import list_ids
-    from experiment.models.prompts import render
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
     from experiment.plain_english import tell
-    from experiment.procedure import plan_session, trials_of
-    from experiment.study import load_study
 
     loaded = load_study(study)
     made = make_items(loaded)
-    items = made.items
-    told = tell(loaded, items)
+    faults = _probe_all(loaded) if probe else {}
+    told = tell(loaded, made.items, _probes(loaded))
     if as_json:
-        click.echo(json.dumps(told.numbers, ensure_ascii=False, indent=1))
-        return
+        unprobed = {name: str(fault) for name, fault in faults.items()}
+        numbers = told.numbers | ({"not_probed": unprobed} if probe else {})
+        click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
+        sys.exit(1 if faults else 0)
     for line in made.remarks:
         click.echo(line)
     tell_skipped(made.skipped)
@@ -46,15 +58,73 @@ def check(study: Path, explain: bool, as_json: bool) -> None:
         click.echo()
     click.echo("\n\n".join(click.wrap_text(p, 96) for p in told.paragraphs))
     if explain:
-        plan = plan_session(loaded, items, list_id=list_ids(loaded, items)[0])
-        trial = next(t for t in trials_of(plan) if not t["is_practice"])
-        rendered = render(plan, trial)
-        for message in rendered.messages:
-            click.echo(f"\n--- first trial, {message.role} ---\n{message.content}")
-        if rendered.labels:
-            click.echo(f"--- labels: {', '.join(rendered.labels)} ---")
+        _explain(loaded, made.items)
     for line in missing_lines(recruitment_for(loaded, read_config()), config_file()):
         click.echo(f"\n{line}" if line.startswith(loaded.id) else line)
     click.echo(
         click.style("\nThe study is valid.", fg="green") + f" Next: wrods build {shlex.quote(str(study))}"
     )
+    for name, fault in faults.items():
+        click.echo(click.style("Error: ", fg="red", bold=True) + f"{name} was not probed: {fault}", err=True)
+    if faults:
+        sys.exit(1)
+
+
+def _explain(study: Study, items: Any) -> None:
+    """Print the first trial as a model is sent it."""
+    from experiment.lists import list_ids
+    from experiment.models.prompts import render
+    from experiment.procedure import plan_session, trials_of
+
+    plan = plan_session(study, items, list_id=list_ids(study, items)[0])
+    trial = next(t for t in trials_of(plan) if not t["is_practice"])
+    rendered = render(plan, trial)
+    for message in rendered.messages:
+        click.echo(f"\n--- first trial, {message.role} ---\n{message.content}")
+    if rendered.labels:
+        click.echo(f"--- labels: {', '.join(rendered.labels)} ---")
+
+
+def _probes(study: Study) -> dict[Any, Any]:
+    """Return what is known of the study's servers; nothing where the study has no store yet."""
+    from experiment.checking.giving import stored_probes
+    from experiment.cli.study_store import store_of
+
+    if not any(str(model["use"]).startswith("openai:") for model in study.models.values()):
+        return {}
+    store = store_of(study)
+    if store is None:
+        return {}
+    with store:
+        return stored_probes(store, study.id)
+
+
+def _probe_all(study: Study) -> dict[str, UserError]:
+    """Probe every server that the study names and keep what it can; return what kept one from being probed."""
+    from experiment.checking.giving import PROBE
+    from experiment.checking.settings import model_settings
+    from experiment.cli.study_store import this_user
+    from experiment.configuration import read_config, store_address
+    from experiment.models.api import capabilities
+    from experiment.store import open_store, records
+
+    faults: dict[str, UserError] = {}
+    found: dict[str, Any] = {}
+    for name in study.models:
+        settings = model_settings(study, name)
+        if settings.kind != "openai":
+            continue
+        try:
+            found[name] = capabilities(settings).describe()
+        except UserError as fault:
+            faults[name] = fault
+    if found:
+        with open_store(store_address(read_config()) or study.folder) as store:
+            for name, told in found.items():
+                detail = {"reader": name, "use": study.models[name]["use"], PROBE: told}
+                store.write(
+                    lambda connection, detail=detail: records.add_audit(  # type: ignore[misc]
+                        connection, this_user(), PROBE, study=study.id, detail=detail
+                    )
+                ).result()
+    return faults

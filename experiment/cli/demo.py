@@ -51,10 +51,10 @@ def demo(out: Path | None, readers: int, no_browser: bool) -> None:
     from rich.console import Console
 
     from experiment.building import build_study
+    from experiment.checking import load_study
     from experiment.demo.tour import LocalServer, make_study
     from experiment.models.local.checkpoints import require_torch
     from experiment.store import open_store
-    from experiment.study import load_study
 
     require_torch("The demonstration's reader")
     started = time.monotonic()

@@ -48,7 +48,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     from experiment.freezing import DOCUMENT, FILE
     from experiment.freezing import freeze as lock
     from experiment.registration import registration
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     loaded = load_study(study)
     if is_check:

@@ -121,6 +121,7 @@ def _tables(
     study: Path, files: tuple[Path, ...], mapping: Path | None, *, new_version: bool, as_json: bool
 ) -> None:
     """Import tables of responses, or a paper's released outputs."""
+    from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
     from experiment.models.imports import (
@@ -135,7 +136,6 @@ def _tables(
     from experiment.models.runs import version_of
     from experiment.store import open_store
     from experiment.store.records import add_audit
-    from experiment.study import load_study
 
     columns = None if mapping is None else read_mapping(mapping)
     if columns is None and not (study / "study.yaml").exists():

@@ -47,6 +47,7 @@ def invite(
 
     Example: wrods invite my-study --number 40 --days 14 --base-url https://study.example.org
     """
+    from experiment.checking import load_study
     from experiment.configuration import read_config, store_address
     from experiment.exporting.cells import cell
     from experiment.people.recruitment.approvals import write_private
@@ -54,7 +55,6 @@ def invite(
     from experiment.people.recruitment.invitations import invite as invite_people
     from experiment.store import open_store
     from experiment.store.records import now
-    from experiment.study import load_study
     from stimuli.errors import UserError
 
     if (participants is None) == (number is None):

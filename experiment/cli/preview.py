@@ -25,11 +25,11 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
 
     Example: wrods preview my-study --model hf:Qwen/Qwen3-0.6B
     """
+    from experiment.checking import load_study
     from experiment.cli.screen import has_screen
     from experiment.people.preview import create_preview_app
     from experiment.people.preview_source import preview_study, prompt_maker
     from experiment.people.server import Server
-    from experiment.study import load_study
 
     loaded = load_study(study)
     make_prompt = prompt_maker(loaded, model)

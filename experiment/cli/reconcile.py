@@ -38,6 +38,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     """
     from dataclasses import replace
 
+    from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
     from experiment.people.recruitment.approvals import approve_csv, write_private
@@ -45,7 +46,6 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
     from experiment.people.recruitment.submissions import read_export
     from experiment.store import open_store
-    from experiment.study import load_study
     from stimuli.errors import UserError
 
     loaded = load_study(study)

@@ -32,11 +32,11 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
 
     Example: wrods restore my-study my-study/backups/study-20261121T140000Z.db
     """
+    from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
     from experiment.store.database import SQLITE_FILE, address_of
     from experiment.store.restoring import check_backup, discard, restore_postgres, take_place
-    from experiment.study import load_study
     from experiment.withdrawal import remembered
 
     loaded = load_study(study)

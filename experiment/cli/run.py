@@ -142,9 +142,9 @@ def run(
     Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
     gets the key that key_env in the study or --key-env names.
     """
+    from experiment.checking import load_study
     from experiment.models.money import dollars
     from experiment.models.runs import Limits
-    from experiment.study import load_study
 
     loaded = load_study(study)
     given: dict[str, Any] = {"base_url": base_url, "key_env": key_env, "concurrency": concurrency}

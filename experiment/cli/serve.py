@@ -82,6 +82,7 @@ def serve(
 
     Example: wrods serve my-study --port 8000
     """
+    from experiment.checking import load_study
     from experiment.configuration import config_file, read_config, store_address
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
@@ -92,7 +93,6 @@ def serve(
     from experiment.people.service import service_for
     from experiment.people.settings import read_settings
     from experiment.store import open_store
-    from experiment.study import load_study
     from experiment.upkeep import Upkeep, kept
     from stimuli.errors import UserError
 

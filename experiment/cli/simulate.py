@@ -29,12 +29,12 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
 
     Example: wrods simulate my-study --readers 40
     """
+    from experiment.checking import load_study
     from experiment.configuration import read_config, store_address
     from experiment.handover import TRUTH_FILE
     from experiment.people.local_server import LocalServer
     from experiment.simulated import begin_at, fill, read_truth
     from experiment.store import open_store
-    from experiment.study import load_study
 
     loaded = load_study(study)
     _ = loaded.items

@@ -32,7 +32,7 @@ def opened_study(folder: Path) -> Iterator[Opened]:
     UserError
         There is no study, or it has no answers yet.
     """
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     study = load_study(folder)
     store = store_of(study)

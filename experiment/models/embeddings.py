@@ -20,6 +20,8 @@ from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
 
 Vectors = NDArray[np.float32]
+KINDS = ("hf", "openai")
+"""Kinds of models that give vectors."""
 BATCH_TOKENS = 4096
 BATCH_TEXTS = 128
 """Texts in one request to an API."""

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from experiment.checking import load_study
 from experiment.people.preview import PreviewStudy, PromptView, RenderPrompt
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError, unknown_name
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from experiment.lists import block_items, blocks_of, items_of_list, list_ids, ordered
 from experiment.procedure import checks
+from experiment.procedure.examples import with_shuffled_labels
 from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import LINE_LENGTH
 from experiment.procedure.questions import (
@@ -18,7 +19,9 @@ from experiment.procedure.questions import (
 )
 from experiment.procedure.steps import Labels, make_step, with_options
 from experiment.study import Study
+from experiment.study.arms import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
+from experiment.study.texts import StudyText
 from stimuli.item import Item
 from stimuli.seeds import generator
 
@@ -131,7 +134,7 @@ class Unfolding:
 
     def _screen(self, kind: str, value: Any, counts: Mapping[str, int]) -> Screen:
         if kind in ("consent", "debrief"):
-            text = self.study.text(value)
+            text = self._text(value)
             return {"kind": kind, "html": text.html, "text": text.text, "version": text.version}
         if kind == "instructions":
             return self._instructions(value)
@@ -153,6 +156,10 @@ class Unfolding:
             return {"kind": kind, "character_mm": float(value.get("character_mm", CHARACTER_MM))}
         return self._block(value, counts["block"])
 
+    def _text(self, name: str) -> StudyText:
+        """Return a text of the procedure, or the one that the session's levels show in its place."""
+        return self.study.text(self.between["texts"].get(name, name))
+
     def _eligibility(self) -> list[Screen]:
         found: list[Screen] = []
         rules = device_rules(self.study)
@@ -168,14 +175,14 @@ class Unfolding:
     def _instructions(self, value: Any) -> Screen:
         given = value if isinstance(value, Mapping) else {"pages": value}
         names = [given["pages"]] if isinstance(given["pages"], str) else given["pages"]
-        texts = [self.study.text(name) for name in names]
+        texts = [self._text(name) for name in names]
         minimum = milliseconds(given["minimum"]) if "minimum" in given else 0
         pages = [{"html": t.html, "text": t.text, "version": t.version, "minimum_ms": minimum} for t in texts]
         return {"kind": "instructions", "pages": pages}
 
     def _break(self, value: Any) -> Screen:
         given = {"text": value} if isinstance(value, str) else dict(value or {})
-        text = self.study.text(given["text"]) if "text" in given else None
+        text = self._text(given["text"]) if "text" in given else None
         return {
             "kind": "break",
             "html": None if text is None else text.html,
@@ -344,8 +351,10 @@ class Unfolding:
             for one in self.exemplars.get(item.set_name, [])
             if one.condition.items() <= item.condition.items()
         ]
-        number = self.between.get("exemplars")
-        return [self._solved(one, settings) for one in (fitting if number is None else fitting[:number])]
+        chosen = fitting[: self.between.get("exemplars")]
+        if self.between.get("example_labels") == LABELS_SHUFFLED:
+            chosen = with_shuffled_labels(chosen, self.study.seed)
+        return [self._solved(one, settings) for one in chosen]
 
     def _solved(self, exemplar: Item, settings: Mapping[str, Any]) -> dict[str, str | None]:
         """Return a solved trial as it is shown: its text, with its options where they have letters, and its label."""

@@ -1,5 +1,5 @@
 """The study: a folder with ``study.yaml``, texts, materials and built items."""
 
-from experiment.study.study import Study, load_study
+from experiment.study.study import Study, read_study
 
-__all__ = ["Study", "load_study"]
+__all__ = ["Study", "read_study"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from experiment.columns import trial_columns
+from experiment.study.arms import check_arms
 from experiment.study.bounds import read_bounds, session_rules
 from experiment.study.factors import CELL, kind_of, operation_families
 from experiment.study.screens import check_procedure
@@ -24,21 +25,6 @@ WITHHELD = {"corpus", "sentences", "words"}
 """Materials whose questions can be asked without their text."""
 PUBLISHED = {"corpus", "realtimeqa", "htest", "letter_geometry"}
 """Materials that papers used."""
-
-
-OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("dtype", "quantisation", "device", "token_budget", "determinism"), ("hf",)),
-    **dict.fromkeys(
-        ("base_url", "key_env", "api", "api_version", "label_scoring", "label_only", "system_role"),
-        ("openai",),
-    ),
-    **dict.fromkeys(
-        ("extra_body", "price", "concurrency", "concurrency_start", "timeout", "cache", "probe"), ("openai",)
-    ),
-    **dict.fromkeys(("reasoning_effort", "thinking_tokens"), ("openai",)),
-    "lapse_rate": ("baseline",),
-}
-"""Settings that one kind of model has and the others would ignore."""
 
 
 def check_meaning(study: Study) -> None:
@@ -59,12 +45,11 @@ def check_meaning(study: Study) -> None:
             mend=f"Give one of: {', '.join(MATERIALS)}.",
         )
     _check_published(study, kinds[0])
-    _check_published_prompts(study, kinds[0])
-    _check_levels(study, kinds[0])
-    if kinds[0] in OWN_FACTOR and study.get("design", "factors"):
-        raise UserError(
-            f"{study.place('design', 'factors')}: these items have the factor {OWN_FACTOR[kinds[0]]}; take factors out"
-        )
+    _check_published_scoring(study, kinds[0])
+    if kinds[0] in OWN_FACTOR:
+        check_arms(study, kinds[0])
+    else:
+        _check_levels(study, kinds[0])
     if kinds == ["htest"]:
         _check_htest(study, materials["htest"])
     check_procedure(study)
@@ -73,10 +58,14 @@ def check_meaning(study: Study) -> None:
         if not (study.folder / name).is_file():
             raise UserError(f"{study.place(*path)} names {name!r}, which is not in the study's folder")
     _check_rating(study)
-    _check_models(study)
     _check_bounds(study)
     session_rules(study)
     _check_planned(study)
+
+
+def kind_of_material(study: Study) -> str:
+    """Return the one kind of material that a study has."""
+    return next(kind for kind in MATERIALS if kind in study.get("materials"))
 
 
 def _check_published(study: Study, kind: str) -> None:
@@ -99,67 +88,13 @@ def _check_published(study: Study, kind: str) -> None:
         )
 
 
-def _check_published_prompts(study: Study, kind: str) -> None:
-    """Check that the papers' prompts and scorers are asked for where a paper had some."""
+def _check_published_scoring(study: Study, kind: str) -> None:
+    """Check that a paper's scorer is asked for where a paper had one."""
     if "scoring" in study.published and kind not in PUBLISHED:
         raise UserError(
             f"{study.place('published')}: answers to `{kind}` were scored by no paper",
             mend="Take scoring out of published; `wrods score --parser` compares a paper's parser with ours.",
         )
-    if "prompts" not in study.published or _papers_prompt(study, kind) is not None:
-        return
-    raise UserError(
-        f"{study.place('published')}: no paper's prompt asks what this study asks",
-        mend="Papers asked H-TEST and letter geometry (choose), RealtimeQA, DREAM, AQuA, BoolQ, SQuAD, CSQA, GSM8K and MBPP "
-        "(question, problem or complete), recovery of sentences (recover), and BoolQ's passages (rectify, summarise, "
-        "translate). Take prompts out of published for anything else; wrods' own wordings are used then.",
-    )
-
-
-def _papers_prompt(study: Study, kind: str) -> str | None:
-    """Return the name of the prompt that a paper used for a study's trials, as far as the study file tells."""
-    from experiment.models.prompts.published import paper_prompts, prompt_name
-    from stimuli.corpora import corpora
-
-    answering = {
-        next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
-    }
-    if kind in ("htest", "letter_geometry"):
-        return kind if answering == {"choose"} else None
-    given = study.get("materials", "task", default="recover")
-    task, options = next(iter(given.items())) if isinstance(given, Mapping) else (given, {})
-    task = "recover" if kind == "realtimeqa" else str(task)
-    corpus = corpora().get(
-        "realtimeqa" if kind == "realtimeqa" else str(study.get("materials", "corpus", "name"))
-    )
-    if kind not in ("realtimeqa", "corpus") or corpus is None:
-        return None
-    wanted = (
-        {"recover"}
-        if task in ("recover", "rectify")
-        else {"answer"}
-        if task in ("summarise", "translate")
-        else None
-    )
-    if (wanted is not None and answering != wanted) or "recover" in answering - (wanted or set()):
-        return None
-    has_options = corpus.name not in ("gsm8k", "squad", "mbpp")
-    field = str((options or {}).get("field", corpus.reading_field))
-    name = prompt_name(
-        task, [field], has_options=has_options, has_exemplars=bool((options or {}).get("exemplars"))
-    )
-    if name is None or name.startswith("htest"):
-        return None
-    shows_options = any(mark in paper_prompts()[name]["item"] for mark in ("{choices}", "{choice_list}"))
-    return name if not shows_options or _answers_with_options(study) else None
-
-
-def _answers_with_options(study: Study) -> bool:
-    """Say whether every block is answered with one of the item's options."""
-    steps = [
-        next(iter(one["block"]["trial"][-1].items())) for one in study.get("procedure") if "block" in one
-    ]
-    return all(kind == "choose" or settings.get("read_as") == "option" for kind, settings in steps)
 
 
 def _check_names(study: Study) -> None:
@@ -189,64 +124,6 @@ def _check_rating(study: Study) -> None:
             f"{study.place('rating', 'scale')} is [{low}, {high}]; the first number is the lowest rating",
             mend="Write it like [0, 2].",
         )
-
-
-def _check_models(study: Study) -> None:
-    from experiment.models.opening import check_use
-
-    for name, settings in study.models.items():
-        try:
-            check_use(settings["use"])
-        except UserError as error:
-            raise UserError(
-                f"{study.place('models', 'who', name, 'use')}: {error.message}", mend=error.mend
-            ) from None
-        _check_judge(study, name, settings)
-        _check_manner(study, name, settings)
-
-
-def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:
-    judge = settings.get("judge")
-    if judge is None:
-        return
-    place = study.place("models", "who", name, "judge")
-    if judge == name or judge not in study.models:
-        others = [other for other in study.models if other != name]
-        close = nearest(judge, others)
-        hint = f"Did you mean {close!r}? " if close else ""
-        raise UserError(
-            f"{place} is {judge!r}, which is no other model of the study",
-            mend=f"{hint}Models that could judge: {', '.join(others) or 'none'}.",
-        )
-    strategy = settings.get("strategy", study.get("models", "strategy", default="direct"))
-    if strategy != "chain_of_thought":
-        raise UserError(
-            f"{place}: a judge reads thoughts, and {name} answers without any",
-            mend="Set strategy: chain_of_thought for this model, or take judge out.",
-        )
-    if study.models[judge].get("judge"):
-        raise UserError(
-            f"{place} is {judge!r}, which is itself read by a judge",
-            mend="Let a model judge that answers by itself.",
-        )
-
-
-def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
-    """Check that what is set of a model goes together, and has a meaning for its kind."""
-    from experiment.models.planning import manner_of
-    from experiment.models.settings import ModelSettings
-
-    use = str(settings["use"])
-    options = {key: value for key, value in settings.items() if key != "use"}
-    kind = use.partition(":")[0]
-    for key in options:
-        only = OPTIONS_OF_KIND.get(key)
-        if only is not None and kind not in only and kind in ("hf", "openai", "baseline"):
-            raise UserError(
-                f"{study.place('models', 'who', name, key)}: {key} says nothing of {use}",
-                mend=f"It is a setting of {' and '.join(f'{one}:…' for one in only)}; take it out.",
-            )
-    manner_of(study, ModelSettings(use, options, study.folder))
 
 
 def _check_bounds(study: Study) -> None:

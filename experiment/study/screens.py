@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from experiment.study.arms import check_between
 from experiment.study.durations import milliseconds
 from stimuli.errors import UserError
 
@@ -39,7 +40,7 @@ def check_procedure(study: Study) -> None:
         _check_limits(study, block)
         _check_feedback(study, block)
     _check_alike(study, blocks)
-    _check_between(study)
+    check_between(study)
     _check_practice(study)
     _check_questions(study)
 
@@ -130,20 +131,6 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
                     f"{study.place('procedure', i, 'block', 'sets')}: set {name!r} is in two blocks"
                 )
             seen[name] = i
-
-
-def _check_between(study: Study) -> None:
-    most = study.get("materials", "htest", "exemplars", default=4)
-    for factor, levels in study.between.items():
-        for level, given in levels.items():
-            place = study.place("design", "between", factor, level, "exemplars")
-            if study.get("materials", "htest") is None:
-                raise UserError(f"{place}: only H-TEST studies show a number of exemplars")
-            if given["exemplars"] > most or given["exemplars"] % 2:
-                raise UserError(
-                    f"{place} is {given['exemplars']}; it is even and at most the {most} that materials.htest makes",
-                    mend="Raise materials: htest: exemplars to the largest level.",
-                )
 
 
 def _check_practice(study: Study) -> None:

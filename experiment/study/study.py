@@ -100,25 +100,37 @@ class Study:
         for chosen in itertools.product(*self.between.values()):
             condition = dict(zip(names, chosen, strict=True))
             settings = [self.between[name][level] for name, level in condition.items()]
-            cells.append({"condition": condition} | {k: v for one in settings for k, v in one.items()})
+            texts = {old: new for one in settings for old, new in one.get("texts", {}).items()}
+            sets = {name: value for one in settings for name, value in one.items()}
+            cells.append({"condition": condition, **sets, "texts": texts})
         return cells
 
     @cached_property
     def factors_of_items(self) -> dict[str, dict[str, Any]]:
         """Return the factors whose levels items show."""
+        given = self.get("design", "factors", default=None) or {}
+        return {**self._own_factor(), **{str(f): dict(levels) for f, levels in given.items()}}
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        """Return the cells of the factors that the design names (see :mod:`experiment.study.factors`)."""
+        return cross({} if self._own_factor() else self.factors_of_items)
+
+    @cached_property
+    def arms(self) -> tuple[str, dict[str, str]] | None:
+        """Return the factor added to items with a factor of their own, and what its levels do; None without one."""
         given = self.get("design", "factors", default=None)
-        if given:
-            return {str(f): dict(levels) for f, levels in given.items()}
+        if not given or not self._own_factor():
+            return None
+        ((factor, levels),) = given.items()
+        return str(factor), {str(level): str(does) for level, does in levels.items()}
+
+    def _own_factor(self) -> dict[str, dict[str, Any]]:
         if self.get("materials", "htest") is not None:
             return {OWN_FACTOR["htest"]: dict.fromkeys(self.htest_tasks)}
         if self.get("materials", "letter_geometry") is not None:
             return {OWN_FACTOR["letter_geometry"]: dict.fromkeys(self._geometry_families())}
         return {}
-
-    @cached_property
-    def crossing(self) -> Crossing:
-        """Return the cells of the factors that the design names (see :mod:`experiment.study.factors`)."""
-        return cross(self.factors_of_items if self.get("design", "factors") else {})
 
     def _geometry_families(self) -> tuple[str, ...]:
         from stimuli.htest.geometry.operations import FAMILIES
@@ -191,7 +203,7 @@ class Study:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
     def text_files(self) -> list[tuple[str, KeyPath]]:
-        """Return each text file that the procedure names, with the place that names it."""
+        """Return each text file that the procedure or a level between sessions names, with the place that names it."""
         named: list[tuple[str, KeyPath]] = []
         for i, screen in enumerate(self.source.data["procedure"]):
             for kind in ("consent", "instructions", "break", "debrief"):
@@ -204,6 +216,10 @@ class Study:
                     named.append((value, path))
                 elif isinstance(value, list):
                     named += [(name, (*path, j)) for j, name in enumerate(value)]
+        for factor, levels in self.between.items():
+            for level, given in levels.items():
+                for old, new in given.get("texts", {}).items():
+                    named.append((new, ("design", "between", factor, level, "texts", old)))
         return named
 
     def practice_files(self) -> list[tuple[str, KeyPath]]:
@@ -215,8 +231,13 @@ class Study:
         ]
 
 
-def load_study(path: Path | str) -> Study:
-    """Read and check a study: a folder, or its ``study.yaml``.
+def read_study(path: Path | str) -> Study:
+    """Read a study and check all that it says of itself; what it says of models is checked by :mod:`experiment.checking`.
+
+    Parameters
+    ----------
+    path : Path or str
+        A folder, or its ``study.yaml``.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stimuli.audit.agreement import first_lines
 from stimuli.audit.findings import Finding, counted, quoted
 from stimuli.audit.grouping import shown_text
+from stimuli.audit.intervals import exact_interval
 from stimuli.item import Item
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ DISPUTED = "disputed"
 """Covariate by which the maker of an item says that its answer is in doubt: a text with the reason, or 1."""
 
 _RULE = "rule:"
+CHANCE = 0.5
+"""Share of texts of two classes to which a rule gives the right answer by chance."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,34 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """How many changed texts of a set still follow its rule, at one level of a factor.
+
+    Attributes
+    ----------
+    set_name, level : str
+    items : int
+        Items whose text the level changes.
+    kept : int
+        Those to whose changed text the rule still gives the right answer.
+    low : float
+        Lower bound of their share (exact, 95%, simultaneous over all sets and levels).
+    """
+
+    set_name: str
+    level: str
+    items: int
+    kept: int
+    low: float
+
+
+@dataclass(frozen=True)
 class Labels:
-    """Items looked at, and those whose answers are in doubt."""
+    """Items looked at, those whose answers are in doubt, and what is left of rules in changed texts."""
 
     checked: int
     doubts: tuple[Doubt, ...]
+    kept: tuple[Kept, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Name the doubtful answers of each set."""
@@ -48,6 +74,23 @@ class Labels:
             told.append(
                 Finding("mend", SECTION, f"{set_name}: {counted(len(own), 'answer')} in doubt: {quoted(own)}")
             )
+        return [*told, *self._of_kept()]
+
+    def _of_kept(self) -> list[Finding]:
+        """Name the sets in which a level that takes evidence away leaves it."""
+        told = []
+        for level in dict.fromkeys(one.level for one in self.kept):
+            left = [one for one in self.kept if one.level == level and one.low > CHANCE]
+            if left:
+                named = ", ".join(f"{one.set_name} ({one.kept} of {one.items})" for one in left)
+                told.append(
+                    Finding(
+                        "look",
+                        SECTION,
+                        f"level {level}: changed texts still follow their rule in {named}: these rules are about more than "
+                        "letters, and the level takes no evidence away there",
+                    )
+                )
         return told
 
 
@@ -73,7 +116,26 @@ def labels(items: Sequence[Item]) -> Labels | None:
                 doubts.append(
                     Doubt(set_name, item.item_id, item.role, shown_text(item), str(item.answer), reason)
                 )
-    return Labels(checked, tuple(doubts)) if checked else None
+    return Labels(checked, tuple(doubts), _kept(items)) if checked else None
+
+
+def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
+    """Count the changed texts to which the rule of their set still gives the right answer."""
+    counts: dict[tuple[str, str], list[bool]] = {}
+    for set_name in dict.fromkeys(item.set_name for item in items):
+        own = [item for item in items if item.set_name == set_name and item.answer is not None]
+        predicate = _predicate(own)
+        if predicate is None:
+            continue
+        for item in own:
+            text = shown_text(item)
+            if item.role == "test" and text and item.intact and text != next(iter(item.intact.values())):
+                level = [*item.condition.values(), ""][: len(item.condition) or 1][-1]
+                counts.setdefault((set_name, level), []).append(predicate(text) == item.answer)
+    return tuple(
+        Kept(set_name, level, len(kept), sum(kept), exact_interval(sum(kept), len(kept), len(counts)).low)
+        for (set_name, level), kept in counts.items()
+    )
 
 
 def rules_of(items: Sequence[Item]) -> Mapping[str, Rule]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stimuli.htest.geometry.glyphs import symbol_name
-from stimuli.htest.geometry.operations import FAMILIES
+from stimuli.htest.geometry.operations import FAMILIES, sentence
 from stimuli.htest.geometry.options import OPTIONS, GeometryItem, generate_geometry
+from stimuli.htest.geometry.questions import Question, question_name, questions
 from stimuli.htest.geometry.released import load_released_geometry
+from stimuli.htest.geometry.substitutes import other_symbols, other_wording
 from stimuli.item import Item, Provenance
 
 SET = "letter_geometry"
 FIELD = "question"
 _LICENCE = "MIT"
+RELEASED = "H-TEST"
+"""Source of released questions."""
 
 
 def geometry_items(
@@ -106,6 +111,51 @@ def _covariates(one: GeometryItem) -> dict[str, float | str | None]:
     }
 
 
+def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> dict[str, str]:
+    """Return each item's question with other symbols, of which none of its options is the result.
+
+    No question comes twice, and none is one that another item asks, as long as there are enough.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        From :func:`geometry_items` or :func:`geometry_released_items`.
+    seed : int
+        The study's.
+    language : str
+        Of computed questions.
+
+    Returns
+    -------
+    dict of str to str
+        Question by item id.
+
+    Raises
+    ------
+    UserError
+        No other symbols can stand in a question.
+    """
+    taken = {str(item.provenance["source_id"]) for item in items} | {item.shown[FIELD] for item in items}
+    found: dict[str, str] = {}
+    for item in items:
+        options = tuple(item.choices or ())
+        if item.provenance["source"] == RELEASED:
+            text = other_wording(item.shown[FIELD], options, seed, item.item_id, taken)
+            taken.add(text)
+        else:
+            question = _questions_by_name()[str(item.provenance["source_id"])]
+            symbols = other_symbols(question, options, seed, item.item_id, taken)
+            text = sentence(symbols, question.operations, language)
+            taken.add(question_name(symbols, question.operations))
+        found[item.item_id] = text
+    return found
+
+
+@functools.cache
+def _questions_by_name() -> Mapping[str, Question]:
+    return {one.name: one for family in FAMILIES for one in questions(family)}
+
+
 def geometry_released_items(
     folder: Path, *, family_factor: str | None = "family", task_factor: str | None = None
 ) -> list[Item]:
@@ -143,7 +193,7 @@ def geometry_released_items(
                 choices=one.options,
                 answer=one.answer,
                 provenance=Provenance(
-                    source="H-TEST",
+                    source=RELEASED,
                     source_id=f"letter_geometry_test.jsonl:{one.line}",
                     split="test",
                     licence=_LICENCE,

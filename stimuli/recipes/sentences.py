@@ -15,10 +15,17 @@ from stimuli.item import Item, Role
 from stimuli.recipes.by_hand import BY_HAND, ByHand, by_hand, describe_by_hand
 from stimuli.recipes.conditions import OperationSpec, Shown, describe, parse_levels, require_change
 from stimuli.recipes.outcome import Skipped
-from stimuli.recipes.targets import TargetColumn, TargetRule, Targets, parse_targets, read_targets
+from stimuli.recipes.targets import (
+    STARRED,
+    TargetColumn,
+    TargetRule,
+    Targets,
+    parse_targets,
+    read_targets,
+)
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import DEFAULT, Scrambled, ScrambleSettings, scramble_conditions
-from stimuli.scramble.words import find_words, nfc
+from stimuli.scramble.words import find_words, nfc, parse_stars
 
 CHOICE_SEPARATOR = "|"
 
@@ -42,6 +49,7 @@ def sentence_items(
     answer: str | None = "answer",
     choices: Sequence[str] | str | None = None,
     level_column: str | None = None,
+    only_level: str | None = None,
     role: Role = "test",
     source: str = "sentences",
     licence: str | None = None,
@@ -80,6 +88,8 @@ def sentence_items(
     level_column : str, optional
         Column that says in which one condition a row is shown (practice items); its conditions change the same
         words as if the row were shown in all.
+    only_level : str, optional
+        The one condition in which all rows are shown, where no column says it.
     role, source, licence
         As in :class:`stimuli.item.Item`.
     skipped : list of Skipped, optional
@@ -126,8 +136,8 @@ def sentence_items(
             also = {name: nfc(_cell(row, name, where)) for name in also_show}
             options = _choices(row, choices, where)
             key = None if answer is None else _answer(_cell(row, answer, where), options, where)
-            shown = recipe.shown(row, item_id, where)
-            only = _only_level(row, level_column, recipe.order, where)
+            only = _only_level(row, level_column, recipe.order, where) or only_level
+            shown = recipe.shown(row, item_id, where, only)
         except BadRow as error:
             if skipped is None:
                 raise
@@ -149,7 +159,6 @@ def sentence_items(
                 also_shown=also,
             )
             for one in shown
-            if only is None or one.level == only
         ]
     return items
 
@@ -170,11 +179,19 @@ class _Recipe:
         if isinstance(self.targets, TargetRule):
             self.targets.require_language(self.settings.language)
 
-    def shown(self, row: Mapping[str, Any], item_id: str, where: str) -> list[Shown]:
-        """Return a row's text in every condition."""
+    def shown(self, row: Mapping[str, Any], item_id: str, where: str, only: str | None) -> list[Shown]:
+        """Return a row's text in every condition, or in the only one in which it is shown.
+
+        Where words to change are starred, a text without stars is one that no word of is to change: it can be shown
+        as it is.
+        """
         given = _cell(row, self.field, where)
+        wanted = self.order if only is None else (only,)
         columns = {level: _cell(row, column.column, where) for level, column in self.made.items()}
         try:
+            if self.targets == STARRED and not parse_stars(given).words:
+                self._require_unchanged(given, wanted)
+                return self._as_it_is(given, wanted)
             text, words = read_targets(
                 given,
                 self.targets,
@@ -197,7 +214,37 @@ class _Recipe:
         except UserError as error:
             told = error.message.removeprefix(f"item {item_id!r}: ")
             raise BadRow(f"{where}: {told}", mend=error.mend) from None
+        shown = [one for one in shown if one.level in wanted]
         return [replace(one, operation=BY_HAND) if one.level in self.made else one for one in shown]
+
+    def _require_unchanged(self, given: str, wanted: Sequence[str]) -> None:
+        """Refuse a text without stars at a level that changes starred words.
+
+        Raises
+        ------
+        UserError
+            Names the level, and the levels at which the text could be shown.
+        """
+        changing = [level for level in wanted if not self._keeps(level)]
+        if not changing:
+            return
+        mend = "Mark words to change, like *this*"
+        kept = [level for level in self.order if self._keeps(level)]
+        if len(wanted) == 1 and kept:
+            mend += f", or show the text as it is, at level {kept[0]!r}"
+        at = f" and level {changing[0]!r} changes starred words" if changing[0] else ""
+        raise UserError(f"no word is starred in {given!r}{at}", mend=f"{mend}.")
+
+    def _keeps(self, level: str) -> bool:
+        return level in self.operations and self.operations[level].changes_nothing
+
+    def _as_it_is(self, given: str, wanted: Sequence[str]) -> list[Shown]:
+        operations = {level: self.operations[level] for level in wanted}
+        text = nfc(given)
+        results = scramble_conditions(
+            text, operations, seed=self.seed, item_id="", words=(), settings=self.settings
+        )
+        return describe(text, results, operations, field=self.field, language=self.settings.language)
 
     def _results(
         self, text: str, words: Sequence[int] | None, columns: Mapping[str, str], item_id: str

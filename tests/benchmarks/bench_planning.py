@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from experiment.checking import load_study  # noqa: E402
 from experiment.models import ModelSettings  # noqa: E402
 from experiment.models.planning import plan_sessions  # noqa: E402
-from experiment.study import load_study  # noqa: E402
 from stimuli.item import Item, build_meta, write_items  # noqa: E402
 from stimuli.seeds import generator  # noqa: E402
 

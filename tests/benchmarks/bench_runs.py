@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.building import build_study
+from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.models.baselines import BaselineEngine
 from experiment.models.planning import ModelSession
@@ -28,7 +29,7 @@ from experiment.models.runs.planned import survey
 from experiment.store import Store, open_store, records
 from experiment.store.store import RUN_GROUP_MS
 from experiment.store.tables import sessions, trials
-from experiment.study import Study, load_study
+from experiment.study import Study
 
 USE = "baseline:always_a"
 READER = "guesser"

@@ -52,13 +52,13 @@ def make_study(folder: Path, trials: int) -> Path:
 
 def serve(folder: str, kind: str) -> None:
     """Serve until standard input closes, telling port and certificate on the first line."""
+    from experiment.checking import load_study
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
     from experiment.people.server import Server
     from experiment.people.service import service_for
     from experiment.people.settings import PeopleSettings
     from experiment.store import open_store
-    from experiment.study import load_study
 
     study = load_study(Path(folder))
     with open_store(study.folder) as store:

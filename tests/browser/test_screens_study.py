@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment.building import build_items
+from experiment.checking import load_study
 from experiment.people.app import create_app
 from experiment.people.preview import create_preview_app
 from experiment.people.preview_source import preview_study, prompt_maker
@@ -16,7 +17,6 @@ from experiment.people.service import service_for
 from experiment.people.settings import PeopleSettings
 from experiment.store import open_store
 from experiment.store.queries import all_events, all_regions, sessions_overview, trials_with_scores
-from experiment.study import load_study
 from stimuli.item import build_meta, write_items
 from tests.browser.walking import trial_shown
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiment.study import Study, load_study
+from experiment.checking import load_study
+from experiment.study import Study
 from stimuli.item import Item, build_meta, write_items
 
 YAML = """\

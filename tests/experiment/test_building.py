@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from experiment.building import build_study, make_items
+from experiment.checking import load_study
 from experiment.procedure import plan_session, trials_of
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 from stimuli.matching import standardised_difference

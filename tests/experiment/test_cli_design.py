@@ -126,7 +126,7 @@ def test_wrong_materials_are_named_without_a_traceback(
 
 
 def test_items_changed_by_hand_are_not_used(tmp_path: Path) -> None:
-    from experiment.study import load_study
+    from experiment.checking import load_study
     from stimuli.errors import UserError
 
     wrods("new", tmp_path / "s")
@@ -138,7 +138,7 @@ def test_items_changed_by_hand_are_not_used(tmp_path: Path) -> None:
 
 
 def test_without_a_build_other_commands_say_so(tmp_path: Path) -> None:
-    from experiment.study import load_study
+    from experiment.checking import load_study
     from stimuli.errors import UserError
 
     wrods("new", tmp_path / "s")

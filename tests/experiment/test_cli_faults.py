@@ -15,9 +15,9 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
+from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.os_errors import as_user_error
-from experiment.study import load_study
 
 ROOT = Path(__file__).resolve().parents[2]
 

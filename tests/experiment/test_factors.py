@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiment.building import make_items
+from experiment.checking import load_study
 from experiment.lists import items_of_list, list_ids
-from experiment.study import Study, load_study
+from experiment.study import Study
 from experiment.study.factors import cross
 from stimuli.errors import UserError
 from stimuli.item import write_items

@@ -16,7 +16,8 @@ from experiment.cli import main
 from experiment.demo.tour import LocalServer, fill
 from experiment.people.service import service_for
 from experiment.store import open_store
-from experiment.study import Study, load_study
+from experiment.checking import load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.test_simulated import TRUTH
 

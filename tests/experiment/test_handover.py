@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from experiment.checking import load_study
 from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
 from experiment.handover import hand_over
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.test_simulated import TRUTH
 

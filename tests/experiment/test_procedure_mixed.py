@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from experiment.building import make_items
+from experiment.checking import load_study
 from experiment.lists import list_ids
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring import score_trial
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from experiment.building import make_items
+from experiment.checking import load_study
 from experiment.people.local_server import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import eligibility_questions, is_eligible
@@ -20,7 +21,7 @@ from experiment.simulated import Effects, Lapses, SimulatedReader, Truth, Words,
 from experiment.simulated.reader import position_of
 from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiment.study import Study, load_study
+from experiment.checking import load_study
+from experiment.study import Study
 from experiment.study.bounds import session_rules
 from experiment.study.texts import render_text
 from experiment.study.yaml_source import parse_yaml

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from experiment.building import make_items
+from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.models.prompts import render
 from experiment.procedure import participant_view, plan_session, trials_of
-from experiment.study import Study, load_study
+from experiment.study import Study
 from stimuli.errors import UserError
 
 WORDS = """\

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from flask import Response, abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from experiment.checking import load_study
 from experiment.exporting import export_study
 from experiment.offered import FORMS
 from experiment.people.dashboard.blueprint import admin
@@ -24,7 +25,6 @@ from experiment.people.recruitment.submissions import parse_export
 from experiment.people.service import StudyService
 from experiment.people.trials_csv import trials_csv
 from experiment.people.uploads import read_copy, take_copy
-from experiment.study import load_study
 from stimuli.errors import UserError
 
 

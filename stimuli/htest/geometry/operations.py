@@ -175,14 +175,15 @@ def sentence(symbols: Sequence[str], names: Sequence[str], language: str = "en")
         raise unknown_name("language of the questions", language, LANGUAGES)
     words = _table()["sentences"][language]
     said = [operation(name).said[language] for name in names]
-    called = [words[_kind(symbol)].format(symbol) for symbol in symbols]
+    called = [words[symbol_kind(symbol)].format(symbol) for symbol in symbols]
     form = "two" if len(symbols) == 2 else "steps" if len(said) == 2 else "one"
     parts = dict(zip(("a", "b"), called, strict=False)) | dict(zip(("first", "second"), said, strict=False))
     text = str(words[form].format(**parts))
     return text[0].upper() + text[1:]
 
 
-def _kind(symbol: str) -> str:
+def symbol_kind(symbol: str) -> str:
+    """Return what a symbol is called: ``letter_capital``, ``letter_small``, ``digit`` or ``symbol``."""
     if symbol.isascii() and symbol.isalpha():
         return "letter_capital" if symbol.isupper() else "letter_small"
     return "digit" if symbol.isascii() and symbol.isdigit() else "symbol"

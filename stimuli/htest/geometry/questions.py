@@ -53,11 +53,16 @@ class Question:
     @property
     def name(self) -> str:
         """A name of its own: operations and symbols."""
-        return f"{'+'.join(self.operations)}:{' '.join(self.symbols)}"
+        return question_name(self.symbols, self.operations)
 
     def text(self, language: str = "en") -> str:
         """Return the question in words."""
         return sentence(self.symbols, self.operations, language)
+
+
+def question_name(symbols: Sequence[str], names: Sequence[str]) -> str:
+    """Return how the question of operations on symbols is called."""
+    return f"{'+'.join(names)}:{' '.join(symbols)}"
 
 
 def likeness(question: Question) -> dict[str, float]:

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from experiment.building import build_study
+from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.models import check_use, known_kinds, use_remark
-from experiment.study import load_study
 from stimuli.errors import UserError
 
 ECHO = """

@@ -102,7 +102,7 @@ def test_another_word_in_the_instructions_changes_every_key(make_study) -> None:
 
 
 def make_again(study: Study) -> Study:
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     return load_study(study.folder)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from experiment.building import make_items
+from experiment.checking import load_study
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.data import data, wording
 from experiment.models.prompts.published import judge_prompt, paper_prompt, paper_prompts, prompt_name
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.feedback import feedback_words
-from experiment.study import load_study
 
 LANGUAGES = ("en", "de", "es")
 

@@ -285,7 +285,7 @@ def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study,
     (study.folder / "study.yaml").write_text(
         text.replace(", strategy: chain_of_thought, judge: j", ""), "utf-8"
     )
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     forced = load_study(study.folder)
     people = People(store, forced.id, 1)
@@ -310,7 +310,7 @@ def test_a_database_of_another_study_is_not_touched(study, store, tmp_path: Path
 
 
 def replace_id(study: Study) -> Study:
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     file = study.folder / "study.yaml"
     file.write_text(file.read_text("utf-8").replace("study: small", "study: other"), "utf-8")
@@ -318,7 +318,7 @@ def replace_id(study: Study) -> Study:
 
 
 def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store) -> None:
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     file = study.folder / "study.yaml"
     htest = "materials: {htest: {rules: [uppercase, palindrome], exemplars: 2, items: 2}}"

@@ -25,7 +25,7 @@ from experiment.models.engine import Follow, Reply, Request
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
-from experiment.study import load_study
+from experiment.checking import load_study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI

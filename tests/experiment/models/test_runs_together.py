@@ -27,7 +27,7 @@ from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
-from experiment.study import load_study
+from experiment.checking import load_study
 from tests.scripted_openai import ScriptedOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -157,7 +157,7 @@ def test_people_and_a_run_of_models_write_one_study_at_once(
 def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(
     folder: Path, serve_study: Any, chromium: Any
 ) -> None:
-    from experiment.study import load_study
+    from experiment.checking import load_study
 
     site = serve_study(load_study(folder))
     context = chromium.new_context()

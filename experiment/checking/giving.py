@@ -1,0 +1,173 @@
+"""What each model gives of what a study asks, as far as it is known before a run: by a probe, a checkpoint, or its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from experiment.checking.needs import Asked
+from experiment.models.api import Capabilities, Need
+from experiment.models.api.dialects import read_wishes
+from experiment.models.servers import server_of
+from experiment.models.settings import ModelSettings, NotThereYet
+from experiment.store import Store
+from experiment.store.tables import audit
+from stimuli.errors import UserError
+
+PROBE = "probe"
+"""What the audit log calls a probe that was asked for by itself."""
+Probed = tuple[str, Capabilities]
+"""When a probe was made, and what it found."""
+
+
+@dataclass(frozen=True)
+class Giving:
+    """What is known of a model.
+
+    Attributes
+    ----------
+    known_from : str or None
+        ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None where nothing is known yet.
+    gaps : tuple of str
+        A sentence for each thing that is asked of it and that it does not give.
+    remark : str or None
+        Why nothing is known, and how it would be.
+    """
+
+    known_from: str | None
+    gaps: tuple[str, ...] = ()
+    remark: str | None = None
+
+
+def address_of(settings: ModelSettings) -> tuple[str, str, str]:
+    """Return by what a probe is found again: model, address and form of the API."""
+    return settings.name, server_of(settings.options).base_url, read_wishes(settings).surface
+
+
+def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed]:
+    """Return the last probe of each model at its address, from a study's runs and from ``wrods check --probe``."""
+    query = (
+        select(audit.c.at, audit.c.detail)
+        .where(audit.c.study == study, audit.c.action.in_((PROBE, "run", "run_ended")))
+        .order_by(audit.c.audit_id)
+    )
+    found: dict[tuple[str, str, str], Probed] = {}
+    with store.read() as connection:
+        for row in connection.execute(query):
+            detail = row.detail or {}
+            told = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
+            if isinstance(told, Mapping):
+                known = _capabilities(told)
+                found[known.model, known.base_url, known.api] = str(row.at), known
+    return found
+
+
+def _capabilities(told: Mapping[str, Any]) -> Capabilities:
+    """Read a probe back; what later versions add to it is left out."""
+    names = {one.name for one in fields(Capabilities)}
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in told.items()
+        if name in names
+    }
+    return Capabilities(**given)
+
+
+def giving_of(
+    settings: ModelSettings, asked: Sequence[Asked], probes: Mapping[tuple[str, str, str], Probed]
+) -> Giving:
+    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights."""
+    needs = [one.need for one in asked]
+    if settings.kind == "openai":
+        known = probes.get(address_of(settings))
+        if known is None:
+            return Giving(
+                None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
+            )
+        at, found = known
+        return Giving(f"its probe of {at[:10]}", tuple(found.gaps(needs)))
+    if settings.kind == "hf":
+        return _of_checkpoint(settings, needs)
+    if settings.kind == "baseline":
+        return Giving(
+            "its kind",
+            tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
+        )
+    return Giving(None, remark=f"What {settings.use} gives, its package alone knows.")
+
+
+OF_BASELINES: Mapping[Need, str] = {
+    "label_logprobs": "tells no probabilities of labels: margins and label_logprobs stay empty",
+    "states": "has no hidden states",
+}
+
+
+def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need]) -> Giving:
+    """Read a local model's configuration, and its template where a system message is asked for."""
+    from experiment.models.local.checkpoints import find_source
+
+    try:
+        source = find_source(settings)
+    except NotThereYet as lack:
+        return Giving(None, remark=f"Not looked into: {lack.message}.")
+    folder = Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
+    if folder is None:
+        return Giving(
+            None,
+            remark=f"Not looked into: the files of {source.place} are not on this machine yet; a run downloads them.",
+        )
+    gaps = []
+    if {"surprisal", "states"} & set(needs) and _has_encoder(folder):
+        told = {
+            "surprisal": "reads with an encoder, in both directions: it has no surprisal, and regions of it stay empty",
+            "states": "reads with an encoder: its hidden states are not kept",
+        }
+        gaps += [f"{settings.name} {told[need]}." for need in needs if need in told]
+    if "system_role" in needs and not _takes_system(folder, settings):
+        gaps.append(
+            f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
+        )
+    return Giving("its checkpoint", tuple(gaps))
+
+
+def _downloaded(name: str, revision: str | None) -> Path | None:
+    """Return the folder with a hub model's configuration where it was downloaded before."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def _has_encoder(folder: Path) -> bool:
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    except Exception as fault:
+        raise UserError(
+            f"the configuration in {folder} cannot be read: {fault}",
+            mend="Name a folder written by save_pretrained.",
+        ) from fault
+    return bool(getattr(config, "is_encoder_decoder", False))
+
+
+def _takes_system(folder: Path, settings: ModelSettings) -> bool:
+    """Say whether a checkpoint's template renders a system message; plain text has no roles."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except Exception:  # its tokenizer is not here, or not whole: the run will say so
+        return True
+    if settings.options.get("template") == "plain" or not getattr(tokenizer, "chat_template", None):
+        return False
+    turns = [{"role": "system", "content": "wrods-system"}, {"role": "user", "content": "wrods-user"}]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    except Exception:  # templates refuse a role by raising what they like
+        return False
+    return "wrods-system" in str(text)

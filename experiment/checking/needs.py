@@ -1,0 +1,143 @@
+"""What a study asks of each of its models, and which planned analyses of a model have no value whatever it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.models.api import Need
+from experiment.models.planning import Manner, manner_of
+from experiment.models.prompts import Prompter, read_step
+from experiment.models.settings import ModelSettings
+from experiment.procedure import trials_of
+from experiment.study import Study
+
+SHORT_LABEL = 4
+"""Letters of a label that most tokenizers take for one token; longer ones may be several."""
+OF_PEOPLE = {
+    "rt": "response times are measured of people alone (a model's latency_ms is a measure only with `wrods run --timing`)",
+    "reading_time": "reading times are measured of people alone (a model's surprisal of what is read is in the regions table)",
+}
+"""Measures that no model has."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One thing that a study asks of a model, and for what."""
+
+    need: Need
+    because: str
+
+
+def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[Asked]:
+    """Return what a study asks of a model.
+
+    Parameters
+    ----------
+    study : Study
+    settings : ModelSettings
+    plan : mapping
+        The plan of one of its sessions.
+    """
+    manner = manner_of(study, settings)
+    prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
+    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
+    labels = _scored(prompter, trials)
+    found: list[Asked] = []
+    if any(trial["trial_type"] == "choose" for trial in trials):
+        found.append(Asked("choices", "choices among labels"))
+    if labels:
+        found.append(Asked("label_logprobs", "label_logprobs and margin of choices"))
+        long = [label for label in labels if _may_be_long(label)]
+        if long:
+            found.append(Asked("long_labels", f"labels that may be several tokens, such as {long[0]!r}"))
+    if manner.reads and any(read_step(trial) for trial in trials):
+        found.append(Asked("surprisal", "surprisal of the words that are read"))
+    if manner.context == "teacher_forced" and any(
+        trial["trial_type"] in ("recover", "answer") for trial in trials
+    ):
+        found.append(Asked("long_labels", "the log-probability of what people typed"))
+    if manner.states:
+        found.append(Asked("states", f"hidden states ({', '.join(manner.states)})"))
+    replicates = int(study.get("models", "replicates", default=1))
+    if replicates > 1:
+        found.append(Asked("sampling", f"{replicates} replicates that differ"))
+    if manner.system:
+        found.append(Asked("system_role", "instructions in a system message"))
+    if settings.options.get("reasoning_effort") not in (None, "none"):
+        found.append(Asked("reasoning", "reasoning_tokens"))
+    return found
+
+
+def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the labels whose probability is asked for; none where a thought comes first or a paper asked for text."""
+    labels: dict[str, None] = {}
+    for trial in trials:
+        if trial["trial_type"] == "choose":
+            labels |= dict.fromkeys(prompter.turn(trial, with_words=False).labels or ())
+    return list(labels)
+
+
+def _may_be_long(label: str) -> bool:
+    return len(label.split()) > 1 or len(label) > SHORT_LABEL
+
+
+def replicates_alike(study: Study, settings: ModelSettings, manner: Manner | None = None) -> str | None:
+    """Say that replicates ask for the same answer again; None where something is drawn, or there is one."""
+    manner = manner or manner_of(study, settings)
+    replicates = int(study.get("models", "replicates", default=1))
+    if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
+        return None
+    return (
+        f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they tell nothing that one does "
+        "not. Set a temperature, or replicates: 1"
+    )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One planned analysis that names a model, and why the model has no value for it (None where it has)."""
+
+    name: str
+    measure: str
+    lack: str | None
+
+
+def planned_of(study: Study, name: str, plan: Mapping[str, Any]) -> list[Planned]:
+    """Hold every planned analysis that names a model against what such a session holds.
+
+    Parameters
+    ----------
+    study : Study
+    name : str
+        Of the model.
+    plan : mapping
+        The plan of one of its sessions.
+    """
+    context = study.get("models", "context", default="independent")
+    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
+    found = []
+    for analysis, planned in study.get("analysis", "planned", default={}).items():
+        if name not in planned["between"]:
+            continue
+        said = planned["measure"]
+        measure = said if isinstance(said, str) else said.get(name)
+        if measure is None:
+            found.append(Planned(analysis, "", f"names no measure for {name}"))
+            continue
+        own = [one for one in trials if planned.get("trials") in (None, one["trial_type"])]
+        found.append(Planned(analysis, measure, _lack(measure, context, own)))
+    return found
+
+
+def _lack(measure: str, context: str, trials: Sequence[Mapping[str, Any]]) -> str | None:
+    if measure in OF_PEOPLE:
+        return OF_PEOPLE[measure]
+    if context == "teacher_forced":
+        return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
+    if not any(
+        trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"
+    ):
+        return "nothing says which answers are right"
+    return None

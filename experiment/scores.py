@@ -1,0 +1,40 @@
+"""A verdict on a response, and how near a restored text comes to the intact one: what wrods' scorer and the papers' share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from rapidfuzz.distance import OSA
+
+from experiment.parsing import ResponseStatus, fold
+
+VERSION = 2
+
+
+@dataclass(frozen=True)
+class Score:
+    """One scorer's verdict on one trial."""
+
+    response: str | None
+    response_status: ResponseStatus
+    correct: bool | None
+    score: float | None
+    scorer: str
+    version: int = VERSION
+
+
+def same_words(given: str, intact: str) -> bool:
+    """Say whether two texts have the same words, whatever their case, spacing and punctuation."""
+    return _words(given) == _words(intact)
+
+
+def recovery(given: str, intact: str) -> float:
+    """Return 1 minus the edit distance (optimal string alignment) per character of the intact text, at least 0."""
+    one, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
+    return max(0.0, 1.0 - OSA.distance(one, other) / max(1, len(other)))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", fold(text))

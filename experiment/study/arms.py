@@ -1,0 +1,146 @@
+"""Arms that take the evidence away where a study's items have a factor of their own (H-TEST, letter geometry).
+
+What an answer owes to the stimulus is seen where the stimulus is gone and all else stays. In H-TEST the letters of the text
+are replaced (``Sub``); what the examples tell is taken away for whole sessions (``design: between``), for whoever saw
+the examples of a rule once knows it. In letter geometry the symbols of the question are replaced, or the question is withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from stimuli.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from experiment.study.study import Study
+
+AS_IT_IS, SUBSTITUTED, WITHHELD = "none", "Sub", "withhold"
+ARMS: Mapping[str, tuple[str, ...]] = {
+    "htest": (AS_IT_IS, SUBSTITUTED),
+    "letter_geometry": (AS_IT_IS, SUBSTITUTED, WITHHELD),
+}
+"""What the levels of a factor may do to items that have a factor of their own, by material."""
+MATERIAL = {"htest": "H-TEST", "letter_geometry": "letter geometry"}
+LABELS_SHUFFLED = "shuffled"
+
+
+def check_arms(study: Study, kind: str) -> None:
+    """Check the factor that a study adds to those of its items.
+
+    Raises
+    ------
+    UserError
+        There are several, a level does what cannot be done to these items, or the first level changes them.
+    """
+    factors = study.get("design", "factors", default={})
+    if not factors:
+        return
+    place = study.place("design", "factors")
+    if len(factors) > 1:
+        raise UserError(
+            f"{place}: items of {MATERIAL[kind]} have a factor of their own, and {len(factors)} more are given",
+            mend="Add one factor at most, whose levels take the evidence away: "
+            f"{{{', '.join(_example(kind))}}}.",
+        )
+    ((factor, levels),) = factors.items()
+    for level, given in levels.items():
+        _check_level(study, kind, factor, level, given)
+    first, given = next(iter(levels.items()))
+    if given != AS_IT_IS:
+        raise UserError(
+            f"{study.place('design', 'factors', factor, first)}: the first level is the reference, and {given!r} changes the "
+            "items",
+            mend="Begin with the items as they are, such as intact: none.",
+        )
+    if len(set(levels.values())) < len(levels):
+        raise UserError(
+            f"{study.place('design', 'factors', factor)}: two levels show the same",
+            mend="Let each level show something of its own.",
+        )
+    if "items" in study.published:
+        raise UserError(
+            f"{place}: no paper changed items of {MATERIAL[kind]}",
+            mend="Take items out of published, or the factor out of the design.",
+        )
+
+
+def _check_level(study: Study, kind: str, factor: str, level: str, given: object) -> None:
+    if given in ARMS[kind]:
+        return
+    place = study.place("design", "factors", factor, level)
+    if kind == "htest" and given == WITHHELD:
+        raise UserError(
+            f"{place}: what tells the classes of H-TEST apart are the examples, and whoever saw those of a rule once knows it",
+            mend="Withhold them for whole sessions, design: between: {evidence: {examples: {exemplars: 4}, none: "
+            "{exemplars: 0}}}, or shuffle their labels: {exemplars: 4, example_labels: shuffled}.",
+        )
+    said = given if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else given
+    close = nearest(str(given), ARMS[kind])
+    hint = f"Did you mean {close!r}? " if close else ""
+    raise UserError(
+        f"{place} is {said!r}, which cannot be done to items of {MATERIAL[kind]}",
+        mend=f"{hint}Levels are {', '.join(ARMS[kind])}: the item as it is, other letters in place of its own"
+        + (", the question left out." if WITHHELD in ARMS[kind] else "."),
+    )
+
+
+def _example(kind: str) -> list[str]:
+    names = {AS_IT_IS: "intact", SUBSTITUTED: "substituted", WITHHELD: "nothing"}
+    return [f"{names[arm]}: {arm}" for arm in ARMS[kind]]
+
+
+def check_between(study: Study) -> None:
+    """Check what the levels of factors between sessions set: examples of H-TEST, and texts shown in place of others.
+
+    Raises
+    ------
+    UserError
+        Says line, value, rule and mend.
+    """
+    most = study.get("materials", "htest", "exemplars", default=4)
+    texts = {name for name, path in study.text_files() if path[0] == "procedure"}
+    consents = {screen["consent"] for screen in study.get("procedure") if "consent" in screen}
+    for factor, levels in study.between.items():
+        for level, given in levels.items():
+            _check_examples(study, (factor, level), given, most)
+            _check_texts(study, (factor, level), given.get("texts", {}), texts, consents)
+
+
+def _check_examples(study: Study, at: tuple[str, str], given: Mapping[str, object], most: int) -> None:
+    for name in ("exemplars", "example_labels"):
+        if name in given and study.get("materials", "htest") is None:
+            raise UserError(
+                f"{study.place('design', 'between', *at, name)}: only H-TEST studies show a number of exemplars"
+            )
+    shown = int(str(given.get("exemplars", most)))
+    if shown > most or shown % 2:
+        raise UserError(
+            f"{study.place('design', 'between', *at, 'exemplars')} is {shown}; it is even and at most the {most} that "
+            "materials.htest makes",
+            mend="Raise materials: htest: exemplars to the largest level.",
+        )
+    if given.get("example_labels") == LABELS_SHUFFLED and (shown % 4 or not shown):
+        raise UserError(
+            f"{study.place('design', 'between', *at, 'example_labels')}: half of the examples of each class get the other "
+            f"label, which {shown} examples do not allow",
+            mend="Show a multiple of 4 exemplars at this level.",
+        )
+
+
+def _check_texts(
+    study: Study, at: tuple[str, str], given: Mapping[str, str], known: set[str], consents: set[str]
+) -> None:
+    for name in given:
+        place = study.place("design", "between", *at, "texts", name)
+        if name in consents:
+            raise UserError(
+                f"{place}: everybody agrees to the same text", mend="Let levels differ in instructions."
+            )
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"Did you mean {close!r}? " if close else ""
+            raise UserError(
+                f"{place}: no screen of the procedure shows {name!r}",
+                mend=f"{hint}Texts of the procedure: {', '.join(sorted(known - consents)) or 'none'}.",
+            )
