@@ -36,6 +36,7 @@ BEHAVIOURS = (
 
 _PROBE = json.loads((files("experiment.models.api") / "probe.json").read_text("utf-8"))
 _PROBES = {part["user"] for part in _PROBE.values() if isinstance(part, dict)}
+_DRAW = str(_PROBE["draw"]["user"])
 
 
 class ScriptedOpenAI:
@@ -51,6 +52,8 @@ class ScriptedOpenAI:
         Behaviour → share of requests that meet it, drawn by ``seed`` and the number of the request.
     refuses : set of str
         Parameters that are answered with a 400 naming them (``system`` for the role, ``completions`` for that whole form).
+    breaks_on : set of str
+        Parameters at which it fails (500) without a word about them.
     logprobs : callable or None
         Body → log-probability by token for the first token, sent when the request asks for logprobs.
     prompt : callable or None
@@ -59,6 +62,8 @@ class ScriptedOpenAI:
         Ways of holding an answer to labels that are heeded, as the dialect names them.
     delay : float
         Seconds before each answer.
+    draws : str
+        What the probe's draws depend on: ``seed`` (heeded), ``chance`` (a seed is not heeded) or ``nothing``.
     """
 
     def __init__(
@@ -70,12 +75,14 @@ class ScriptedOpenAI:
         self.rates: dict[Behaviour, float] = {}
         self.seed = 0
         self.refuses: set[str] = set()
+        self.breaks_on: set[str] = set()
         self.logprobs: answers.TokenLogprobs | None = None
         self.prompt: Callable[[str], float] | None = None
         self.heeds: set[str] = set()
         self.usage: dict[str, Any] = {}
         self.message: dict[str, Any] = {}
         self.delay = delay
+        self.draws = "seed"
         self.keeps_requests = True
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -168,7 +175,8 @@ class ScriptedOpenAI:
         is_probe = any(text in answers.last_text(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)
-            return self._refusal(request, body) or _json(self.whole(request.path, body, self.answer_to(body)))
+            answer = self._drawn(body) or self.answer_to(body)
+            return self._refusal(request, body) or _json(self.whole(request.path, body, answer))
         self._note(request, body)
         try:
             if self.delay:
@@ -177,6 +185,12 @@ class ScriptedOpenAI:
         finally:
             with self._lock:
                 self.at_once -= 1
+
+    def _drawn(self, body: dict[str, Any]) -> str | None:
+        if _DRAW not in answers.last_text(body) or self.draws == "nothing":
+            return None
+        seed = body.get("seed") if self.draws == "seed" else None
+        return " ".join(random.Random(seed).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=12))
 
     def answer_to(self, body: dict[str, Any]) -> str:
         """Return the answer, held to labels where that is asked and heeded."""
@@ -200,6 +214,8 @@ class ScriptedOpenAI:
         return answers.completion(body, content or "", prompt=self.prompt, **told)
 
     def _refusal(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
+        if any(name in body for name in self.breaks_on):
+            return _error(500, "internal error")
         for name in sorted(self.refuses):
             if name in body:
                 return _error(400, f"Unsupported parameter: '{name}' is not supported with this model.")
@@ -270,6 +286,10 @@ def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
     for name in ("structured_outputs", "guided_choice"):
         if name in body and name in heeds:
             return list(body[name]["choice"] if isinstance(body[name], dict) else body[name])
+    if "grammar" in body and "grammar" in heeds:
+        return [json.loads(part) for part in body["grammar"].removeprefix("root ::= ").split(" | ")]
+    if "regex" in body and "regex" in heeds:
+        return str(body["regex"]).strip("()").split("|")
     if "logit_bias" in body and "logit_bias" in heeds:
         return [chr(int(token)) for token in body["logit_bias"]]
     return None
@@ -278,9 +298,16 @@ def _held(body: dict[str, Any], heeds: set[str]) -> list[str] | None:
 async def _streamed(request: web.Request, body: dict[str, Any], whole: bytes) -> web.StreamResponse:
     """Send an answer in chunks: its beginning at once, the rest a little later, counts last."""
     payload = json.loads(whole)
-    choice = payload["choices"][0]
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
+    if "output" in payload:
+        text = payload["output"][-1]["content"][0].get("text", "")
+        for piece in (text[:1], text[1:]):
+            await _say(response, {"type": "response.output_text.delta", "delta": piece})
+            await asyncio.sleep(0.02)
+        await _say(response, {"type": "response.completed", "response": payload})
+        return response
+    choice = payload["choices"][0]
     text = choice["message"]["content"] if "message" in choice else choice["text"]
     pieces = [text[:1], text[1:]] if text else [text]
     for place, piece in enumerate(pieces):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from experiment.configuration import config_file, read_config
+from experiment.models.servers import is_azure_host, server_of
 from experiment.models.settings import NotThereYet
 from stimuli.errors import UserError
 
@@ -28,8 +29,14 @@ def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool =
         A key is needed or named and is not there, the name is not that of a key, or others may read the file.
     """
     named = options.get("key_env")
-    if named is None and not (is_openai or is_azure):
+    is_azures = not is_openai and is_azure_host(server_of(options).base_url)
+    if named is None and not (is_openai or is_azure or is_azures):
         return None
+    if named is None and is_azure and not is_azures:
+        raise UserError(
+            f"api_version is given, and {server_of(options).base_url} is none of Azure's own addresses",
+            mend="Name the variable that holds this server's key with key_env: AZURE_OPENAI_API_KEY goes to Azure alone.",
+        )
     name = str(named) if named is not None else OPENAI_KEY if is_openai else AZURE_KEY
     if not _KEY_NAME.fullmatch(name):
         raise UserError(

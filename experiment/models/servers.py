@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,10 +35,21 @@ class Server:
     api_version: str | None = None
 
     @property
+    def has_openai_models(self) -> bool:
+        """Whether OpenAI's own models answer there, with OpenAI's own set of parameters: OpenAI itself, or Azure."""
+        return self.is_openai or self.is_azure or is_azure_host(self.base_url)
+
+    @property
     def is_own(self) -> bool:
         """Whether it is on this machine or in this network, where requests cost nothing and no one else waits."""
         host = urlsplit(self.base_url).hostname or ""
-        return host in ("localhost", "::1") or host.startswith(("127.", "10.", "192.168.")) or "." not in host
+        if host == "localhost" or host.endswith((".localhost", ".local")):
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return "." not in host
+        return address.is_loopback or address.is_private
 
 
 def server_of(options: Mapping[str, object]) -> Server:
@@ -46,7 +58,7 @@ def server_of(options: Mapping[str, object]) -> Server:
     Raises
     ------
     UserError
-        The address is not one of the web, or holds a password.
+        The address is not one of the web, holds a password, or is OpenAI's or Azure's without encryption.
     """
     base_url = str(options.get("base_url") or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     address = urlsplit(base_url)
@@ -61,6 +73,10 @@ def server_of(options: Mapping[str, object]) -> Server:
         )
     version = options.get("api_version")
     host = address.hostname or ""
+    if address.scheme == "http" and (host.endswith(".openai.com") or is_azure_host(base_url)):
+        raise UserError(
+            f"base_url {base_url!r} would send the key in the open", mend="It begins with https:// there."
+        )
     return Server(
         base_url,
         host.endswith(".openai.com"),

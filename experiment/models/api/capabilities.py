@@ -35,9 +35,15 @@ class Capabilities:
     stable_prompt_logprobs : bool or None
         Whether the same prompt had the same ones twice; None where none are told.
     seed, temperature, system_role : bool
-        Whether the server takes them. That it heeds a seed cannot be seen from outside.
+        Whether the server takes them.
+    heeds_seed : bool or None
+        Whether one seed gave the same text twice and another gave another; None where this was not seen.
+    draws_differ : bool or None
+        Whether draws at temperature 1 differed at all; None where nothing was drawn.
+    unfiltered : tuple of str
+        Fields that it takes and that switch off its own sampling: ``top_k``, ``min_p``, penalties.
     structure : str
-        How answers can be held to labels: ``json_schema``, ``structured_outputs``, ``guided_choice``, ``logit_bias`` or ``none``.
+        How answers can be held to labels: one of :data:`experiment.models.api.dialects.STRUCTURES` or ``none``.
     thinks : bool
         Whether it thinks before it answers, as asked.
     reasoning_counts : bool
@@ -59,6 +65,9 @@ class Capabilities:
     prompt_logprobs: bool = False
     stable_prompt_logprobs: bool | None = None
     seed: bool = False
+    heeds_seed: bool | None = None
+    draws_differ: bool | None = None
+    unfiltered: tuple[str, ...] = ()
     temperature: bool = False
     system_role: bool = False
     structure: str = "none"
@@ -71,7 +80,8 @@ class Capabilities:
 
     def describe(self) -> dict[str, object]:
         """Return everything as JSON, with the sentences."""
-        return {**asdict(self), "remarks": list(self.remarks), "sentences": self.sentences()}
+        lists = {"remarks": list(self.remarks), "unfiltered": list(self.unfiltered)}
+        return {**asdict(self), **lists, "sentences": self.sentences()}
 
     def sentences(self) -> list[str]:
         """Say in plain words what the model can and cannot give."""
@@ -89,10 +99,7 @@ class Capabilities:
                 else []
             ),
             "It tells no hidden states: only local models do.",
-            "It takes a seed, which does not prove that it heeds it."
-            if self.seed
-            else "It takes no seed: a sample cannot be drawn again.",
-            "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used.",
+            *self._of_draws(),
             "It takes a system message."
             if self.system_role
             else "It takes no system message: its text opens the first message of the user.",
@@ -110,6 +117,30 @@ class Capabilities:
                 "log-probability where they are among them, and a bound where not."
             )
         return "It tells no log-probabilities of answers: choices are read from what it writes."
+
+    def _of_draws(self) -> list[str]:
+        if not self.temperature:
+            drawn = ["It refuses a temperature: its own is used."]
+        elif self.draws_differ is False:
+            drawn = [
+                "It takes a temperature, and wrote the same at temperature 1 with two seeds: it may not draw at all, and replicates "
+                "may all be the same."
+            ]
+        else:
+            drawn = ["It takes a temperature."]
+        if not self.seed:
+            drawn.append("It takes no seed: a sample cannot be drawn again.")
+        elif self.heeds_seed is None:
+            drawn.append("It takes a seed; whether it heeds it was not seen.")
+        elif self.heeds_seed:
+            drawn.append("It heeds a seed: the same one gave the same text twice.")
+        else:
+            drawn.append("It takes a seed and does not heed it: the same one gave two texts.")
+        if self.unfiltered:
+            drawn.append(
+                f"It takes {', '.join(self.unfiltered)}, which switch off sampling of its own, or ignores them."
+            )
+        return drawn
 
     def _of_thoughts(self) -> str:
         if not self.thinks:
@@ -136,7 +167,12 @@ class Capabilities:
             ),
             "surprisal": (self.prompt_logprobs, "tells no surprisal: regions of models stay empty"),
             "states": (False, "tells no hidden states: only local models do"),
-            "sampling": (self.temperature, "refuses a temperature: its replicates are drawn at its own"),
+            "sampling": (
+                self.temperature and self.draws_differ is not False,
+                "refuses a temperature: its replicates are drawn at its own"
+                if not self.temperature
+                else "wrote the same at temperature 1 with two seeds: its replicates may all be the same",
+            ),
             "system_role": (self.system_role, "takes no system message"),
             "reasoning": (self.reasoning_counts, "does not count the tokens of its thoughts"),
             "choices": (True, ""),

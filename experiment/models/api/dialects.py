@@ -7,6 +7,7 @@ refusal of that stops the run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -19,8 +20,13 @@ from stimuli.errors import UserError, unknown_name
 Surface = Literal["chat", "completions", "responses"]
 SURFACES: tuple[Surface, ...] = ("chat", "completions", "responses")
 
-Structure = Literal["json_schema", "structured_outputs", "guided_choice", "logit_bias", "none"]
-STRUCTURES: tuple[Structure, ...] = ("json_schema", "structured_outputs", "guided_choice", "logit_bias")
+Structure = Literal[
+    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias", "none"
+]  # fmt: skip
+STRUCTURES: tuple[Structure, ...] = (
+    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias",
+)  # fmt: skip
+"""Ways of holding an answer to labels, the plainest first: vLLM, older vLLM, llama.cpp, SGLang, most of all, and local servers."""
 
 PATHS: dict[Surface, str] = {
     "chat": "/chat/completions",
@@ -29,6 +35,33 @@ PATHS: dict[Surface, str] = {
 }
 THOUGHT_ROOM = 4096
 """Tokens that a thought may take beside the answer, where a reasoning effort is given and ``thinking_tokens`` is not."""
+
+STRUCTURE_ROOM = 16
+"""Tokens that an answer held to labels by a JSON schema may take beside the label."""
+
+LEAST_OUTPUT_OF_RESPONSES = 16
+"""The fewest tokens that the responses form lets a request allow."""
+
+UNFILTERED: Mapping[str, float] = {
+    "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty": 1.0,
+}  # fmt: skip
+"""What switches off a server's own sampling: without it llama.cpp draws from 40 tokens, and vLLM takes what the model's makers like.
+
+The last two are one penalty under the names that vLLM and llama.cpp give it. Servers that know none of these ignore them or
+refuse them by name. ``top_k`` of -1 is all tokens; a server that refuses it gets 0, which means the same elsewhere.
+"""
+
+PENALTIES = ("repetition_penalty", "repeat_penalty")
+"""Of these, what changes the most probable token too."""
+
+_OWN_FIELDS = frozenset(
+    {
+        "model", "messages", "prompt", "input", "n", "best_of", "stream", "stream_options", "max_tokens",
+        "max_completion_tokens", "max_output_tokens", "temperature", "seed", "top_p", "top_k", "prompt_logprobs", "echo",
+        "stop", "reasoning_effort",
+    }
+)  # fmt: skip
+"""What wrods sets by itself, so that records and budgets hold."""
 
 _TOP_LOGPROBS = (20, 5, 0)
 
@@ -68,6 +101,12 @@ class Wishes:
     temperature_given: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def room(self) -> int:
+        """Most tokens that any request may write beyond its own ``max_tokens``."""
+        form = STRUCTURE_ROOM if self.label_only else 0
+        return self.thinking_tokens + form + (LEAST_OUTPUT_OF_RESPONSES if self.surface == "responses" else 0)
+
     def describe(self) -> dict[str, object]:
         """Return what may change an answer, as JSON."""
         return {**asdict(self), "extra_body": dict(self.extra_body)}
@@ -79,7 +118,7 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     Raises
     ------
     UserError
-        ``api`` or ``label_scoring`` is none of the known ones.
+        ``api`` or ``label_scoring`` is none of the known ones, or ``extra_body`` holds what wrods sets by itself.
     """
     options = settings.options
     surface = str(options.get("api") or ("completions" if options.get("template") == "plain" else "chat"))
@@ -88,11 +127,7 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     scoring = str(options.get("label_scoring", "first"))
     if scoring not in ("first", "whole"):
         raise unknown_name("label_scoring", scoring, ("first", "whole"))
-    extra = options.get("extra_body") or {}
-    if not isinstance(extra, Mapping):
-        raise UserError(
-            f"extra_body is {extra!r}; it is a mapping", mend="Write names and values under extra_body."
-        )
+    extra = _extra_body(options.get("extra_body"))
     if options.get("thinking") is not None and surface == "chat":
         given = extra.get("chat_template_kwargs") or {}
         extra = {**extra, "chat_template_kwargs": {"enable_thinking": bool(options["thinking"]), **given}}
@@ -114,6 +149,21 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     )
 
 
+def _extra_body(given: object) -> Mapping[str, Any]:
+    extra = given or {}
+    if not isinstance(extra, Mapping):
+        raise UserError(
+            f"extra_body is {extra!r}; it is a mapping", mend="Write names and values under extra_body."
+        )
+    taken = sorted(_OWN_FIELDS & set(extra))
+    if taken:
+        raise UserError(
+            f"extra_body holds {', '.join(taken)}, which wrods sets by itself and records",
+            mend="Use the model's own settings: temperature, top_p, top_k, max_tokens, reasoning_effort, thinking_tokens.",
+        )
+    return extra
+
+
 @dataclass
 class Dialect:
     """Which parameters a server takes.
@@ -124,7 +174,7 @@ class Dialect:
         ``max_completion_tokens`` or the older ``max_tokens``.
     top_logprobs : int
         How many alternatives are asked for at each token of a choice; 0 after the server refused.
-    seed, stop, temperature, system : bool
+    seed, stop, temperature, top_p, system : bool
         Whether these are sent.
     structure : str
         How an answer is held to the labels.
@@ -132,6 +182,10 @@ class Dialect:
         Whether log-probabilities of the prompt may be asked for.
     stream, stream_options : bool
         Whether a timed answer may be streamed, and its counts asked for at the end.
+    store : bool
+        Whether the responses form is told to keep nothing.
+    unfiltered : dict of str to float
+        What is sent to switch off the server's own sampling (:data:`UNFILTERED`).
     """
 
     limit_name: str
@@ -139,21 +193,27 @@ class Dialect:
     seed: bool = True
     stop: bool = True
     temperature: bool = True
+    top_p: bool = True
     system: bool = True
     structure: Structure = "json_schema"
     prompt_logprobs: bool = True
     stream: bool = True
     stream_options: bool = True
+    store: bool = True
+    unfiltered: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def usual(cls, server: Server, wishes: Wishes) -> Dialect:
         """Return what servers of this kind usually take."""
-        own_name = wishes.surface == "chat" and (server.is_openai or server.is_azure)
+        is_openais = server.has_openai_models
         return cls(
-            limit_name="max_completion_tokens" if own_name else "max_tokens",
+            limit_name="max_completion_tokens" if wishes.surface == "chat" and is_openais else "max_tokens",
             system=wishes.system_role is not False,
             seed=wishes.surface != "responses",
             stop=wishes.surface != "responses",
+            unfiltered={}
+            if is_openais or wishes.surface == "responses"
+            else {name: value for name, value in UNFILTERED.items() if name not in wishes.extra_body},
         )
 
     def learn(self, refusal: str, sent: Mapping[str, Any], wishes: Wishes) -> bool:
@@ -165,50 +225,68 @@ class Dialect:
             The server refuses what the study gives: temperature, reasoning effort, top_p, system role.
         """
         words = refusal.lower()
-        if self._learn_logprobs(words, sent):
+        if self._learn_logprobs(words, sent) or self._learn_limit(words, sent):
             return True
-        for name, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
-            if (
-                name in sent
-                and name in words
-                and (other in words or "unsupported" in words or "not" in words)
-            ):
-                self.limit_name = other
-                return True
-        for name in ("stream_options", "stream", "seed", "stop"):
-            if name in sent and name in words:
+        for name in ("stream_options", "stream", "seed", "stop", "store"):
+            if name in sent and _names(words, name):
                 setattr(self, name, False)
                 return True
-        if "temperature" in words and "temperature" in sent:
+        if self._learn_unfiltered(words, sent):
+            return True
+        if _names(words, "temperature") and "temperature" in sent:
             if wishes.temperature_given:
                 raise _refused("temperature", sent["temperature"], refusal)
             self.temperature = False
             return True
-        if "system" in words and "role" in words and self.system:
+        if _names(words, "system") and "role" in words and self.system:
             if wishes.system_role:
                 raise _refused("system_role", True, refusal)
             self.system = False
             return True
         if self._learn_structure(words, sent):
             return True
+        if self.top_p and sent.get("top_p") == 1.0 and _names(words, "top_p"):
+            self.top_p = False
+            return True
         for name in ("reasoning_effort", "top_p", "top_k"):
-            if name in sent and (name in words or name.replace("_", " ") in words):
+            if name in sent and _names(words, name):
                 raise _refused(name, sent[name], refusal)
+        if "reasoning" in sent and _names(words, "reasoning", "reasoning.effort"):
+            raise _refused("reasoning_effort", wishes.reasoning_effort, refusal)
         return False
 
+    def _learn_limit(self, words: str, sent: Mapping[str, Any]) -> bool:
+        for name, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
+            is_named = name in sent and _names(words, name)
+            is_long = "context" in words or "too large" in words or "too long" in words
+            if is_named and not is_long and (other in words or "unsupported" in words or "not" in words):
+                self.limit_name = other
+                return True
+        return False
+
+    def _learn_unfiltered(self, words: str, sent: Mapping[str, Any]) -> bool:
+        named = [
+            name for name, value in self.unfiltered.items() if sent.get(name) == value and _names(words, name)
+        ]
+        for name in named:
+            if name == "top_k" and self.unfiltered[name] == UNFILTERED[name]:
+                self.unfiltered[name] = 0
+            else:
+                del self.unfiltered[name]
+        return bool(named)
+
     def _learn_logprobs(self, words: str, sent: Mapping[str, Any]) -> bool:
-        if "prompt_logprobs" in words and "prompt_logprobs" in sent:
+        if "prompt_logprobs" in sent and _names(words, "prompt_logprobs"):
             self.prompt_logprobs = False
             return True
-        if "echo" in words and "echo" in sent:
+        if "echo" in sent and _names(words, "echo"):
             self.prompt_logprobs = False
             return True
-        if "logprobs" not in words:
-            return False
         asked = sent.get("top_logprobs")
-        if asked is None and isinstance(sent.get("logprobs"), int):
-            asked = sent["logprobs"]
-        if not asked:
+        if asked is None and not isinstance(sent.get("logprobs"), bool):
+            asked = sent.get("logprobs")
+        named = ("logprobs", "top_logprobs", *(("include",) if "include" in sent else ()))
+        if not asked or not _names(words, *named):
             return False
         if asked <= self.top_logprobs:
             self.top_logprobs = next(n for n in _TOP_LOGPROBS if n < asked)
@@ -216,15 +294,17 @@ class Dialect:
 
     def _learn_structure(self, words: str, sent: Mapping[str, Any]) -> bool:
         marks = {
-            "json_schema": ("response_format", ("response_format", "json_schema", "schema", "text.format")),
+            "json_schema": ("response_format", ("response_format", "json_schema", "schema", "text.format", "text")),
             "structured_outputs": ("structured_outputs", ("structured_outputs",)),
-            "guided_choice": ("guided_choice", ("guided",)),
+            "guided_choice": ("guided_choice", ("guided_choice", "guided_json", "guided_decoding", "guided decoding")),
+            "grammar": ("grammar", ("grammar",)),
+            "regex": ("regex", ("regex",)),
             "logit_bias": ("logit_bias", ("logit_bias",)),
-        }
+        }  # fmt: skip
         if self.structure == "none":
             return False
         name, said = marks[self.structure]
-        if (name in sent or "text" in sent) and any(one in words for one in said):
+        if (name in sent or "text" in sent) and _names(words, *said):
             self.next_structure()
             return True
         return False
@@ -237,6 +317,14 @@ class Dialect:
     def describe(self) -> dict[str, object]:
         """Return the dialect as JSON."""
         return asdict(self)
+
+
+def _names(words: str, *names: str) -> bool:
+    """Whether a refusal names a parameter as a word of its own: ``upstream`` is not ``stream``."""
+    return any(
+        re.search(rf"(?<![a-z0-9_]){re.escape(name).replace('_', '[_ ]')}(?![a-z0-9_])", words) is not None
+        for name in names
+    )
 
 
 def _refused(name: str, value: object, refusal: str) -> RunStopped:

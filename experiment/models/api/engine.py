@@ -336,6 +336,8 @@ class ApiEngine:
             if self._closed.is_set():
                 sending.end()
             begun.set()
+            if self.timing:
+                await transport.connect()
             await sending.run()
             if sending.stopped is not None:
                 replies.put(sending.stopped)

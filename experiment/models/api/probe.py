@@ -4,6 +4,8 @@
    not give (log-probabilities that do not come) is seen from the answer.
 2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
 3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes.
+4. Letters drawn at temperature 1, twice with one seed and once with another: a seed that is heeded gives the same twice, a server
+   that draws at all gives another text.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
 from experiment.models.api.capabilities import Capabilities
-from experiment.models.api.dialects import STRUCTURES
+from experiment.models.api.dialects import STRUCTURES, Structure
 from experiment.models.api.reading import read_json
 from experiment.models.api.retrying import (
     FIRST_TRIES,
@@ -32,8 +35,20 @@ from experiment.models.api.transport import Transport
 from experiment.models.engine import Message, Reply, Request, Span
 from stimuli.seeds import stable_seed
 
-MOST_REWORDED = 10
+MOST_REWORDED = 12
+DRAWN_TOKENS = 12
 _TOLERANCE = 1e-6
+
+_LEAVABLE: Mapping[str, Mapping[str, Any]] = {
+    "log-probabilities": {"top_logprobs": 0},
+    "the fields that switch off its own sampling": {"unfiltered": {}},
+    "stop texts": {"stop": False},
+    "a seed": {"seed": False},
+    "top_p": {"top_p": False},
+    "a temperature": {"temperature": False},
+    "a system message": {"system": False},
+}
+"""What a request can do without, where a server fails and does not say at what."""
 
 
 class _Unanswered(Exception):
@@ -53,14 +68,22 @@ class _Asking:
         self.pace = pace
         self.count = 0
         self.has_answered = False
+        self.has_openai_models = transport.has_openai_models
 
-    async def ask(self, request: Request, speaker: Speaker | None = None, *, learns: bool = True) -> Reply:
+    async def ask(
+        self,
+        request: Request,
+        speaker: Speaker | None = None,
+        *,
+        learns: bool = True,
+        tries: int = FIRST_TRIES,
+    ) -> Reply:
         """Return the reply to a request, or raise _Unanswered."""
         speaker = speaker or self.speaker
         talk = speaker.ask(request)
         call = next(talk)
         while True:
-            payload = await self._send(call.path, call.body, speaker if learns else None)
+            payload = await self._send(call.path, call.body, speaker if learns else None, tries)
             try:
                 call = talk.send(payload)
             except StopIteration as ended:
@@ -69,7 +92,7 @@ class _Asking:
             except NoAnswer as fault:
                 raise _Unanswered(str(fault)) from fault
 
-    async def _send(self, path: str, body: Any, speaker: Speaker | None) -> Mapping[str, Any]:
+    async def _send(self, path: str, body: Any, speaker: Speaker | None, tries: int) -> Mapping[str, Any]:
         failures = reworded = 0
         while True:
             self.count += 1
@@ -77,17 +100,19 @@ class _Asking:
             verdict = await self._try(path, sent)
             if not isinstance(verdict, Retry):
                 return verdict
+            is_learned = (
+                verdict.kind in ("no", "transient")
+                and speaker is not None
+                and reworded < MOST_REWORDED
+                and speaker.dialect.learn(verdict.refusal, sent, speaker.wishes)
+            )
+            if is_learned:
+                reworded += 1
+                continue
             if verdict.kind == "no":
-                if (
-                    speaker is not None
-                    and reworded < MOST_REWORDED
-                    and speaker.dialect.learn(verdict.refusal, sent, speaker.wishes)
-                ):
-                    reworded += 1
-                    continue
                 raise _Unanswered(verdict.reason)
             failures += 1
-            if failures >= FIRST_TRIES:
+            if failures >= tries:
                 if verdict.kind in ("unreachable", "timeout") and not self.has_answered:
                     raise unreached(self.transport.base_url, verdict.reason)
                 raise _Unanswered(verdict.reason)
@@ -141,6 +166,7 @@ async def probe(
         remarks.append("It takes a request for log-probabilities and sends none.")
     is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"])
     tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
+    heeds_seed, draws_differ = await _find_draws(asking, plain, texts["draw"])
     thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
     if reply is not None and thinks and reply.status in ("truncated", "empty"):
         remarks.append(
@@ -155,6 +181,9 @@ async def probe(
         prompt_logprobs=dialect.prompt_logprobs,
         stable_prompt_logprobs=is_stable,
         seed=dialect.seed,
+        heeds_seed=heeds_seed,
+        draws_differ=draws_differ,
+        unfiltered=tuple(dialect.unfiltered),
         temperature=dialect.temperature,
         system_role=dialect.system,
         structure=dialect.structure,
@@ -174,13 +203,58 @@ def _choice(texts: Mapping[str, Any]) -> Request:
 
 async def _first(asking: _Asking, speaker: Speaker, request: Request, remarks: list[str]) -> Reply | None:
     """Ask the choice as sampling sends it, so that a seed is tried too, then at the study's own temperature 0."""
+    drawn = replace(request, temperature=1.0) if speaker.dialect.seed else request
     try:
-        return await asking.ask(
-            replace(request, temperature=1.0) if speaker.dialect.seed else request, speaker
-        )
+        return await asking.ask(drawn, speaker)
     except _Unanswered as fault:
-        remarks.append(f"It did not answer the probe: {fault}")
-        return None
+        return await _without(asking, speaker, drawn, str(fault), remarks)
+
+
+async def _without(
+    asking: _Asking, speaker: Speaker, request: Request, fault: str, remarks: list[str]
+) -> Reply | None:
+    """Find what a server cannot do with where it does not name it: ask without one thing, then without all."""
+    dialect, wishes = speaker.dialect, speaker.wishes
+    needed = {"a temperature": wishes.temperature_given, "a system message": bool(wishes.system_role)}
+    ways = {name: given for name, given in _LEAVABLE.items() if not needed.get(name)}
+    everything = {field: value for given in ways.values() for field, value in given.items()}
+    for name, given in {**ways, ", ".join(ways): everything}.items():
+        before = {field: getattr(dialect, field) for field in given}
+        if before == given:
+            continue
+        for field, value in given.items():
+            setattr(dialect, field, copy(value))
+        try:
+            reply = await asking.ask(request, speaker, tries=1)
+        except _Unanswered:
+            for field, value in before.items():
+                setattr(dialect, field, value)
+        else:
+            remarks.append(f"It fails where it is asked for {name}, which is left out: {fault}")
+            return reply
+    remarks.append(f"It did not answer the probe: {fault}")
+    return None
+
+
+async def _find_draws(
+    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any]
+) -> tuple[bool | None, bool | None]:
+    """Find out whether a seed gives the same text twice, and whether another gives another."""
+    if not speaker.dialect.temperature:
+        return None, None
+    request = Request("probe", (Message("user", texts["user"]),), None, DRAWN_TOKENS, 1.0, 0)
+    one, other = stable_seed("probe", 1), stable_seed("probe", 2)
+    drawn = []
+    try:
+        for seed in (one, one, other):
+            reply = await asking.ask(replace(request, seed=seed), speaker)
+            drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
+    except _Unanswered:
+        return None, None
+    if not any(drawn) or not speaker.dialect.temperature:
+        return None, None
+    differs = len(set(drawn)) > 1
+    return (drawn[0] == drawn[1]) if differs and speaker.dialect.seed else None, differs
 
 
 async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mapping[str, Any]) -> bool | None:
@@ -204,6 +278,15 @@ async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mappin
     return again is not None and abs(again - first.regions[0].surprisal) < _TOLERANCE
 
 
+def _ways(speaker: Speaker, has_openai_models: bool) -> tuple[Structure, ...]:
+    """Return the ways of holding answers to labels that a server of this kind may know."""
+    if speaker.wishes.surface == "responses" or has_openai_models:
+        return ("json_schema",)
+    if speaker.wishes.surface == "completions":
+        return tuple(one for one in STRUCTURES if one != "json_schema")
+    return STRUCTURES
+
+
 async def _find_structure(
     asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
 ) -> dict[str, int]:
@@ -211,11 +294,8 @@ async def _find_structure(
     dialect = speaker.dialect
     labels = tuple(texts["labels"])
     held = replace(speaker, wishes=replace(speaker.wishes, label_only=True, whole_labels=False))
-    request = Request("probe", (Message("user", texts["user"]),), labels, 16, 0.0, 0)
-    tried = STRUCTURES if speaker.wishes.surface != "responses" else STRUCTURES[:1]
-    for structure in tried:
-        if structure == "json_schema" and speaker.wishes.surface == "completions":
-            continue
+    request = Request("probe", (Message("user", texts["user"]),), labels, 8, 0.0, 0)
+    for structure in _ways(speaker, asking.has_openai_models):
         tokens: dict[str, int] = {}
         if structure == "logit_bias":
             tokens = await _label_tokens(asking, speaker.model, labels)

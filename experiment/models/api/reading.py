@@ -101,6 +101,11 @@ def label_schema(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def label_grammar(labels: Sequence[str]) -> str:
+    """Return the grammar (GBNF, llama.cpp) of an answer that is one of the labels."""
+    return "root ::= " + " | ".join(json.dumps(label) for label in labels)
+
+
 def label_in_json(answer: str | None, labels: Sequence[str] | None) -> str | None:
     """Return the label of an answer held to :func:`label_schema`, or None where it is not one."""
     if answer is None or labels is None or not answer.lstrip().startswith("{"):
@@ -124,6 +129,12 @@ def divided(
             return tokens[:place], tokens[place:]
         at += len(token.text)
     return (tokens, ()) if start >= 0 else ((), tokens)
+
+
+def up_to_stop(text: str | None, stops: Sequence[str]) -> tuple[str | None, bool]:
+    """Cut a text before the first of the stop texts, which some servers keep and some never look for; say whether one was there."""
+    places = [place for stop in stops if text and stop and (place := text.find(stop)) >= 0]
+    return (text[: min(places)], True) if text and places else (text, False)
 
 
 def up_to_last(tokens: Sequence[scoring.Token], label: str) -> Sequence[scoring.Token]:

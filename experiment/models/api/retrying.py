@@ -61,9 +61,11 @@ class Retry:
     after : float or None
         Seconds that the server asks to wait.
     refusal : str
-        The server's own words where it refused the request.
+        The server's own words where it refused the request, or failed with it.
     filtered : bool
         Whether the server's content filter refused it, which is an answer of a kind.
+    at_once : bool
+        Whether a first such failure calls for no wait: the server had closed a connection that was kept open.
     """
 
     again: bool
@@ -72,6 +74,7 @@ class Retry:
     after: float | None = None
     refusal: str = ""
     filtered: bool = False
+    at_once: bool = False
 
     @classmethod
     def rate_limit(cls, after: float | None = None, status: int = 429) -> Retry:
@@ -79,9 +82,14 @@ class Retry:
         return cls(True, "rate_limit", f"the server limits the rate ({status})", after)
 
     @classmethod
-    def transient(cls, reason: str, after: float | None = None) -> Retry:
+    def transient(cls, reason: str, after: float | None = None, refusal: str = "") -> Retry:
         """Ask again: the fault may pass."""
-        return cls(True, "transient", reason, after)
+        return cls(True, "transient", reason, after, refusal=refusal)
+
+    @classmethod
+    def cut(cls, reason: str) -> Retry:
+        """Ask again: the connection was closed, as servers do with those that were kept open between requests."""
+        return cls(True, "transient", reason, at_once=True)
 
     @classmethod
     def timeout(cls, seconds: float) -> Retry:
@@ -147,7 +155,7 @@ def judge_failure(error: BaseException, *, seconds: float) -> Retry:
     if isinstance(error, TimeoutError):
         return Retry.timeout(seconds)
     if isinstance(error, aiohttp.ClientError | OSError):
-        return Retry.transient(f"the connection was cut: {type(error).__name__} {error}".strip())
+        return Retry.cut(f"the connection was cut: {type(error).__name__} {error}".strip())
     raise error
 
 
@@ -196,7 +204,7 @@ def judge_status(
     if status in _LIMITING:
         return Retry.rate_limit(after, status)
     if status in (404, 408, 409, 425) or status >= 500:
-        return Retry.transient(f"the server failed ({status}): {message}", after)
+        return Retry.transient(f"the server failed ({status}): {message}", after, words)
     return Retry.no(
         f"the server refuses the request ({status}): {message}",
         words,

@@ -56,6 +56,9 @@ LOST_S = 600.0
 
 LONGEST_LOST_WAIT_S = 15.0
 
+REST_S = 0.02
+"""Before a timed request: long enough to notice that the server has closed the connection, so that no timed request fails on it."""
+
 Allow = Callable[[Request], Awaitable[bool]]
 
 
@@ -288,7 +291,10 @@ class Sending:
         one.tries += 1
         self.sent += 1
         self.retries += one.tries > 1
-        body = self._timed(one.call.body()) if self._is_timed else one.call.body()
+        body = one.call.body()
+        if self._is_timed:
+            body = self._timed(body)
+            await asyncio.sleep(REST_S)
         sent_at, started = time.monotonic(), time.perf_counter()
         try:
             response = await self._transport.post(one.call.path, body, seconds=self._timeout)
@@ -327,7 +333,8 @@ class Sending:
         dialect = self._speaker.dialect
         if not dialect.stream or not can_be_streamed(body):
             return body
-        options = {"stream_options": {"include_usage": True}} if dialect.stream_options else {}
+        has_counts = dialect.stream_options and "input" not in body
+        options = {"stream_options": {"include_usage": True}} if has_counts else {}
         return {**body, "stream": True, **options}
 
     def _refused(
@@ -380,6 +387,8 @@ class Sending:
         wait = verdict.wait(one.limited if verdict.kind == "rate_limit" else one.tries, one.request.work_key)
         if verdict.kind == "unreachable":
             wait = min(wait, LONGEST_LOST_WAIT_S)
+        if verdict.at_once and one.tries == 1:
+            wait = 0.0
         heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
 
     def _is_given_up(self, one: _Asked, verdict: Retry) -> bool:

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 from experiment.models.api.retrying import NoAnswer
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 def can_be_streamed(body: dict[str, Any]) -> bool:
     """Whether a request may be streamed: the prompt's own log-probabilities come in no stream."""
-    return ("messages" in body or "prompt" in body) and "prompt_logprobs" not in body and "echo" not in body
+    return "prompt_logprobs" not in body and "echo" not in body
+
+
+async def lines_of(content: Any) -> AsyncIterator[bytes]:
+    """Yield the lines of a response that comes in pieces, however long a line is."""
+    rest = b""
+    async for piece in content.iter_any():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line
+    yield rest
 
 
 async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], float | None]:
@@ -43,6 +54,7 @@ async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], flo
     """
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {}
+    response: dict[str, Any] | None = None
     first: float | None = None
     is_done = False
     async for line in lines:
@@ -52,19 +64,28 @@ async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], flo
         data = text[5:].strip()
         if data == "[DONE]":
             is_done = True
-            break
+            continue
         try:
             chunk = json.loads(data)
         except ValueError as error:
             raise NoAnswer(f"the stream holds no JSON: {data[:80]!r}") from error
         if not isinstance(chunk, dict):
             raise NoAnswer(f"the stream holds no object: {data[:80]!r}")
-        if chunk.get("error"):
-            raise NoAnswer(f"the stream holds an error: {str(chunk['error'])[:300]}")
+        if chunk.get("error") or chunk.get("type") == "error":
+            raise NoAnswer(f"the stream holds an error: {str(chunk.get('error') or chunk)[:300]}")
+        event = str(chunk.get("type", ""))
+        if event.startswith("response."):
+            if event.endswith(".delta") and chunk.get("delta") and first is None:
+                first = time.perf_counter()
+            if event in _ENDS and isinstance(chunk.get("response"), dict):
+                response = chunk["response"]
+            continue
         whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name) is not None}
         for part in chunk.get("choices") or ():
             if _add(choice, part) and first is None:
                 first = time.perf_counter()
+    if response is not None:
+        return response, first
     if not is_done and "finish_reason" not in choice:
         raise NoAnswer("the stream broke off before its end")
     return {**whole, "choices": [choice] if choice else []}, first

@@ -7,17 +7,26 @@ time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from experiment.models.api import labels as scoring
 from experiment.models.api.counts import Usage, read_usage
-from experiment.models.api.dialects import PATHS, Dialect, Wishes
+from experiment.models.api.dialects import (
+    LEAST_OUTPUT_OF_RESPONSES,
+    PATHS,
+    PENALTIES,
+    STRUCTURE_ROOM,
+    Dialect,
+    Wishes,
+)
 from experiment.models.api.reading import (
     divided,
     first_choice,
     joined,
+    label_grammar,
     label_in_json,
     label_schema,
     name_in,
@@ -25,13 +34,13 @@ from experiment.models.api.reading import (
     status_of,
     turns,
     up_to_last,
+    up_to_stop,
     without_thought,
 )
 from experiment.models.api.retrying import NoAnswer
 from experiment.models.engine import Message, Reply, Request
 
 SEED_MASK = 0x7FFFFFFF
-LEAST_OUTPUT_OF_RESPONSES = 16
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Speaker:
         sent: dict[str, Any] = {
             "model": self.model,
             "messages": turns(request.messages, system=dialect.system),
-            dialect.limit_name: request.max_tokens + self.wishes.thinking_tokens,
+            dialect.limit_name: self._limit(request),
             **self._sampling(request),
         }
         if dialect.stop and request.stop:
@@ -123,7 +132,7 @@ class Speaker:
         sent: dict[str, Any] = {
             "model": self.model,
             "prompt": plain_text(request.messages),
-            "max_tokens": request.max_tokens + self.wishes.thinking_tokens,
+            "max_tokens": self._limit(request),
             **self._sampling(request),
         }
         if dialect.stop and request.stop:
@@ -165,13 +174,14 @@ class Speaker:
     def response_body(self, request: Request) -> dict[str, Any]:
         """Return a request as the responses API takes it; nothing is kept by the server."""
         dialect = self.dialect
-        limit = max(LEAST_OUTPUT_OF_RESPONSES, request.max_tokens) + self.wishes.thinking_tokens
         sent: dict[str, Any] = {
             "model": self.model,
             "input": turns(request.messages, system=dialect.system),
-            "max_output_tokens": limit,
-            "store": False,
+            "max_output_tokens": max(0, LEAST_OUTPUT_OF_RESPONSES - request.max_tokens)
+            + self._limit(request),
         }
+        if dialect.store:
+            sent["store"] = False
         sampling = self._sampling(request)
         sampling.pop("seed", None)
         sent |= sampling
@@ -292,14 +302,24 @@ class Speaker:
         call = next(self.ask(request))
         return call.path, call.body()
 
+    def _limit(self, request: Request) -> int:
+        """Return how many tokens a request may write: its answer, the form of one held to labels, and a thought."""
+        is_formed = self.wishes.label_only and self.dialect.structure == "json_schema"
+        form = STRUCTURE_ROOM if is_formed and request.labels is not None else 0
+        return request.max_tokens + form + self.wishes.thinking_tokens
+
     def _sampling(self, request: Request) -> dict[str, Any]:
-        sent: dict[str, Any] = {}
-        if self.dialect.temperature:
+        dialect = self.dialect
+        is_drawn = request.temperature > 0 or not dialect.temperature
+        sent: dict[str, Any] = {
+            name: value for name, value in dialect.unfiltered.items() if is_drawn or name in PENALTIES
+        }
+        if dialect.temperature:
             sent["temperature"] = request.temperature
-        if request.temperature > 0 or not self.dialect.temperature:
-            if self.dialect.seed:
+        if is_drawn:
+            if dialect.seed:
                 sent["seed"] = request.seed & SEED_MASK
-            if request.top_p < 1.0:
+            if dialect.top_p or request.top_p < 1.0:
                 sent["top_p"] = request.top_p
             if request.top_k is not None:
                 sent["top_k"] = request.top_k
@@ -316,6 +336,10 @@ class Speaker:
             return {"structured_outputs": {"choice": list(labels)}}
         if structure == "guided_choice" or (structure == "json_schema" and not is_chat):
             return {"guided_choice": list(labels)}
+        if structure == "grammar":
+            return {"grammar": label_grammar(labels)}
+        if structure == "regex":
+            return {"regex": f"({'|'.join(map(re.escape, labels))})"}
         if structure == "logit_bias" and all(label in self.label_tokens for label in labels):
             return {"logit_bias": {str(self.label_tokens[label]): 100 for label in labels}}
         return {}
@@ -335,8 +359,8 @@ class Speaker:
         """Put together what all forms tell."""
         said = str(refusal) if refusal else None
         read = label_in_json(answer, request.labels)
-        answer = read if read is not None else answer
-        status = status_of(answer, finish, said, thought)
+        answer, is_stopped = up_to_stop(read if read is not None else answer, request.stop)
+        status = status_of(answer, "stop" if is_stopped else finish, said, thought)
         text: str | None = answer if answer is not None else said
         scores = None
         if request.labels is not None and status != "refused":

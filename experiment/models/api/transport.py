@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from experiment.models.api.streaming import put_together
+from experiment.models.api.streaming import lines_of, put_together
 from experiment.models.servers import Server
 
 DRAFT_LIFE_S = 300.0
@@ -102,6 +102,11 @@ class Transport:
         """The server's address."""
         return self._server.base_url
 
+    @property
+    def has_openai_models(self) -> bool:
+        """Whether OpenAI's own models answer there."""
+        return self._server.has_openai_models
+
     async def __aenter__(self) -> Transport:
         import aiohttp
 
@@ -172,10 +177,22 @@ class Transport:
             ) as response,
         ):
             if response.content_type == "text/event-stream" and response.status == 200:
-                whole, first_at = await put_together(response.content)
+                whole, first_at = await put_together(lines_of(response.content))
                 return Response(response.status, response.headers, json.dumps(whole), first_at)
             body = await response.read()
             return Response(response.status, response.headers, body.decode("utf-8", "replace"))
+
+    async def connect(self) -> None:
+        """Open the connection that the next request takes, so that no timed one pays for it; whatever the server says."""
+        draft = await self._draft("/models")
+        with contextlib.suppress(Exception):
+            async with (
+                asyncio.timeout(10),
+                self._session.get(
+                    draft.url, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
+                ) as response,
+            ):
+                await response.read()
 
     async def post_beside(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
         """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""

@@ -6,18 +6,17 @@ is given, for no budget could hold with it.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit
 
 from experiment.configuration import config_file, read_config
+from experiment.models.api.dialects import read_wishes
 from experiment.models.engine import Reply, Request
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
@@ -27,6 +26,9 @@ _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
 _PARTS = ("input", "cached_input", "output")
 MESSAGE_TOKENS = 16
 """Most tokens that a chat template puts around one message."""
+
+FORM_TOKENS = 256
+"""Most tokens that a schema of the labels adds to what is read."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Price:
         By what a batch's prices are multiplied.
     source : str
         Where the price comes from, with its date where it is from a list.
+    room, form : int
+        Tokens that a request may write beside its answer (thoughts, the form that holds an answer to labels), and read beside
+        its messages (that form's description).
+    calls_for_labels : bool
+        Whether each label is a call of its own (``label_scoring: whole``).
     """
 
     input: float
@@ -48,6 +55,9 @@ class Price:
     output: float
     batch: float
     source: str
+    room: int = 0
+    form: int = 0
+    calls_for_labels: bool = False
 
     @property
     def is_free(self) -> bool:
@@ -73,9 +83,19 @@ class Price:
 
         A tokenizer makes at most one token of a byte, whatever the text, and a server writes at most ``max_tokens``.
         """
-        read = sum(len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
-        total = read * max(self.input, self.cached_input) + request.max_tokens * self.output
+        read, written = self.most_tokens(request)
+        total = read * max(self.input, self.cached_input) + written * self.output
         return total * (self.batch if batch else 1.0) / 1e6
+
+    def most_tokens(self, request: Request) -> tuple[int, int]:
+        """Return the most tokens that one request can read and write, all its calls together."""
+        messages = (len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
+        prompt = sum(messages) + self.form
+        written = request.max_tokens + self.room
+        if not self.calls_for_labels or request.labels is None:
+            return prompt, written
+        labels = sum(len(label.encode("utf-8")) + MESSAGE_TOKENS for label in request.labels)
+        return prompt * (1 + len(request.labels)) + labels, written + len(request.labels)
 
     def describe(self) -> dict[str, object]:
         """Return the price as the record of a run keeps it."""
@@ -93,6 +113,19 @@ def price_of(settings: ModelSettings) -> Price:
     UserError
         No price is known, or the one given is not a price.
     """
+    price = _known(settings)
+    if settings.kind != "openai" or price.is_free:
+        return price
+    wishes = read_wishes(settings)
+    return replace(
+        price,
+        room=wishes.room,
+        form=FORM_TOKENS if wishes.label_only else 0,
+        calls_for_labels=wishes.whole_labels,
+    )
+
+
+def _known(settings: ModelSettings) -> Price:
     given = settings.options.get("price")
     if given is not None:
         return _given(given, f"the study's price of {settings.name}")
@@ -106,7 +139,7 @@ def price_of(settings: ModelSettings) -> Price:
         listed = _listed(settings.name)
         if listed is not None:
             return listed
-    elif _is_own(urlsplit(server.base_url).hostname or ""):
+    elif server.is_own:
         return FREE
     raise UserError(
         f"no price is known for {settings.use}" + ("" if server.is_openai else f" at {server.base_url}"),
@@ -163,14 +196,3 @@ def _listed(name: str) -> Price | None:
         return None
     source = f"price list of {listed['checked']} ({listed['source']})"
     return Price(found["input"], found["cached_input"], found["output"], listed["batch"], source)
-
-
-def _is_own(host: str) -> bool:
-    """Whether a server is on this machine or in a private network."""
-    if host == "localhost" or host.endswith((".localhost", ".local")):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "." not in host
-    return address.is_loopback or address.is_private

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from experiment.models import Message
 from experiment.models.api import NEEDS, capabilities
 from experiment.models.api.dialects import Dialect, Wishes
-from experiment.models.api.retrying import RunStopped
+from experiment.models.api.retrying import RunStopped, judge_status
 from experiment.models.api.surfaces import Speaker
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice, choices
@@ -39,6 +39,7 @@ def test_a_plain_server_is_found_to_give_answers_and_little_else(server) -> None
 
 
 def test_a_rich_server_is_found_to_be_rich(server) -> None:
+    server.answer = lambda body: "hello"
     server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
     server.prompt = word_logprob
     server.heeds.add("json_schema")
@@ -90,6 +91,91 @@ def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(serve
     assert "It takes a request for log-probabilities and sends none." in engine.probe().remarks
 
 
+@pytest.mark.parametrize(
+    ("draws", "heeds_seed", "draws_differ", "said"),
+    [
+        ("seed", True, True, "It heeds a seed"),
+        ("chance", False, True, "does not heed it"),
+        ("nothing", None, False, "it may not draw at all"),
+    ],
+)
+def test_three_draws_tell_whether_a_server_draws_and_heeds_a_seed(
+    server, draws, heeds_seed, draws_differ, said
+) -> None:
+    server.draws = draws
+    found = capabilities(api_settings(server))
+    assert (found.heeds_seed, found.draws_differ) == (heeds_seed, draws_differ)
+    assert any(said in one for one in found.sentences())
+    assert bool(found.gaps(["sampling"])) == (draws == "nothing")
+
+
+def test_a_server_without_a_temperature_is_not_asked_to_draw(server) -> None:
+    server.refuses.add("temperature")
+    found = capabilities(api_settings(server))
+    assert (found.heeds_seed, found.draws_differ) == (None, None)
+    assert not any("at random" in str(body) for body in server.probes)
+
+
+def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(server) -> None:
+    engine = api_engine(server)
+    assert engine.probe().unfiltered == ("top_k", "min_p", "repetition_penalty", "repeat_penalty")
+    list(engine.answer([choice(1, temperature=1.0), choice(2, temperature=1.0, top_k=7), choice(3)]))
+    drawn, cut, greedy = sorted(server.requests, key=lambda body: body["messages"][0]["content"])
+    assert (drawn["top_k"], drawn["min_p"], drawn["repetition_penalty"], drawn["top_p"]) == (-1, 0, 1, 1)
+    assert cut["top_k"] == 7
+    assert "top_k" not in greedy and greedy["repeat_penalty"] == 1
+    server.refuses |= {"min_p", "repeat_penalty"}
+    assert api_engine(server).probe().unfiltered == ("top_k", "repetition_penalty")
+
+
+def test_a_server_that_fails_without_a_word_is_asked_for_less(server) -> None:
+    server.logprobs = lambda body: {"A": math.log(0.9), "B": math.log(0.1)}
+    server.breaks_on.add("seed")
+    engine = api_engine(server)
+    found = engine.probe()
+    assert (found.seed, found.top_logprobs, found.unfiltered[0]) == (False, 20, "top_k")
+    assert any("It fails where it is asked for a seed" in one for one in found.remarks)
+    assert {reply.status for reply in engine.answer(choices(5, temperature=1.0))} == {"answered"}
+    server.breaks_on |= {"top_logprobs", "min_p"}
+    found = api_engine(server).probe()
+    assert (found.seed, found.top_logprobs, found.unfiltered, found.temperature) == (False, 0, (), False)
+
+
+def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(server) -> None:
+    server.breaks_on.add("temperature")
+    found = capabilities(api_settings(server, temperature=0.7))
+    assert found.temperature and any("did not answer the probe" in one for one in found.remarks)
+
+
+def test_a_failure_that_names_a_parameter_is_learned_from(server) -> None:
+    wishes, dialect = Wishes(), Dialect("max_tokens")
+    sent = Speaker("m", dialect, wishes, {}).body(choice(1))[1]
+    verdict = judge_status(
+        500,
+        json.dumps(
+            {"error": {"message": "logprobs is not supported for models created with logits_all=False"}}
+        ),
+        {},
+    )
+    assert verdict.again and dialect.learn(verdict.refusal, sent, wishes) and dialect.top_logprobs == 5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the upstream was restarted",
+        "'max_tokens' is too large: 5000. This model's maximum context length is 4096 tokens",
+        "the context ended before a stopword, see textual notes",
+    ],
+)
+def test_words_that_only_sound_like_a_parameter_change_nothing(words) -> None:
+    wishes, dialect = Wishes(label_only=True), Dialect("max_tokens")
+    before = dialect.describe()
+    sent = Speaker("m", dialect, wishes, {}).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
+    assert not dialect.learn(words, sent, wishes)
+    assert dialect.describe() == before
+
+
 def test_a_way_of_holding_answers_that_is_taken_and_not_heeded_does_not_count(server) -> None:
     server.answer = lambda body: "hello"
     assert capabilities(api_settings(server)).structure == "none"
@@ -101,7 +187,7 @@ def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
     list(engine.answer(choices(3)))
     made = len(server.probes)
     list(engine.answer(choices(3)))
-    assert len(server.probes) == made <= 12
+    assert len(server.probes) == made <= 16
     described = engine.describe()["probe"]
     assert described["requests"] == made and described["sentences"]
     json.dumps(engine.describe())
@@ -109,7 +195,7 @@ def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
 
 def test_a_probe_asks_for_little(server) -> None:
     capabilities(api_settings(server))
-    assert all(body["max_tokens"] <= 16 for body in server.probes)
+    assert all(body["max_tokens"] <= 24 for body in server.probes)
 
 
 def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch) -> None:

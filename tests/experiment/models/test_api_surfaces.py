@@ -9,10 +9,11 @@ import pytest
 
 from experiment.models import Message
 from experiment.models.api import ApiEngine
-from experiment.models.api.dialects import THOUGHT_ROOM
+from experiment.models.api.dialects import STRUCTURE_ROOM, STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Span
+from experiment.models.keys import find_key
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
@@ -127,7 +128,7 @@ def test_without_a_system_role_its_text_opens_the_first_message(server) -> None:
         list(api_engine(server, system_role=True).answer([request]))
 
 
-@pytest.mark.parametrize("way", ["json_schema", "structured_outputs", "guided_choice", "logit_bias"])
+@pytest.mark.parametrize("way", STRUCTURES)
 def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server, way) -> None:
     server.heeds.add(way)
     server.answer = lambda body: "Hello there"
@@ -184,6 +185,40 @@ def test_regions_at_a_server_that_tells_no_prompt_are_left_out(server) -> None:
     assert reply.regions == () and reply.status == "answered"
 
 
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_text_ends_before_the_first_stop_text_whether_or_not_the_server_looks_for_it(
+    server, surface
+) -> None:
+    server.answer = lambda body: "It is A.\n\nNext: B."
+    server.script.append("length")
+    (reply,) = api_engine(server, api=surface).answer([choice(1, labels=None, stop=("Next:", "\n\n"))])
+    assert (reply.text, reply.status) == ("It is A.", "answered")
+
+
+def test_an_answer_held_by_a_schema_has_room_for_the_form(server) -> None:
+    server.heeds.add("json_schema")
+    server.answer = lambda body: "hello"
+    list(api_engine(server, label_only=True).answer([choice(1)]))
+    assert server.requests[0]["max_tokens"] == 8 + STRUCTURE_ROOM
+
+
+def test_openais_own_models_get_openais_own_parameters_alone() -> None:
+    def sent(**options: object) -> dict[str, object]:
+        engine = ApiEngine(ModelSettings("openai:gpt-4.1-mini", options, sends=False))
+        return engine.preview(choice(1, temperature=1.0))["body"]
+
+    for options in ({}, {"base_url": "https://lab.openai.azure.com/openai/v1"}):
+        assert sent(**options).keys() == {
+            "model", "messages", "max_completion_tokens", "temperature", "seed", "top_p", "logprobs", "top_logprobs",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "n", "temperature", "seed"])
+def test_extra_body_cannot_hold_what_is_recorded_under_another_name(server, name) -> None:
+    with pytest.raises(UserError, match=f"extra_body holds {name}"):
+        api_engine(server, extra_body={name: 2})
+
+
 def test_extra_body_reaches_the_server(server) -> None:
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))
@@ -208,6 +243,21 @@ def test_azure_addresses_name_deployment_and_version(server, monkeypatch) -> Non
     assert server.paths == ["/openai/deployments/scripted/chat/completions"]
     assert server.headers[0]["api-key"] == "azure-key"
     assert "max_completion_tokens" in server.requests[0]
+
+
+def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
+    with pytest.raises(UserError, match="none of Azure's own addresses"):
+        api_engine(server, api_version="2024-10-21")
+    for url in ("https://lab.openai.azure.com", "https://lab.openai.azure.com/openai/v1"):
+        assert find_key({"base_url": url}, is_openai=False) == "azure-key"
+    assert find_key({"base_url": "https://openai.azure.com.example.org/v1"}, is_openai=False) is None
+
+
+@pytest.mark.parametrize("url", ["http://api.openai.com/v1", "http://lab.openai.azure.com/openai/v1"])
+def test_a_key_is_never_sent_in_the_open(url) -> None:
+    with pytest.raises(UserError, match="in the open"):
+        server_of({"base_url": url})
 
 
 def test_headers_come_from_the_openai_client(server, monkeypatch) -> None:

@@ -23,7 +23,7 @@ def server() -> Iterator[ScriptedOpenAI]:
         yield running
 
 
-@pytest.mark.parametrize("surface", ["chat", "completions"])
+@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
 def test_a_timed_answer_has_the_time_of_its_first_token_and_says_all_else_as_ever(server, surface) -> None:
     (timed,) = api_engine(server, timing=True, api=surface).answer([choice(1, labels=None)])
     (plain,) = api_engine(server, api=surface).answer([choice(1, labels=None)])

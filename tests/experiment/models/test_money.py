@@ -177,3 +177,21 @@ def test_a_limit_binds_one_command_alone(store) -> None:
         taken += 1
     assert taken == 5
     assert Purse(store, "tiny", "next", "m", limit=0.05).take(0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "read", "written"),
+    [
+        ({}, 1 + 16, 8),
+        ({"thinking_tokens": 500}, 1 + 16, 508),
+        ({"reasoning_effort": "low"}, 1 + 16, 8 + 4096),
+        ({"label_only": True}, 1 + 16 + 256, 8 + 16),
+        ({"label_scoring": "whole"}, 3 * 17 + 2 * 17, 8 + 2),
+        ({"api": "responses"}, 1 + 16, 8 + 16),
+    ],
+)
+def test_the_worst_case_holds_all_that_a_request_may_read_and_write(options, read, written) -> None:
+    price = price_of(settings("x", price={"input": 1e6, "output": 1e6}, **options))
+    request = Request("k", (Message("user", "a"),), ("A", "B"), 8, 0.0, 0)
+    assert price.most_tokens(request) == (read, written)
+    assert price.most(request) == read + written
