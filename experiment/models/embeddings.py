@@ -135,41 +135,75 @@ class _Way(Protocol):
 
 
 class _LocalWay:
-    """A checkpoint on this machine."""
+    """A checkpoint on this machine; when memory runs out, half as much is computed at once from then on."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        from experiment.models.local import checkpoints
+        from experiment.models.local import checkpoints, hardware
+        from experiment.models.local.revisions import name_revision
 
         self._source = checkpoints.find_source(settings)
-        self._device = checkpoints.choose_device(settings.options.get("device"))
+        self._device = hardware.choose_device(settings.options.get("device"))
         config, self._tokenizer = checkpoints.load_tokenizer(self._source)
-        self.revision = checkpoints.name_revision(self._source, config)
-        self._most = min(
+        self.revision = name_revision(self._source, config)
+        self._longest = min(
             int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 0) or 10**9)
         )
+        self._tokens = BATCH_TOKENS
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        import torch
-
         from experiment.models.local import checkpoints
+        from experiment.models.local.computing import give_back
+        from experiment.models.local.head import is_out_of_memory
 
         if self._model is None:
             self._model = checkpoints.load_encoder(self._source, self._device)
-        given = self._tokenizer(list(texts), padding=False, truncation=True, max_length=self._most)[
+        given = self._tokenizer(list(texts), padding=False, truncation=True, max_length=self._longest)[
             "input_ids"
         ]
-        longest = max(map(len, given))
-        tokens = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in given], device=self._device)
-        seen = torch.tensor(
-            [[1] * len(ids) + [0] * (longest - len(ids)) for ids in given], device=self._device
-        )
+        order = sorted(range(len(given)), key=lambda place: -len(given[place]))
+        vectors = np.zeros((len(given), self._width), dtype=np.float32)
+        left = [place for place in order if given[place]]
+        while left:
+            batch = left[: max(1, self._tokens // len(given[left[0]]))]
+            said: str | None = None
+            try:
+                vectors[batch] = self._means([given[place] for place in batch])
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                said = str(error)  # the error itself would hold on to the tensors of its frames
+            if said is None:
+                left = left[len(batch) :]
+            elif len(batch) == 1:
+                raise UserError(
+                    f"memory ran out with one text of {len(given[batch[0]])} tokens alone",
+                    mend="Take a smaller model, another device, or shorter texts.",
+                    exit_code=1,
+                )
+            else:
+                self._tokens = max(1, len(given[batch[0]]) * len(batch) // 2)
+                give_back()
+        return vectors
+
+    @property
+    def _width(self) -> int:
+        return int(self._model.config.get_text_config().hidden_size)
+
+    def _means(self, rows: Sequence[Sequence[int]]) -> Vectors:
+        """Return the mean of the last hidden states of each row, shape (rows, width)."""
+        import torch
+
+        from experiment.models.local.padding import padded
+
         with torch.inference_mode():
+            tokens = padded(rows, self._device)
+            lengths = torch.tensor([len(row) for row in rows], device=self._device)
+            seen = (torch.arange(tokens.shape[1], device=self._device) < lengths[:, None]).long()
             hidden = self._model(input_ids=tokens, attention_mask=seen).last_hidden_state
             weights = seen[:, :, None].to(hidden.dtype)
-            mean = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
-        vectors: Vectors = mean.float().cpu().numpy()
-        return vectors
+            means: Vectors = ((hidden * weights).sum(1) / weights.sum(1)).float().cpu().numpy()
+        return means
 
 
 class _ApiWay:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import importlib
-import importlib.metadata
 import importlib.util
-import json
-import os
-import platform
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiment.models.local.quantising import quantised
 from experiment.models.settings import ModelSettings, NotThereYet
-from stimuli.errors import UserError, unknown_name
-
-DTYPES = ("float32", "bfloat16", "float16")
-_WHOLE_BYTES = 2**30
-_CHUNKS = 256
-_CHUNK_BYTES = 2**20
+from stimuli.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -75,32 +64,6 @@ def find_source(settings: ModelSettings) -> Source:
     return Source(name, False, str(revision) if revision is not None else None)
 
 
-def choose_device(asked: object) -> str:
-    """Return ``cuda``, ``mps`` or ``cpu``: the one asked for, else the fastest that is there."""
-    import torch
-
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if asked is None:
-        return next(name for name, present in there.items() if present)
-    kind = str(asked).partition(":")[0]
-    if kind not in there:
-        raise unknown_name("device", str(asked), there)
-    if not there[kind]:
-        raise UserError(
-            f"device {asked} is not on this machine", mend="Leave device out to take what is there."
-        )
-    return str(asked)
-
-
-def choose_dtype(asked: object, device: str) -> str:
-    """Return the number format: float32 on a CPU, bfloat16 elsewhere, unless one is asked for."""
-    if asked is None:
-        return "float32" if device == "cpu" else "bfloat16"
-    if asked not in DTYPES:
-        raise unknown_name("dtype", str(asked), DTYPES)
-    return str(asked)
-
-
 def load_tokenizer(source: Source) -> tuple[Any, Any]:
     """Load configuration and tokenizer, which is all that a preview needs.
 
@@ -119,8 +82,31 @@ def load_tokenizer(source: Source) -> tuple[Any, Any]:
     return config, tokenizer
 
 
+def decoder_beginning(source: Source, config: Any) -> tuple[int, ...]:
+    """Return the tokens with which an encoder–decoder's answers begin: its start, and what it is made to say first."""
+    from transformers import GenerationConfig
+
+    try:
+        generation: Any = GenerationConfig.from_pretrained(source.place, revision=source.revision)
+    except OSError:  # a checkpoint need not have one
+        generation = None
+
+    def said(name: str) -> int | None:
+        for one in (generation, config):
+            if (given := getattr(one, name, None)) is not None:
+                return int(given)
+        return None
+
+    names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+    start = next((token for name in names if (token := said(name)) is not None), 0)
+    first = said("forced_bos_token_id")
+    return (start,) if first is None else (start, first)
+
+
 def load_model(source: Source, device: str, dtype: str, quantisation: str | None = None) -> Any:
     """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
+
+    Of a model that also sees or hears, all is loaded and the text is used.
 
     Parameters
     ----------
@@ -128,23 +114,49 @@ def load_model(source: Source, device: str, dtype: str, quantisation: str | None
         Store the weights of linear layers in so many bits.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
     from transformers.utils import logging
 
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
     given: dict[str, Any] = {"revision": source.revision, "dtype": getattr(torch, dtype)}
-    if quantisation is not None:
-        given |= {"quantization_config": quantised(quantisation, device), "device_map": {"": device}}
     try:
         config = AutoConfig.from_pretrained(source.place, revision=source.revision)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model = kind.from_pretrained(source.place, **given)
+        if quantisation is not None:
+            given["quantization_config"] = quantised(quantisation, device)
+        if quantisation is not None or stored_quantisation(config) is not None:
+            given["device_map"] = {"": device}
+        model = _kind(config).from_pretrained(source.place, **given)
+    except UserError:
+        raise
     except Exception as error:
         raise _load_fault(source, error) from error
-    if quantisation is None:
+    if "device_map" not in given:
         model = model.to(device)
     return model.eval().requires_grad_(False)
+
+
+def stored_quantisation(config: Any) -> str | None:
+    """Return by which method the weights of a checkpoint are quantised already, or None."""
+    said = getattr(config, "quantization_config", None)
+    if said is None:
+        return None
+    method = said.get("quant_method") if isinstance(said, dict) else getattr(said, "quant_method", None)
+    return str(getattr(method, "value", method) or "unnamed")
+
+
+def _kind(config: Any) -> Any:
+    """Return the class of transformers that loads a model with the head that writes text."""
+    import transformers
+
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
+    if (
+        type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+        and type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    ):
+        return transformers.AutoModelForImageTextToText
+    return transformers.AutoModelForCausalLM
 
 
 def load_encoder(source: Source, device: str) -> Any:
@@ -166,131 +178,6 @@ def count_parameters(model: Any) -> int:
     return int(model.num_parameters())
 
 
-def name_processor(device: str) -> str:
-    """Return the name of what computes."""
-    import torch
-
-    if device.startswith("cuda"):
-        return str(torch.cuda.get_device_name(device))
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def free_memory(device: str) -> int | None:
-    """Return how many bytes are free where a model computes, or None where that cannot be told."""
-    import torch
-
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(device)[0])
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
-QUANTISATIONS = ("4bit", "8bit")
-
-
-def choose_quantisation(asked: object, device: str) -> str | None:
-    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here.
-
-    Raises
-    ------
-    UserError
-        It is another word, or neither bitsandbytes nor torchao is installed for this device.
-    """
-    if asked is None:
-        return None
-    if asked not in QUANTISATIONS:
-        raise unknown_name("quantisation", str(asked), QUANTISATIONS)
-    quantised(str(asked), device)
-    return str(asked)
-
-
-def quantised(bits: str, device: str) -> Any:
-    """Return transformers' configuration for weights of 4 or 8 bits: bitsandbytes on CUDA, else torchao."""
-    import torch
-
-    if device.startswith("cuda") and importlib.util.find_spec("bitsandbytes") is not None:
-        from transformers import BitsAndBytesConfig
-
-        if bits == "8bit":
-            return BitsAndBytesConfig(load_in_8bit=True)
-        return BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
-        )
-    if importlib.util.find_spec("torchao") is not None and not device.startswith("mps"):
-        from transformers import TorchAoConfig
-
-        kinds = importlib.import_module("torchao.quantization")
-        name = "Int8WeightOnlyConfig" if bits == "8bit" else "Int4WeightOnlyConfig"
-        return TorchAoConfig(getattr(kinds, name)())
-    package = "bitsandbytes" if device.startswith("cuda") else "torchao"
-    raise UserError(
-        f"quantisation: {bits} needs a package that is not installed for {device}",
-        mend="Leave quantisation out and take dtype: bfloat16."
-        if device.startswith("mps")
-        else f"Install it: pip install {package}; or leave quantisation out.",
-    )
-
-
-def quantisation_package(bits: str | None, device: str) -> str | None:
-    """Return name and version of the package that quantises, for the record of a run."""
-    if bits is None:
-        return None
-    name = type(quantised(bits, device)).__name__
-    package = "bitsandbytes" if name == "BitsAndBytesConfig" else "torchao"
-    return f"{package} {importlib.metadata.version(package)}"
-
-
-MODEL_SUFFIXES = frozenset({".safetensors", ".bin", ".model", ".jinja"})
-MODEL_FILES = frozenset(
-    {
-        *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json"),
-        *("added_tokens.json", "special_tokens_map.json", "chat_template.json"),
-    }
-)
-
-
-def name_revision(source: Source, config: Any) -> str:
-    """Return what pins the weights: the hub's commit, or a hash over the files that make a model what it is.
-
-    Notes that lie beside a model (a card, a recipe, measurements) do not make it another one.
-
-    Weights up to 1 GiB a file are hashed whole; of larger files size and 256 MiB spread evenly.
-    """
-    if not source.is_folder:
-        return str(getattr(config, "_commit_hash", None) or source.revision or "main")
-    total = hashlib.sha256()
-    for path in sorted(Path(source.place).iterdir()):
-        of_model = (
-            path.suffix in MODEL_SUFFIXES or path.name in MODEL_FILES or path.name.endswith(".index.json")
-        )
-        if of_model and path.is_file():
-            total.update(json.dumps([path.name, path.stat().st_size]).encode())
-            _hash_file(path, total)
-    return f"sha256:{total.hexdigest()[:16]}"
-
-
-def _hash_file(path: Path, total: hashlib._Hash) -> None:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        if size <= _WHOLE_BYTES:
-            while chunk := file.read(_CHUNK_BYTES):
-                total.update(chunk)
-            return
-        for number in range(_CHUNKS):
-            file.seek((size - _CHUNK_BYTES) * number // (_CHUNKS - 1))
-            total.update(file.read(_CHUNK_BYTES))
-
-
 def _load_fault(source: Source, error: Exception) -> UserError:
     """Say which of the many ways of not loading this was."""
     causes = []
@@ -302,6 +189,11 @@ def _load_fault(source: Source, error: Exception) -> UserError:
     if isinstance(error, MemoryError):
         return UserError(
             f"{source.place} does not fit into memory", mend="Take a smaller model or dtype.", exit_code=1
+        )
+    if isinstance(error, ImportError):
+        return NotThereYet(
+            f"the model {source.place} needs a package that is not installed: {first}",
+            mend="Install the package that is named.",
         )
     if source.is_folder:
         return UserError(

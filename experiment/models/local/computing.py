@@ -77,7 +77,8 @@ class Computing:
                     elif not done and budget.tokens <= LEAST_TOKENS:
                         alone = True
                     else:
-                        self._shrink(budget)
+                        budget.halve()
+                        give_back()
                 elif not self._slower(said, [one.row for _, one in some]):
                     if alone or len(some) == 1:
                         done.add(0)
@@ -110,12 +111,13 @@ class Computing:
         self.record["path"] = self._ways[0].name
         return True
 
-    def _shrink(self, budget: Budget) -> None:
-        import gc
 
-        import torch
+def give_back() -> None:
+    """Give memory back that nothing holds any more."""
+    import gc
 
-        budget.halve()
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -13,8 +13,8 @@ from typing import Any
 
 from experiment.models.local.drawing import choose, goes_on
 from experiment.models.local.head import CausalModel, Closed
-from experiment.models.local.noting import note
-from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row
+from experiment.models.local.padding import asked_of, padded
+from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row
 from stimuli.seeds import generator
 
 
@@ -63,100 +63,109 @@ class EncoderDecoderWay:
         import torch
 
         started = time.perf_counter()
-        sources = [_source(rows[places[0]]).tolist() for places in batch]
+        sources = [_source(rows[places[0]]) for places in batch]
         longest = max(map(len, sources))
         with torch.inference_mode():
-            padded = [[*one, *[0] * (longest - len(one))] for one in sources]
-            seen = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in sources])
-            seen = seen.to(self.model.device)
+            seen = torch.arange(longest) < torch.tensor([len(one) for one in sources])[:, None]
+            seen = seen.long().to(self.model.device)
             if self.model.is_closed:
                 raise Closed
             hidden = self.model.model.get_encoder()(
-                input_ids=torch.tensor(padded, device=self.model.device), attention_mask=seen
+                input_ids=padded(sources, self.model.device), attention_mask=seen
             ).last_hidden_state
         self.model.forwarded += sum(map(len, sources))
         lines = [(number, place) for number, places in enumerate(batch) for place in places]
-        scored = [one for one in lines if rows[one[1]].decoding is None]
-        continued = [one for one in lines if rows[one[1]].decoding is not None]
         first = {places[0]: len(source) for places, source in zip(batch, sources, strict=True)}
-        for some, padded_right in ((scored, True), (continued, False)):
+        for continues in (False, True):
+            some = [one for one in lines if (rows[one[1]].decoding is not None) == continues]
             while some:
                 length = max(len(rows[place].ids) for _, place in some)
-                together = [one for one in some if padded_right or len(rows[one[1]].ids) == length]
-                together = together[: 1 if self.alone else max(1, budget.tokens // length)]
-                for place, found in self._decode(rows, together, hidden, seen):
+                asked = max(1, *(len(rows[place].asked_at()) for _, place in some))
+                at_once = min(
+                    budget.tokens // length, budget.held // (longest + length), budget.positions // asked
+                )
+                together = [one for one in some if not continues or len(rows[one[1]].ids) == length]
+                together = together[: 1 if self.alone else max(1, at_once)]
+                for place, found in self._decode(rows, together, hidden, seen, started):
                     found.computed = first.get(place, 0)
                     if self.alone:
                         found.milliseconds = (time.perf_counter() - started) * 1000
-                        found.first_ms = found.first_ms and found.first_ms - started * 1000
-                    else:
-                        found.first_ms = None
                     yield place, found
                 taken = set(together)
                 some = [one for one in some if one not in taken]
 
     def _decode(
-        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], hidden: Any, seen: Any
+        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], hidden: Any, seen: Any, started: float
     ) -> Iterator[tuple[int, Found]]:
-        """Score rows of one batch of the decoder, or continue them."""
+        """Score rows of one batch of the decoder, or continue them.
+
+        Parameters
+        ----------
+        lines : sequence of (int, int)
+            The line of the encoder's batch that a row goes on from, and the row's place.
+        hidden : tensor, shape (texts, longest, width)
+        seen : tensor of int, shape (texts, longest)
+            1 where a text has a token.
+        started : float
+            When the encoder began, by the performance counter.
+        """
         import torch
         from transformers.modeling_outputs import BaseModelOutput
 
         some = [rows[place] for _, place in lines]
-        longest = max(len(row.ids) for row in some)
         found = [Found() for _ in some]
-        keep = sorted({at for row in some for at in row.asked_at()}) or [longest - 1]
-        continues = some[0].decoding is not None
+        asked = asked_of(some)
+        decodings = [row.decoding for row in some if row.decoding is not None]
         with torch.inference_mode():
             of_line = torch.tensor([number for number, _ in lines], device=self.model.device)
-            read = BaseModelOutput(last_hidden_state=hidden[of_line])
-            mask = seen[of_line]
-            begun = torch.tensor([[*row.ids.tolist(), *[0] * (longest - len(row.ids))] for row in some])
-            output = self._pass(begun, read, mask, None, use_cache=continues)
-            logits = output.logits[:, keep].float()
-            note(self.model, some, found, logits, {at: number for number, at in enumerate(keep)}, ())
+            read, mask = BaseModelOutput(last_hidden_state=hidden[of_line]), seen[of_line]
+            begun = padded([row.ids for row in some], self.model.device)
+            output = self._pass(begun, read, mask, None, use_cache=bool(decodings))
+            logits = output.logits[:, list(asked.columns())].float()
+            asked.note(self.model, found, logits, ())
         self.model.forwarded += sum(len(row.ids) for row in some)
-        if not continues:
+        if not decodings:
             yield from ((place, found[number]) for number, (_, place) in enumerate(lines))
             return
-        decodings = [row.decoding for row in some if row.decoding is not None]
-        for number in self._continue(decodings, logits[:, -1], output.past_key_values, read, mask, found):
+        for number, decoded, first in self._continue(
+            decodings, logits[:, -1], output.past_key_values, read, mask
+        ):
+            found[number].decoded = decoded
+            found[number].first_ms = (first - started) * 1000 if self.alone else None
             yield lines[number][1], found[number]
 
     def _continue(
-        self, how: Sequence[Decoding], logits: Any, cache: Any, read: Any, mask: Any, found: Sequence[Found]
-    ) -> Iterator[int]:
-        """Continue rows one token a pass; a row leaves when it is done."""
+        self, how: Sequence[Decoding], logits: Any, cache: Any, read: Any, mask: Any
+    ) -> Iterator[tuple[int, Decoded, float]]:
+        """Continue rows one token a pass; yield each as it is done, and when the first tokens were chosen."""
         import torch
         from transformers.modeling_outputs import BaseModelOutput
 
         draws = [generator("sampling", one.seed) for one in how]
         done = [Decoded() for _ in how]
         active = list(range(len(how)))
+        first: float | None = None
         while active:
             with torch.inference_mode():
                 chosen = choose(logits, [how[line] for line in active], [draws[line] for line in active])
-            for line in active:
-                if found[line].first_ms is None:
-                    found[line].first_ms = time.perf_counter() * 1000
+            first = first or time.perf_counter()
             stay = [
                 number
                 for number, (line, token) in enumerate(zip(active, chosen, strict=True))
                 if goes_on(done[line], token, how[line], self.model.ends)
             ]
             for number in sorted({*range(len(active))} - {*stay}):
-                found[active[number]].decoded = done[active[number]]
-                yield active[number]
+                yield active[number], done[active[number]], first
             if not stay:
                 return
             with torch.inference_mode():
                 if len(stay) < len(active):
                     left = torch.tensor(stay, device=self.model.device)
-                    cache.batch_select_indices(left)
+                    cache.reorder_cache(left)
                     read = BaseModelOutput(last_hidden_state=read.last_hidden_state[left])
                     mask = mask[left]
                 active = [active[number] for number in stay]
-                news = torch.tensor([[chosen[number]] for number in stay])
+                news = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
                 output = self._pass(news, read, mask, cache, use_cache=True)
                 logits, cache = output.logits[:, -1].float(), output.past_key_values
             self.model.forwarded += len(active)
@@ -168,12 +177,12 @@ class EncoderDecoderWay:
         return self.model.model(
             encoder_outputs=read,
             attention_mask=mask,
-            decoder_input_ids=tokens.to(self.model.device),
+            decoder_input_ids=tokens,
             past_key_values=cache,
             use_cache=use_cache,
         )
 
 
-def _source(row: Row) -> Any:
+def _source(row: Row) -> Ids:
     assert row.source is not None
     return row.source

@@ -14,16 +14,18 @@ from dataclasses import replace
 from typing import Any, cast
 
 from experiment.models.engine import Follow, Reply, Request
-from experiment.models.local import checkpoints, parity
+from experiment.models.local import checkpoints, hardware, parity, quantising
+from experiment.models.local.branching import BranchingWay
+from experiment.models.local.caches import is_forkable
 from experiment.models.local.computing import Computing
 from experiment.models.local.encdec import EncoderDecoderWay
-from experiment.models.local.expanded import ExpandedWay
 from experiment.models.local.head import CausalModel
 from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
 from experiment.models.local.plain import PlainWay
+from experiment.models.local.revisions import name_revision
 from experiment.models.local.rows import Budget, Row
 from experiment.models.local.tokens import Template, Tokens, Wording
-from experiment.models.local.windows import Windows, Work, merged
+from experiment.models.local.windows import Windows, Work, conversations_held, merged
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import generator
@@ -58,19 +60,28 @@ class LocalEngine:
         options = settings.options
         self.settings = settings
         self.source = checkpoints.find_source(settings)
-        self.device = checkpoints.choose_device(options.get("device"))
-        self.dtype = checkpoints.choose_dtype(options.get("dtype"), self.device)
-        self.quantisation = checkpoints.choose_quantisation(options.get("quantisation"), self.device)
+        self.device = hardware.choose_device(options.get("device"))
+        self.dtype = hardware.choose_dtype(options.get("dtype"), self.device)
+        self.quantisation = quantising.choose_quantisation(options.get("quantisation"), self.device)
         self.config, tokenizer = checkpoints.load_tokenizer(self.source)
+        self.stored_quantisation = checkpoints.stored_quantisation(self.config)
+        if self.quantisation and self.stored_quantisation:
+            raise UserError(
+                f"quantisation: {self.quantisation} was asked for, and the weights of this model are stored quantised "
+                f"({self.stored_quantisation})",
+                mend="Leave quantisation out.",
+            )
         self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
         self.wording = Wording(
             tokenizer,
             template=cast("Template | None", options.get("template")),
             leading_space=cast("bool | None", options.get("leading_space")),
             thinking=bool(options.get("thinking", False)),
-            decoder_start=_decoder_start(self.config) if self.has_encoder else None,
+            decoder_start=checkpoints.decoder_beginning(self.source, self.config)
+            if self.has_encoder
+            else None,
         )
-        self.revision = checkpoints.name_revision(self.source, self.config)
+        self.revision = name_revision(self.source, self.config)
         self.determinism = str(options.get("determinism", "fast"))
         if self.determinism not in DETERMINISM:
             raise unknown_name("determinism", self.determinism, DETERMINISM)
@@ -86,7 +97,7 @@ class LocalEngine:
         self.budget = Budget(asked if asked is not None else tokens, held)
         self._model: CausalModel | None = None
         self._computing: Computing | None = None
-        self._longest = 1
+        self._most_talks = self.budget.held
         self._is_warm = False
         self._closed = False
 
@@ -102,20 +113,21 @@ class LocalEngine:
 
     def describe(self) -> dict[str, object]:
         """Return model, revision, numbers, wording, versions and the outcome of the parity check."""
+        quantisation = self.quantisation or self.stored_quantisation
         identity: dict[str, object] = {
             "kind": "hf",
             "model": self.settings.name,
             "revision": self.revision,
             "dtype": self.dtype,
-            **({"quantisation": self.quantisation} if self.quantisation else {}),
+            **({"quantisation": quantisation} if quantisation else {}),
             **self.wording.describe(),
         }
         model = self._model
         return {
             **identity,
             "identity": identity,
-            "quantisation": self.quantisation,
-            "quantised_by": checkpoints.quantisation_package(self.quantisation, self.device),
+            "quantisation": quantisation,
+            "quantised_by": quantising.quantisation_package(self.quantisation, self.device),
             "parameters": checkpoints.count_parameters(model.model) if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,
@@ -123,7 +135,7 @@ class LocalEngine:
             if self.has_encoder
             else "per region",
             "device": self.device,
-            "processor": checkpoints.name_processor(self.device),
+            "processor": hardware.name_processor(self.device),
             "system_role": self.wording.system_role if self.wording.template == "chat" else None,
             "transformers": importlib.metadata.version("transformers"),
             "torch": importlib.metadata.version("torch"),
@@ -168,7 +180,7 @@ class LocalEngine:
         """
         windows = Windows(self._ordered(requests), self.bundle, leads_on=follow is not None)
         while windows and not self._closed:
-            window, holds = windows.next(self.budget.held // self._longest)
+            window, holds = windows.next(self._most_talks)
             if self.timing and not self._is_warm:
                 self._warm_up(window[0])
             for reply in self._window(window, holds=holds):
@@ -203,7 +215,10 @@ class LocalEngine:
                 jobs.append(job_of(request, self._fitting(request), self.wording))
             except ValueError as error:
                 yield self._failed(request, str(error))
-        self._longest = max((len(job.tokens.ids) for job in jobs), default=self._longest)
+        prompts = [job.rows[0] for job in jobs if job.rows] if holds else []
+        if prompts:
+            share = self.parity["path"] == BranchingWay.name
+            self._most_talks = conversations_held(prompts, self.budget, share=share)
         thoughts: list[Job] = []
         for job, path in self._jobs(jobs, holds=holds):
             if job.thought_only and job.error is None:
@@ -235,11 +250,12 @@ class LocalEngine:
         """Return what computes, its way found out with the first rows."""
         if self._computing is None:
             model = self._load()
-            plain: PlainWay | EncoderDecoderWay
-            if self.has_encoder:
-                plain = EncoderDecoderWay(model, alone=True)
-            else:
-                plain = PlainWay(model, keeps_memory=ExpandedWay(model).is_possible())
+            keeps = not self.has_encoder and is_forkable(model)
+            plain = (
+                EncoderDecoderWay(model, alone=True)
+                if self.has_encoder
+                else PlainWay(model, keeps_memory=keeps)
+            )
             if self.determinism == "exact" or self.timing:
                 record: dict[str, object] = {"path": "plain", "checked": 0, "reason": "asked for"}
                 self._computing = Computing(model, [plain], record)
@@ -267,7 +283,7 @@ class LocalEngine:
             model = checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation)
             self._model = CausalModel(model, self.device, self._ends(model), self.wording.begins_word)
             self._model.is_closed = self._closed
-            free = checkpoints.free_memory(self.device)
+            free = hardware.free_memory(self.device)
             if free is not None:
                 self.budget.held = max(1, min(self.budget.held, free // 5 // self._model.bytes_a_token))
             self.budget.positions = min(self.budget.positions, self._model.most_positions)
@@ -301,11 +317,3 @@ class LocalEngine:
 
 def _held(work: Sequence[Work]) -> set[int]:
     return {place for place, one in enumerate(work) if one.is_prompt}
-
-
-def _decoder_start(config: Any) -> int:
-    """Return the token with which an encoder–decoder's answers begin."""
-    given = getattr(config, "decoder_start_token_id", None)
-    if given is None:
-        given = getattr(config, "pad_token_id", None)
-    return int(given or 0)

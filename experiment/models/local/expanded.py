@@ -1,33 +1,38 @@
 """The second way through a model: each group's prefix once in a transformers cache, then padded batches that go on from it.
 
-A cache that a model is given grows in place, so every batch gets a fork: new cache and layer objects over the same
-tensors, which the layers replace and never write to. Rows to score are padded on the right, where causal attention
-cannot see it; rows to continue have one length in a batch, so nothing is padded.
+Rows to score are padded on the right, where what comes before cannot see it; rows to continue have one length in a batch,
+so nothing is padded. Some models keep a state that they take up again for one token at a time only: with *steps*, what
+stands behind a prefix is computed so, all rows of a batch at once.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from experiment.models.local.caches import fork, new_cache
 from experiment.models.local.drawing import choose, goes_on
-from experiment.models.local.grouping import Group, batches, plan_groups
+from experiment.models.local.grouping import GROUP_COST, Group, batches, plan_groups
 from experiment.models.local.head import CausalModel
-from experiment.models.local.noting import note
+from experiment.models.local.noting import Asked
+from experiment.models.local.padding import asked_of, padded
 from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row, common_length
 from stimuli.seeds import generator
 
-FORKABLE = ("DynamicLayer", "DynamicSlidingWindowLayer")
+_FEW_STEPS = 0.25
+"""Tokens go behind a prefix one by one where they are at most so large a part of the whole."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Prefix:
-    """A computed prefix: its tokens and the cache to fork."""
+    """A computed prefix: its tokens and the cache to fork; ``of_many`` where several rows may still go on from it."""
 
     ids: Ids
     cache: Any
+    of_many: bool = False
 
     @property
     def length(self) -> int:
@@ -42,24 +47,16 @@ class ExpandedWay:
     model : CausalModel
     remembers : bool
         Whether a window of rows goes on from prefixes of the window before.
+    steps : bool
+        Whether tokens go behind a prefix one at a time.
     """
 
-    name = "expanded"
-
-    def __init__(self, model: CausalModel, *, remembers: bool = True) -> None:
+    def __init__(self, model: CausalModel, *, remembers: bool = True, steps: bool = False) -> None:
         self.model = model
         self.remembers = remembers
+        self.steps = steps
+        self.name = "stepwise" if steps else "expanded"
         self._kept: list[_Prefix] = []
-
-    def is_possible(self) -> bool:
-        """Whether every layer's cache is one that forks safely."""
-        from transformers import DynamicCache
-
-        try:
-            layers = DynamicCache(config=self.model.model.config).layers
-        except (KeyError, AttributeError, ValueError):
-            return False
-        return bool(layers) and all(type(layer).__name__ in FORKABLE for layer in layers)
 
     def forget(self) -> None:
         """Give up what is remembered."""
@@ -77,31 +74,39 @@ class ExpandedWay:
         """
         if not self.remembers:
             self._kept = []
+        paid = self._beginning([rows[place] for place in sorted(hold)], budget)
         groups = [Group(rows[place].shareable, (place,)) for place in sorted(hold)]
         others = [place for place in range(len(rows)) if place not in hold]
         for group in plan_groups([rows[place] for place in others]):
             groups.append(Group(group.prefix, tuple(others[place] for place in group.members)))
         for group in groups:
-            ids = rows[group.members[0]].ids[: group.prefix]
-            prefix, paid = self._prefix(ids, budget)
+            prefix, cost = self._prefix(rows[group.members[0]].ids[: group.prefix], budget)
+            paid += cost
             left = list(group.members)
             while left:
-                batch = next(batches(Group(prefix.length, tuple(left)), rows, budget))
+                rest = Group(prefix.length, tuple(left))
+                batch = next(batches(rest, rows, budget, steps=self.steps and prefix.length > 0))
                 taken = [rows[place] for place in batch]
                 for number, one in self._batch(prefix, taken):
-                    own = len(taken[number].ids) - prefix.length
-                    one.computed = own + (0 if number else paid)
+                    one.computed = len(taken[number].ids) - prefix.length + paid
+                    paid = 0
                     yield batch[number], one
-                paid = 0
                 left = [place for place in left if place not in set(batch)]
 
-    def _prefix(self, ids: Ids, budget: Budget) -> tuple[_Prefix, int]:
+    def _beginning(self, rows: Sequence[Row], budget: Budget) -> int:
+        """Compute what conversations have in common before each of them is; return how many tokens that took."""
+        if len(rows) < 2:
+            return 0
+        ids = rows[0].ids[: min(row.shareable for row in rows)]
+        common = min(common_length(ids, row.ids) for row in rows)
+        return self._prefix(ids[:common], budget, of_many=True)[1] if common >= GROUP_COST else 0
+
+    def _prefix(self, ids: Ids, budget: Budget, *, of_many: bool = False) -> tuple[_Prefix, int]:
         """Return a computed prefix and how many tokens were computed for it; it goes on from the longest that is kept."""
         import torch
-        from transformers import DynamicCache
 
         if not len(ids):
-            return _Prefix(ids, DynamicCache(config=self.model.model.config)), 0
+            return _Prefix(ids, new_cache(self.model)), 0
         known = max(
             (one for one in self._kept if common_length(one.ids, ids) == one.length),
             key=lambda one: one.length,
@@ -109,18 +114,21 @@ class ExpandedWay:
         )
         if known is not None and known.length == len(ids):
             return known, 0
-        cache = DynamicCache(config=self.model.model.config) if known is None else _fork(known, 1)
+        if known is not None and self.steps and len(ids) - known.length > _FEW_STEPS * len(ids):
+            known = None
+        cache = new_cache(self.model) if known is None else fork(known.cache, 1)
         start = 0 if known is None else known.length
+        at_once = budget.tokens if not self.steps else len(ids) if known is None else 1
         with torch.inference_mode():
             while start < len(ids):
-                piece = ids[start : start + max(1, budget.tokens)]
+                piece = ids[start : start + max(1, at_once)]
                 tokens = torch.tensor([piece.tolist()], device=self.model.device)
-                self.model.logits(tokens, [len(piece) - 1], past_key_values=cache, use_cache=True)
+                self.model.logits(tokens, [len(piece) - 1], **self.model.going_on(cache))
                 start += len(piece)
         paid = len(ids) - (0 if known is None else known.length)
         self.model.forwarded += paid
-        prefix = _Prefix(ids, cache)
-        self._kept = [*(one for one in self._kept if one is not known), prefix]
+        prefix = _Prefix(ids, cache, of_many)
+        self._kept = [*(one for one in self._kept if one is not known or one.of_many), prefix]
         while sum(one.length for one in self._kept[:-1]) > budget.held:
             self._kept.pop(0)
         return prefix, paid
@@ -129,31 +137,46 @@ class ExpandedWay:
         import torch
 
         start = prefix.length
-        suffixes = [row.ids[start:].tolist() for row in rows]
-        longest = max(map(len, suffixes))
-        keep = sorted({at - start for row in rows for at in row.asked_at()}) or [longest - 1]
-        states = [(number, at - start) for number, row in enumerate(rows) for at in row.states]
         found = [Found() for _ in rows]
+        asked = asked_of(rows, start)
+        column = asked.columns()
         with torch.inference_mode():
-            padded = [[*suffix, *[0] * (longest - len(suffix))] for suffix in suffixes]
-            tokens = torch.tensor(padded, device=self.model.device)
-            cache = _fork(prefix, len(rows))
-            with self.model.watched(states) as hidden:
-                logits = self.model.logits(tokens, keep, past_key_values=cache, use_cache=True)
-            column = {at + start: number for number, at in enumerate(keep)}
-            note(self.model, rows, found, logits, column, hidden)
-        self.model.forwarded += sum(map(len, suffixes))
-        how = [row.decoding for row in rows]
-        for number, one in enumerate(how):
-            if one is None:
-                yield number, found[number]
-        continued = [number for number, one in enumerate(how) if one is not None]
+            tokens = padded([row.ids[start:] for row in rows], self.model.device)
+            cache = fork(prefix.cache, len(rows))
+            if self.steps and start:
+                logits, hidden = self._stepped(tokens, asked, cache)
+            else:
+                with self.model.watched(list(asked.states)) as hidden:
+                    logits = self.model.logits(tokens, list(column), **self.model.going_on(cache))
+            asked.note(self.model, found, logits, hidden)
+        self.model.forwarded += sum(len(row.ids) - start for row in rows)
+        continued = [number for number, row in enumerate(rows) if row.decoding is not None]
+        yield from ((number, one) for number, one in enumerate(found) if rows[number].decoding is None)
         if continued:
-            last = [logits[number, column[len(rows[number].ids) - 1]] for number in continued]
-            decodings = [one for one in how if one is not None]
+            last = [logits[number, column[len(rows[number].ids) - 1 - start]] for number in continued]
+            decodings = [row.decoding for row in rows if row.decoding is not None]
             for line, decoded in self._continue(cache, torch.stack(last), decodings):
                 found[continued[line]].decoded = decoded
                 yield continued[line], found[continued[line]]
+
+    def _stepped(self, tokens: Any, asked: Asked, cache: Any) -> tuple[Any, Sequence[Any]]:
+        """Compute all lines of a batch one token at a time; return logits and hidden states as of one pass."""
+        import torch
+
+        column, states = asked.columns(), list(asked.states)
+        parts: list[Any] = []
+        hidden: list[Any] = []
+        for at in range(tokens.shape[1]):
+            here = [number for number, (_, step) in enumerate(states) if step == at]
+            with self.model.watched([(states[number][0], 0) for number in here]) as layers:
+                logits = self.model.logits(tokens[:, at : at + 1], [0], **self.model.going_on(cache))
+            if at in column:
+                parts.append(logits)
+            for layer, some in enumerate(layers):
+                if len(hidden) <= layer:
+                    hidden.append(np.empty((len(states), some.shape[1]), dtype=np.float16))
+                hidden[layer][here] = some
+        return torch.cat(parts, dim=1), hidden
 
     def _continue(self, cache: Any, logits: Any, how: Sequence[Decoding]) -> Iterator[tuple[int, Decoded]]:
         """Continue all rows of a cache; each draws from its own generator and leaves the batch when it is done."""
@@ -177,19 +200,8 @@ class ExpandedWay:
                 return
             with torch.inference_mode():
                 if len(stay) < len(active):
-                    cache.batch_select_indices(torch.tensor(stay, device=self.model.device))
+                    cache.reorder_cache(torch.tensor(stay, device=self.model.device))
                 active = [active[number] for number in stay]
                 tokens = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
-                logits = self.model.logits(tokens, [0], past_key_values=cache, use_cache=True)[:, 0]
+                logits = self.model.logits(tokens, [0], **self.model.going_on(cache))[:, 0]
             self.model.forwarded += len(active)
-
-
-def _fork(prefix: _Prefix, count: int) -> Any:
-    """Return a cache of its own for ``count`` rows, over the tensors of the prefix."""
-    cache = copy.copy(prefix.cache)
-    cache.layers = [copy.copy(layer) for layer in prefix.cache.layers]
-    for layer in cache.layers:
-        if layer.is_initialized:
-            layer.keys = layer.keys.expand(count, -1, -1, -1)
-            layer.values = layer.values.expand(count, -1, -1, -1)
-    return cache

@@ -77,10 +77,17 @@ def _shortest_beside(own: int) -> int:
     return 1 if own <= 64 else own * 3 // 4
 
 
-def batches(group: Group, rows: Sequence[Row], budget: Budget) -> Iterator[tuple[int, ...]]:
+def batches(
+    group: Group, rows: Sequence[Row], budget: Budget, *, steps: bool = False
+) -> Iterator[tuple[int, ...]]:
     """Yield batches of a group's members, longest first, each within the budget as it stands at that moment.
 
     Rows that are to be continued stand with rows of their own length only, so that nothing is padded.
+
+    Parameters
+    ----------
+    steps : bool
+        Whether a pass computes one token of each row, not all that stand behind the prefix.
     """
     waiting = sorted(
         group.members, key=lambda place: (rows[place].decoding is None, -len(rows[place].ids), place)
@@ -90,7 +97,8 @@ def batches(group: Group, rows: Sequence[Row], budget: Budget) -> Iterator[tuple
         continued = rows[waiting[0]].decoding is not None
         own = longest - group.prefix
         asked = max(1, len(rows[waiting[0]].asked_at()))
-        most = max(1, min(budget.tokens // own, budget.held // longest, budget.positions // asked))
+        at_once = budget.tokens // (1 if steps else own)
+        most = max(1, min(at_once, budget.held // longest, budget.positions // asked))
         least = longest if continued else _shortest_beside(own) + group.prefix
         batch = []
         for place in waiting[:most]:

@@ -65,6 +65,17 @@ class CausalModel:
         self._taken = inspect.signature(model.forward).parameters
 
     @property
+    def cache_name(self) -> str | None:
+        """Under which name the model takes a cache; None where it takes none."""
+        return next((name for name in ("past_key_values", "cache_params") if name in self._taken), None)
+
+    def going_on(self, cache: Any) -> dict[str, Any]:
+        """Return what :meth:`logits` is given to go on from a cache, or from nothing where it is None."""
+        if cache is None or self.cache_name is None:
+            return {"use_cache": False}
+        return {self.cache_name: cache, "use_cache": True}
+
+    @property
     def vocabulary(self) -> int:
         """Size of the vocabulary, as the model's output has it."""
         head = self.model.get_output_embeddings()
@@ -119,9 +130,11 @@ class CausalModel:
         import torch
 
         count = self.model.config.get_text_config().num_hidden_layers
-        for module in self.model.modules():
-            if isinstance(module, torch.nn.ModuleList) and len(module) == count:
-                return list(module)
+        decoder = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model
+        for part in (decoder, self.model):  # a model that also sees has blocks of other kinds beside these
+            for module in part.modules():
+                if isinstance(module, torch.nn.ModuleList) and len(module) == count:
+                    return list(module)
         raise ValueError(f"no list of {count} blocks is found in {type(self.model).__name__}")
 
     @contextmanager

@@ -16,6 +16,7 @@ from experiment.models.local import regions
 from experiment.models.local.rows import Decoded, Decoding, Found, Ids, Row
 from experiment.models.local.thoughts import Stops
 from experiment.models.local.tokens import Tokens, Wording
+from stimuli.seeds import stable_seed
 
 
 @dataclass
@@ -86,9 +87,10 @@ def answer_job(thought: Job, wording: Wording) -> Job:
     left = request.max_tokens - len(ids)
     decoding = None
     if request.also_text and left > 0:
-        decoding = _decoding(
-            request, left, Stops(request.stop, wording.thoughts, wording.decode, opened=False)
-        )
+        stops = Stops(request.stop, wording.thoughts, wording.decode, opened=False)
+        # the thought has used the draws of the request's own seed
+        seed = stable_seed("answer after thought", request.seed)
+        decoding = replace(_decoding(request, left, stops), seed=seed)
     job = Job(request, tokens, _rows(Row(_ids(tokens.ids), decoding=decoding), tokens), before=thought)
     job.attempts = thought.attempts
     return job

@@ -1,8 +1,9 @@
-"""Keys and values that a model has computed: the path of a walk, and those of conversations that will go on.
+"""What a model remembers between passes and between windows of rows.
 
-A *strand* is a buffer a layer and the tokens that lie in it. The first one is the path of the last walk, so that a new
-window of rows goes on from what it shares with the window before. Others belong to one conversation each: its next turn
-computes its new tokens only. They are given up, the longest unused first, when together they hold more than the budget.
+The *path* is one buffer a layer with the tokens that lie in it: passes write into it, and a window of rows goes on from
+what it has in common with the window before. Conversations that will go on are kept beside it
+(:mod:`~experiment.models.local.kept`); before their next turn is computed, what the path does not hold of them is copied
+into it, so that a turn costs its new tokens only.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from experiment.models.local.rows import Budget, Ids, Row, common_length
+from experiment.models.local.kept import Kept, Layers, Stretch
+from experiment.models.local.rows import Ids, Row, common_length
 
 WORTH_KEEPING = 16
 """A stretch of so many tokens is taken from memory; a shorter one is computed anew."""
-
-_SLACK = 16
-"""Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
 
 _LITTLE = 4
 _ROOM = 256
@@ -27,10 +26,17 @@ _ROOM = 256
 
 @dataclass
 class Memory:
-    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width)."""
+    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width).
 
-    keys: dict[int, Any] = field(default_factory=dict)
-    values: dict[int, Any] = field(default_factory=dict)
+    Attributes
+    ----------
+    ids : ndarray of int32
+        The tokens that lie in it.
+    """
+
+    keys: Layers = field(default_factory=dict)
+    values: Layers = field(default_factory=dict)
+    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
         """Write behind the first ``start`` entries and return all up to the new ones.
@@ -54,112 +60,93 @@ class Memory:
         """Return keys and values of the first ``length`` tokens."""
         return self.keys[layer][:, :length], self.values[layer][:, :length]
 
-    def taken(self, start: int, index: Any) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return copies of keys and values at places behind the first ``start``, by layer."""
+    def taken(self, places: Any) -> tuple[Layers, Layers]:
+        """Return copies of keys and values at places of the buffers, by layer."""
         return (
-            {layer: buffer[:, start + index] for layer, buffer in self.keys.items()},
-            {layer: buffer[:, start + index] for layer, buffer in self.values.items()},
+            {layer: buffer[:, places] for layer, buffer in self.keys.items()},
+            {layer: buffer[:, places] for layer, buffer in self.values.items()},
         )
-
-    def copied(
-        self, length: int, keys: dict[int, Any] | None = None, values: dict[int, Any] | None = None
-    ) -> Memory:
-        """Return a memory of its own: the first ``length`` entries, then the ones given."""
-        copy = Memory()
-        for new, old, more in ((copy.keys, self.keys, keys), (copy.values, self.values, values)):
-            for layer, buffer in old.items():
-                own = buffer[:, :0] if more is None else more[layer]
-                end = length + own.shape[1]
-                larger = buffer.new_empty((buffer.shape[0], end + _ROOM, buffer.shape[2]))
-                larger[:, :length] = buffer[:, :length]
-                larger[:, length:end] = own
-                new[layer] = larger
-        return copy
-
-
-@dataclass(eq=False)
-class Strand:
-    """Keys and values of one sequence of tokens."""
-
-    memory: Memory = field(default_factory=Memory)
-    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Rows that go on from one strand; ``known`` of their leading tokens lie in it."""
+    """Rows that go on from the same tokens; ``known`` of these are remembered."""
 
-    strand: Strand
     known: int
     places: tuple[int, ...]
 
 
-class Strands:
-    """What a model remembers between windows of rows.
+class Remembered:
+    """The path, and the conversations that are kept.
 
     Attributes
     ----------
-    path : Strand
-        That of the last walk which belonged to no conversation.
-    kept : list of Strand
-        One a conversation, the one used last at the end.
+    path : Memory
+    kept : Kept
     """
 
     def __init__(self) -> None:
-        self.path = Strand()
-        self.kept: list[Strand] = []
-
-    def walks(self, rows: Sequence[Row]) -> list[Walk]:
-        """Share rows out over the strands from which they have most to take, those that reach deepest first."""
-        of_strand: dict[int, list[tuple[int, int]]] = {}
-        strands = [self.path, *self.kept]
-        for place, row in enumerate(rows):
-            taken = [min(common_length(row.ids, strand.ids), row.shareable) for strand in strands]
-            best = max(range(len(strands)), key=lambda number: taken[number] - (_LITTLE if number else 0))
-            known = taken[best] if taken[best] >= WORTH_KEEPING else 0
-            of_strand.setdefault(best if known else 0, []).append((known, place))
-        walks = []
-        for number, some in of_strand.items():
-            some.sort(key=lambda one: (-one[0], one[1]))
-            cluster: list[tuple[int, int]] = []
-            for known, place in some:
-                if cluster and known < cluster[0][0] - WORTH_KEEPING:
-                    walks.append(_walk(strands[number], cluster))
-                    cluster = []
-                cluster.append((known, place))
-            walks.append(_walk(strands[number], cluster))
-        return sorted(walks, key=lambda walk: walk.strand is self.path)
-
-    def begin(self, walk: Walk) -> Strand:
-        """Return the strand that a walk writes to: its own, or a copy where it would write over another conversation."""
-        strand = walk.strand
-        if strand is self.path or walk.known >= len(strand.ids) - _SLACK:
-            return strand
-        return Strand(strand.memory.copied(walk.known), strand.ids[: walk.known])
-
-    def keep(self, strand: Strand) -> None:
-        """Keep a conversation's strand in the place of what it goes on from."""
-        self.kept = [one for one in self.kept if one is not strand and not _begins(one, strand)]
-        self.kept.append(strand)
-
-    def shrink(self, budget: Budget) -> None:
-        """Give up what has not been used for longest, down to the budget."""
-        held = 0
-        for number, strand in reversed(list(enumerate(self.kept))):
-            held += len(strand.ids)
-            if held > budget.held:
-                del self.kept[: number + 1]
-                return
+        self.path = Memory()
+        self.kept = Kept()
 
     def forget(self) -> None:
         """Give up everything."""
-        self.path, self.kept = Strand(), []
+        self.path, self.kept = Memory(), Kept()
+
+    def walks(self, rows: Sequence[Row]) -> list[Walk]:
+        """Share rows out over what they go on from: first the path, deepest first, then one conversation after the other."""
+        of_source: dict[Stretch | None, list[tuple[int, int]]] = {}
+        for place, row in enumerate(rows):
+            lying = min(common_length(row.ids, self.path.ids), row.shareable)
+            stretch, depth = self.kept.find(row.ids)
+            depth = min(depth, row.shareable)
+            source = stretch if depth > lying + _LITTLE and depth >= WORTH_KEEPING else None
+            known = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
+            of_source.setdefault(source, []).append((known, place))
+        on_path = _clusters(of_source.pop(None, []))
+        talks = [walk for some in of_source.values() for walk in _clusters(some)]
+        talks.sort(key=lambda walk: rows[walk.places[0]].ids.astype(">u4").tobytes())
+        return [*on_path, *talks]
+
+    def begin(self, walk: Walk, row: Row) -> int:
+        """Bring what a walk's first row goes on from onto the path, and return how many tokens of it are there."""
+        ids = row.ids[: walk.known]
+        lying = common_length(self.path.ids, ids)
+        if lying < len(ids):
+            self.path.ids = self.path.ids[:lying]
+            for place, keys, values in self.kept.load(ids, lying):
+                for layer in keys:
+                    self.path.write(layer, place, keys[layer], values[layer])
+                lying = place + keys[min(keys)].shape[1]
+            self.path.ids = ids[:lying].copy()
+        return lying
+
+    def keep(self, ids: Ids, start: int, keys: Layers, values: Layers) -> None:
+        """Keep a row: the first ``start`` tokens as they lie on the path, then those given.
+
+        Parameters
+        ----------
+        keys, values : dict of int to tensor, shape (kv heads, len(ids) - start, width)
+        """
+        import torch
+
+        def rest(depth: int) -> tuple[Layers, Layers]:
+            cut = max(0, depth - start)
+            pairs = ((self.path.keys, keys), (self.path.values, values))
+            left, right = (
+                {n: torch.cat([lying[n][:, depth:start], own[n][:, cut:]], dim=1) for n in own}
+                for lying, own in pairs
+            )
+            return left, right
+
+        self.kept.keep(ids, rest)
 
 
-def _walk(strand: Strand, cluster: Iterable[tuple[int, int]]) -> Walk:
-    some = list(cluster)
-    return Walk(strand, some[-1][0], tuple(place for _, place in some))
-
-
-def _begins(old: Strand, new: Strand) -> bool:
-    return len(old.ids) <= len(new.ids) and bool((new.ids[: len(old.ids)] == old.ids).all())
+def _clusters(some: Iterable[tuple[int, int]]) -> list[Walk]:
+    """Return walks of rows that know about as much as each other, those that know most first."""
+    clusters: list[list[tuple[int, int]]] = []
+    for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
+        if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:
+            clusters.append([])
+        clusters[-1].append((known, place))
+    return [Walk(cluster[-1][0], tuple(place for _, place in cluster)) for cluster in clusters]

@@ -1,55 +1,116 @@
-"""Reads what rows asked for out of a batch's logits and hidden states."""
+"""What rows ask of a batch, each place in it once, and how that is read out of its logits and hidden states.
+
+A batch has lines of tokens. On the ways that put rows side by side, a row is a line; where rows stand in one line as the
+branches of a trie, a row is a selection of its tokens, and several rows may ask at the same token.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiment.models.local.head import CausalModel
 from experiment.models.local.rows import Found, Row
 
+Wanting = list[tuple[int, int]]
+"""Rows, by their place, and the position at which each asks."""
 
-def note(
-    model: CausalModel,
-    rows: Sequence[Row],
-    found: Sequence[Found],
-    logits: Any,
-    column: Mapping[int, int],
-    hidden: Sequence[Any],
-) -> None:
-    """Write log-probabilities, borders and states of rows that stand in one batch each on a line of its own.
 
-    Parameters
+class Asked:
+    """What is asked of one batch.
+
+    Attributes
     ----------
-    logits : tensor, shape (rows, columns, vocabulary)
-    column : mapping
-        Position in a row to the column that holds the distribution after it.
-    hidden : sequence of array, shape (states, width)
-        A layer each, states in the order of the rows and of what each asks.
+    states : dict of (int, int) to list
+        Line and token where hidden states are kept, and who wants them.
     """
-    import torch
 
-    normaliser = torch.logsumexp(logits, dim=-1)
-    targets = [(line, position, token) for line, row in enumerate(rows) for position, token in row.targets]
-    if targets:
-        lines = torch.tensor([line for line, _, _ in targets], device=logits.device)
-        places = torch.tensor([column[position - 1] for _, position, _ in targets], device=logits.device)
-        tokens = torch.tensor([token for _, _, token in targets], device=logits.device)
-        values = (logits[lines, places, tokens] - normaliser[lines, places]).tolist()
-        for (line, position, token), value in zip(targets, values, strict=True):
-            found[line].logprobs[position, token] = value
-    borders = [(line, position) for line, row in enumerate(rows) for position in row.borders]
-    if borders:
-        lines = torch.tensor([line for line, _ in borders], device=logits.device)
-        places = torch.tensor([column[position - 1] for _, position in borders], device=logits.device)
-        begin = model.word_beginnings()
-        masses = torch.logsumexp(logits[lines, places].masked_fill(~begin, -torch.inf), dim=-1)
-        for (line, position), value in zip(
-            borders, (masses - normaliser[lines, places]).tolist(), strict=True
-        ):
-            found[line].borders[position] = value
-    asked = [(line, at) for line, row in enumerate(rows) for at in row.states]
-    for number, (line, at) in enumerate(asked):
-        found[line].states[at] = np.stack([layer[number] for layer in hidden])
+    def __init__(self) -> None:
+        self.states: dict[tuple[int, int], Wanting] = {}
+        self._after: set[int] = set()
+        self._targets: dict[tuple[int, int, int], Wanting] = {}
+        self._borders: dict[tuple[int, int], Wanting] = {}
+
+    def add(
+        self,
+        place: int,
+        row: Row,
+        index: Sequence[int] | NDArray[np.int64],
+        *,
+        start: int = 0,
+        line: int = 0,
+        ends: bool = True,
+    ) -> None:
+        """Take what a row asks of those of its tokens that stand in the batch.
+
+        Parameters
+        ----------
+        place : int
+            Of the row in the sequence that is computed.
+        index : sequence of int, shape (n,)
+            Where in the line the row's tokens from position ``start`` on stand.
+        ends : bool
+            Whether the row's last token is among them.
+        """
+        end = start + len(index)
+        for position, token in row.targets:
+            if start < position <= end:
+                at = int(index[position - 1 - start])
+                self._after.add(at)
+                self._targets.setdefault((line, at, token), []).append((place, position))
+        for position in row.borders:
+            if start < position <= end:
+                at = int(index[position - 1 - start])
+                self._after.add(at)
+                self._borders.setdefault((line, at), []).append((place, position))
+        for position in row.states:
+            if start <= position < end:
+                self.states.setdefault((line, int(index[position - start])), []).append((place, position))
+        if row.decoding is not None and ends:
+            self._after.add(int(index[-1]))
+
+    def columns(self) -> dict[int, int]:
+        """Return the tokens of a line after which a distribution is needed, each with its column; never none."""
+        return {at: column for column, at in enumerate(sorted(self._after) or [0])}
+
+    def note(self, model: CausalModel, found: Sequence[Found], logits: Any, hidden: Sequence[Any]) -> None:
+        """Write what the batch tells of its rows.
+
+        Parameters
+        ----------
+        found : sequence of Found
+            By place.
+        logits : tensor, shape (lines, columns, vocabulary)
+        hidden : sequence of array, shape (states, width)
+            A layer each, in the order of :attr:`states`.
+        """
+        import torch
+
+        column = self.columns()
+        if self._targets or self._borders:
+            normaliser = torch.logsumexp(logits, dim=-1)
+        if self._targets:
+            lines, places, tokens = torch.tensor(
+                [(line, column[at], token) for line, at, token in self._targets], device=logits.device
+            ).unbind(1)
+            values = (logits[lines, places, tokens] - normaliser[lines, places]).tolist()
+            for ((_, _, token), wanting), value in zip(self._targets.items(), values, strict=True):
+                for place, position in wanting:
+                    found[place].logprobs[position, token] = value
+        if self._borders:
+            lines, places = torch.tensor(
+                [(line, column[at]) for line, at in self._borders], device=logits.device
+            ).unbind(1)
+            begin = model.word_beginnings()
+            masses = torch.logsumexp(logits[lines, places].masked_fill(~begin, -torch.inf), dim=-1)
+            values = (masses - normaliser[lines, places]).tolist()
+            for wanting, value in zip(self._borders.values(), values, strict=True):
+                for place, position in wanting:
+                    found[place].borders[position] = value
+        for number, wanting in enumerate(self.states.values()):
+            stack = np.stack([layer[number] for layer in hidden])
+            for place, position in wanting:
+                found[place].states[position] = stack

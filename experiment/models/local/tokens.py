@@ -78,8 +78,8 @@ class Wording:
         Whether a space stands before a label; None puts one after plain text and none after a chat template.
     thinking : bool
         Given to chat templates that know of reasoning (``enable_thinking``).
-    decoder_start : int or None
-        With which token the decoder begins, for models that read with an encoder and answer with a decoder.
+    decoder_start : tuple of int or None
+        With which tokens the decoder begins, for models that read with an encoder and answer with a decoder.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Wording:
         template: Template | None = None,
         leading_space: bool | None = None,
         thinking: bool = False,
-        decoder_start: int | None = None,
+        decoder_start: tuple[int, ...] | None = None,
     ) -> None:
         has_template = bool(getattr(tokenizer, "chat_template", None))
         if template == "chat" and not has_template:
@@ -189,10 +189,10 @@ class Wording:
         source = tuple(self.tokenizer(text)["input_ids"])
         if not source:
             raise ValueError("the prompt is empty: there is no token to read")
-        begun = (self.decoder_start,)
-        found = [LabelTokens(label, (*begun, *self.encoder.ids(label)), 1) for label in labels]
+        begun = self.decoder_start
+        found = [LabelTokens(label, (*begun, *self.encoder.ids(label)), len(begun)) for label in labels]
         for label in found:
-            if len(label.ids) < 2:
+            if not label.targets:
                 raise ValueError(f"label {label.label!r} cannot be scored: it has no token")
         return Tokens(text, begun, tuple(found), (), source)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from experiment.models.engine import Request
 from experiment.models.local.jobs import Job
-from experiment.models.local.rows import Row
+from experiment.models.local.rows import Budget, Row, common_length
 
 WINDOW = 8192
 """Requests that are planned together."""
@@ -69,6 +69,19 @@ class Windows:
             size = min(size, max(1, most))
         self._is_first = False
         return [waiting.popleft() for _ in range(min(size, len(waiting)))], holds
+
+
+def conversations_held(rows: Sequence[Row], budget: Budget, *, share: bool) -> int:
+    """Return how many conversations as long as these memory holds.
+
+    Parameters
+    ----------
+    share : bool
+        Whether what all of them begin with is held once.
+    """
+    longest = max(len(row.ids) for row in rows)
+    common = min(common_length(rows[0].ids, row.ids) for row in rows) if share and len(rows) > 1 else 0
+    return max(1, (budget.held - common) // max(1, longest - common))
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ from tests.experiment.models.tiny_models import ask, tiny_llama
 torch = pytest.importorskip("torch")
 
 from experiment.models.local import windows  # noqa: E402
+from experiment.models.local.kept import SLACK  # noqa: E402
 from experiment.models.local.rows import Row  # noqa: E402
 from experiment.models.local.trie import Trie  # noqa: E402
 
@@ -106,7 +107,31 @@ def test_more_conversations_than_memory_holds_are_led_to_their_end_in_turn(plain
     lost = engine.describe()["tokens_forwarded"] - least_tokens(engine, talk.sent)
     again = sum(len(engine.wording.tokens(talk.sent[f"{n}:0"]).ids) for n in range(40))
     assert lost < again, "at most what memory could not hold was computed twice, once a conversation"
-    assert sum(len(one.ids) for one in engine._computing._ways[0].strands.kept) <= 600
+    assert engine._computing._ways[0].memory.kept.tokens <= 600
+
+
+def test_what_conversations_begin_with_is_held_once(plain_model, local) -> None:
+    engine = local(plain_model)
+    talk = Conversations(30, 3)
+    list(engine.answer(talk.begun, talk.follow))
+    prompts = [engine.wording.tokens(talk.sent[f"{n}:2"]).ids for n in range(30)]
+    least = Trie([Row(np.asarray(one, dtype=np.int32)) for one in prompts]).size
+    kept = engine._computing._ways[0].memory.kept
+    assert kept.tokens <= least + 30 * SLACK < sum(map(len, prompts)) * 0.7
+    held = sum(tensor.nelement() for one in kept._stretches() for tensor in one.keys.values())
+    assert held == kept.tokens * 2 * 16, "2 layers, 2 heads of 8: nothing else is held on to"
+
+
+def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local) -> None:
+    together, alone = local(chat_model), local(chat_model, determinism="stable")
+    for engine in (together, alone):
+        engine._load().ends = set()
+    found = []
+    for engine in (together, alone):
+        talk = Conversations(8, 4, labels=None, max_tokens=12)
+        found.append({reply.work_key: reply.text for reply in engine.answer(talk.begun, talk.follow)})
+    assert found[0] == found[1]
+    assert together._load().calls < alone._load().calls / 2
 
 
 def test_a_prefix_is_not_computed_anew_at_the_border_of_a_window(plain_model, local, monkeypatch) -> None:

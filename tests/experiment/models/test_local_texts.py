@@ -160,4 +160,6 @@ def test_other_families_answer_like_their_own_plain_passes(tmp_path, local, name
                 logprobs = model(torch.tensor([list(label.ids)])).logits[0].log_softmax(-1)
             expected = sum(logprobs[i - 1, label.ids[i]].item() for i in range(label.start, len(label.ids)))
             assert reply.label_logprobs[label.label] == pytest.approx(expected, abs=1e-3)
-    assert engine.describe()["parity"]["path"] == {"Mamba": "plain", "Bloom": "expanded"}.get(name, "packed")
+    assert engine.describe()["parity"]["path"] == {"Mamba": "stepwise", "Bloom": "expanded"}.get(
+        name, "packed"
+    )

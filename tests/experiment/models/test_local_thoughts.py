@@ -42,7 +42,7 @@ class Scripted:
     """Lets the engine's model say certain tokens, whatever it computes."""
 
     def __init__(self, engine, monkeypatch, ids: list[int]) -> None:
-        from experiment.models.local import branching, plain
+        from experiment.models.local import continuing, plain
 
         list(engine.answer([ask("before", max_tokens=1)]))  # the way is chosen with the model's own choices
         self.given: dict[int, int] = {}
@@ -57,7 +57,7 @@ class Scripted:
             return chosen
 
         self.draws: list[object] = []
-        for module in (branching, plain):
+        for module in (continuing, plain):
             monkeypatch.setattr(module, "choose", choose)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.local.memory import Strand, Strands
+from experiment.models.local.kept import Kept
+from experiment.models.local.memory import Remembered
 from experiment.models.local.rows import Budget, Decoding, Row
 from experiment.models.local.trie import WORTH_SHARING, Trie
+
+torch = pytest.importorskip("torch")
 
 
 def row(ids, continued: bool = False, asked: int = 0) -> Row:
@@ -98,20 +102,78 @@ def test_two_tasks_at_nested_sizes_cost_the_examples_of_the_largest_only() -> No
     assert computed == 1 + 2 * 400 + len(given_rows)
 
 
+def of_places(ids) -> tuple[dict, dict]:
+    """Keys and values that say which tokens they belong to: what stands at a position and all before it."""
+    sums = torch.tensor([hash(tuple(int(one) for one in ids[: n + 1])) % 10_007 for n in range(len(ids))])
+    return {0: sums[None, :, None].float()}, {0: -sums[None, :, None].float()}
+
+
+def keep(kept: Kept, one) -> None:
+    keys, values = of_places(one)
+    kept.keep(one, lambda depth: ({0: keys[0][:, depth:].clone()}, {0: values[0][:, depth:].clone()}))
+
+
+@given(st.lists(ids, min_size=1, max_size=8), ids, st.integers(0, 90))
+@settings(deadline=None)
+def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_with(held, asked, most) -> None:
+    kept = Kept()
+    arrays = [np.asarray(one, dtype=np.int32) for one in held]
+    for one in arrays:
+        keep(kept, one)
+    whole = Trie([row(one) for one in held]).size
+    assert kept.tokens <= whole, "each beginning is held once"
+    assert kept.find(arrays[-1])[1] == len(arrays[-1])
+    if most < kept.tokens:
+        kept.shrink(most)
+        assert kept.tokens <= most
+    for one in [*arrays, np.asarray(asked, dtype=np.int32)]:
+        known, place = kept.find(one)[1], 0
+        keys, values = of_places(one)
+        for place_of, some_keys, some_values in kept.load(one, 0):
+            assert place_of == place
+            end = place + some_keys[0].shape[1]
+            assert torch.equal(some_keys[0], keys[0][:, place:end])
+            assert torch.equal(some_values[0], values[0][:, place:end])
+            place = end
+        assert place == known
+
+
+def test_what_was_used_longest_ago_is_given_up_first_and_what_others_need_stays() -> None:
+    kept = Kept()
+    stem = list(range(100))
+    talks = [np.asarray([*stem, 500 + n, *range(50)], dtype=np.int32) for n in range(4)]
+    for talk in talks:
+        keep(kept, talk)
+    assert kept.tokens == 100 + 4 * 51
+    list(kept.load(talks[0], 0))
+    kept.shrink(100 + 2 * 51)
+    assert [kept.find(talk)[1] for talk in talks] == [151, 100, 100, 151]
+
+
 @given(st.lists(ids, min_size=1, max_size=6), rows)
-def test_memory_shares_every_row_out_once_and_gives_only_what_a_row_begins_with(held, given_rows) -> None:
-    strands = Strands()
-    strands.path.ids = np.asarray(held[0], dtype=np.int32)
-    strands.kept = [Strand(ids=np.asarray(one, dtype=np.int32)) for one in held[1:]]
-    walks = strands.walks(given_rows)
+@settings(deadline=None)
+def test_memory_shares_every_row_out_once_and_brings_what_a_row_begins_with_onto_the_path(
+    held, given_rows
+) -> None:
+    memory = Remembered()
+    lying = np.asarray(held[0], dtype=np.int32)
+    keys, values = of_places(lying)
+    memory.path.write(0, 0, keys[0], values[0])
+    memory.path.ids = lying
+    for one in held[1:]:
+        keep(memory.kept, np.asarray(one, dtype=np.int32))
+    walks = memory.walks(given_rows)
     assert sorted(place for walk in walks for place in walk.places) == list(range(len(given_rows)))
-    reached: dict[int, int] = {}
     for walk in walks:
-        assert walk.known <= reached.get(id(walk.strand), 10_000), (
-            "a later walk goes on from less than an earlier one"
-        )
-        reached[id(walk.strand)] = walk.known
+        first = given_rows[walk.places[0]]
+        known = memory.begin(walk, first)
+        assert known == walk.known
         for place in walk.places:
-            one = given_rows[place]
-            assert (one.ids[: walk.known] == walk.strand.ids[: walk.known]).all()
-            assert walk.known <= one.shareable
+            assert (given_rows[place].ids[:known] == first.ids[:known]).all()
+            assert known <= given_rows[place].shareable
+        expected, _ = of_places(first.ids[:known])
+        assert torch.equal(memory.path.path(0, known)[0], expected[0])
+        # what a walk writes stands behind what it goes on from
+        keys, values = of_places(first.ids)
+        memory.path.write(0, known, keys[0][:, known:], values[0][:, known:])
+        memory.path.ids = first.ids

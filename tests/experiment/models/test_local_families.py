@@ -1,0 +1,203 @@
+"""Which way is taken for each family of models, and that its numbers are those of full passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiment.models import Message, Request
+from tests.experiment.models.tiny_models import byte_pair_tokenizer
+
+torch = pytest.importorskip("torch")
+
+SMALL = {
+    **{"vocab_size": 400, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512},
+    **{"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1},
+}
+HEADS = {"head_dim": 8}
+EXPERTS = {
+    **{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+    **{"shared_expert_intermediate_size": 32, "n_routed_experts": 4, "n_shared_experts": 1},
+    **{
+        "num_local_experts": 4,
+        "norm_topk_prob": True,
+        "first_k_dense_replace": 1,
+        "n_group": 1,
+        "topk_group": 1,
+    },
+}
+LATENT = {
+    **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
+    "num_key_value_heads": 4,
+}
+LINEAR = {
+    **{"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8},
+    **{"linear_value_head_dim": 8, "layer_types": ["linear_attention", "linear_attention", "full_attention"]},
+}
+STATES = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_state": 8, "mamba_n_groups": 1}
+GPT = {
+    **{"vocab_size": 400, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 512, "rotary_dim": 4},
+    **{"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1},
+}
+SEES = {
+    **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4},
+    **{"image_size": 28, "patch_size": 14},
+}
+
+FAMILIES: dict[str, tuple[str, dict[str, object]]] = {
+    "Llama": ("packed", SMALL),
+    "Mistral": ("packed", {**SMALL, "sliding_window": 20}),
+    "Mixtral": ("packed", {**SMALL, **EXPERTS}),
+    "Qwen2": ("packed", SMALL),
+    "Qwen2Moe": ("packed", {**SMALL, **EXPERTS}),
+    "Qwen3": ("packed", {**SMALL, **HEADS}),
+    "Qwen3Moe": ("packed", {**SMALL, **HEADS, **EXPERTS}),
+    "Gemma": ("packed", {**SMALL, **HEADS}),
+    "Gemma2": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
+    "Gemma3Text": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
+    "GPT2": ("packed", GPT),
+    "GPTNeoX": ("packed", SMALL),
+    "OPT": ("packed", {**SMALL, "ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.3}),
+    "Phi": ("packed", SMALL),
+    "Phi3": ("packed", SMALL),
+    "Olmo": ("packed", SMALL),
+    "Olmo2": ("packed", SMALL),
+    "Olmo3": ("packed", {**SMALL, "sliding_window": 20}),
+    "Olmoe": ("packed", {**SMALL, **EXPERTS}),
+    "StableLm": ("packed", SMALL),
+    "Cohere": ("packed", SMALL),
+    "Cohere2": ("packed", {**SMALL, "sliding_window": 20}),
+    "Granite": ("packed", SMALL),
+    "SmolLM3": ("packed", SMALL),
+    "Starcoder2": ("packed", SMALL),
+    "Glm4": ("packed", {**SMALL, **HEADS}),
+    "DeepseekV2": ("packed", {**SMALL, **EXPERTS, **LATENT}),
+    "DeepseekV3": ("packed", {**SMALL, **EXPERTS, **LATENT}),
+    "GptOss": ("packed", {**SMALL, **HEADS, **EXPERTS, "sliding_window": 20}),
+    "Bloom": ("expanded", {**GPT, "hidden_size": 32}),
+    "Mpt": ("expanded", {"vocab_size": 400, "d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 512}),
+    "Falcon": ("expanded", {**SMALL, "alibi": False}),
+    "GPTJ": ("expanded", GPT),
+    "CodeGen": ("expanded", GPT),
+    "Lfm2": ("expanded", {**SMALL, "layer_types": ["conv", "conv", "full_attention"], "conv_L_cache": 3}),
+    "Qwen3Next": ("expanded", {**SMALL, **HEADS, **EXPERTS, **LINEAR}),
+    "FalconH1": ("expanded", {**SMALL, **STATES}),
+    "Mamba2": ("expanded", {**SMALL, "num_heads": 8, "head_dim": 8, "state_size": 8, "n_groups": 1}),
+    "Mamba": ("stepwise", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8}),
+    "Jamba": (
+        "stepwise",
+        {
+            **SMALL,
+            **EXPERTS,
+            "attn_layer_period": 3,
+            "attn_layer_offset": 1,
+            "mamba_d_state": 8,
+            "use_mamba_kernels": False,
+        },
+    ),
+    "Rwkv": (
+        "batched",
+        {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "context_length": 512},
+    ),
+}
+
+TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
+BEFORE = "Which group does the sentence belong to? Answer A or B. engine jumps all night aCcurately. " * 2
+
+
+def checkpoint(folder: Path, name: str, settings: dict[str, object]):
+    """Write a random model of a family with a tokenizer beside it, and return it as transformers has it."""
+    import transformers
+
+    from experiment.models.local.checkpoints import _kind
+
+    byte_pair_tokenizer(folder, template=None, adds_bos=True)
+    config = getattr(transformers, f"{name}Config")(**settings)
+    torch.manual_seed(0)
+    model = _kind(config).from_config(config).eval()
+    model.save_pretrained(str(folder))
+    return model
+
+
+def requests_of(count: int) -> list[Request]:
+    def ask(key: str, text: str, labels=None) -> Request:
+        return Request(key, (Message("user", BEFORE + text),), labels, 5, 0.0, 1)
+
+    scored = [ask(f"c{n}", f"{n} {TEXTS[n % 5]}", ("A", "of course not")) for n in range(count)]
+    return scored + [ask(f"t{n}", f"{n} {TEXTS[n % 5]}") for n in range(count)]
+
+
+def held_against_full_passes(engine, model, requests: list[Request]) -> None:
+    replies = {reply.work_key: reply for reply in engine.answer(requests)}
+    for request in requests:
+        tokens, reply = engine.wording.tokens(request), replies[request.work_key]
+        assert reply.error is None
+        if request.labels is None:
+            ids = list(tokens.ids)
+            for _ in range(request.max_tokens):
+                with torch.no_grad():
+                    logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1]
+                chosen = engine.wording.decode([*ids[len(tokens.ids) :], int(logits.argmax())])
+                ids.append(int(logits.argmax()))
+                if ids[-1] in engine._load().ends:
+                    break
+            assert reply.text == chosen
+            continue
+        for label in tokens.labels:
+            with torch.no_grad():
+                logprobs = (
+                    model(input_ids=torch.tensor([label.ids]), use_cache=False).logits[0].log_softmax(-1)
+                )
+            expected = sum(
+                logprobs[at - 1, label.ids[at]].item() for at in range(label.start, len(label.ids))
+            )
+            assert reply.label_logprobs[label.label] == pytest.approx(expected, abs=5e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name) -> None:
+    path, settings = FAMILIES[name]
+    model = checkpoint(tmp_path, name, settings)
+    engine = local(tmp_path)
+    held_against_full_passes(engine, model, requests_of(6))
+    said = engine.describe()["parity"]
+    assert (said["path"], "changes" in said) == (path, False), said
+    assert said["max_abs_difference"] < 3e-4
+    order = ["packed", "expanded", "stepwise", "batched"]
+    assert set(said["refused"]) <= set(order[: order.index(path)]), (
+        "each faster way says why it was not taken"
+    )
+    assert path == "packed" or said["refused"]["packed"]
+    if path != "batched":
+        assert engine.describe()["tokens_forwarded"] < sum(
+            len(engine.wording.tokens(request).ids) for request in requests_of(6)
+        )
+
+
+def test_a_model_that_also_sees_answers_from_text_alone(tmp_path, local) -> None:
+    settings = {
+        "text_config": {**SMALL, **HEADS, "sliding_window": 20},
+        "vision_config": SEES,
+        "mm_tokens_per_image": 4,
+    }
+    model = checkpoint(tmp_path, "Gemma3", settings)
+    engine = local(tmp_path)
+    held_against_full_passes(engine, model, requests_of(4))
+    assert engine.describe()["parity"]["path"] == "packed"
+    blocks = engine._load().layers()
+    assert blocks[0] is engine._load().model.get_decoder().layers[0], "states are those of the text's blocks"
+
+
+def test_a_model_that_is_only_known_as_one_that_sees_is_loaded_too(tmp_path, local) -> None:
+    text = {**SMALL, "model_type": "qwen2"}
+    settings = {
+        "text_config": text,
+        "vision_config": {**SEES, "model_type": "clip_vision_model"},
+        "image_token_id": 5,
+    }
+    model = checkpoint(tmp_path, "Llava", settings)
+    engine = local(tmp_path)
+    held_against_full_passes(engine, model, requests_of(4))
+    assert engine.describe()["parity"]["path"] == "packed"
