@@ -259,6 +259,7 @@ def _run_all(
 
 def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
     """Have each local model answer the same trials in different company, and print how far its answers differ."""
+    from experiment.cli.run_dry import store_of_people
     from experiment.models.opening import open_engine
     from experiment.models.runs import self_test_of
 
@@ -267,7 +268,8 @@ def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json
         if not str(settings["use"]).startswith("hf:"):
             click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
             continue
-        found[name] = self_test_of(study, name, settings, open_engine)
+        with store_of_people(study) as store:
+            found[name] = self_test_of(study, name, settings, open_engine, store=store)
         if not as_json:
             _print_self_test(name, found[name])
     if as_json:

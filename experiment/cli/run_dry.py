@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from experiment.store import Store
     from experiment.study import Study
 
 BYTES_A_TOKEN = 4.0
@@ -27,16 +29,15 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     from experiment.models.engine import Previews
     from experiment.models.money import price_of
     from experiment.models.opening import open_engine
-    from experiment.models.planning import first_prompts, needs_people, request_json
-    from experiment.models.runs import sessions_of, settings_of
+    from experiment.models.planning import first_prompts, request_json
+    from experiment.models.runs import latest_version, sessions_of, settings_of
 
     options = {key: value for key, value in settings.items() if key != "use"}
     model = replace(settings_of(study, settings["use"], options), sends=False)
     price = price_of(model)
     engine = open_engine(model)
-    store = _store_of(study) if needs_people(study) else None
-    try:
-        plan = sessions_of(study, name, model, engine, store, 1)
+    with closing(engine), store_of_people(study) as store:
+        plan = sessions_of(study, name, model, engine, store, latest_version(study, store))
         sessions = trials = 0
         for session in plan():
             sessions += 1
@@ -56,10 +57,6 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
             for one in first_prompts(next(iter(plan())))
         ]  # fmt: skip
         tokens, is_guess, written = _tokens(plan(), show, model.kind)
-    finally:
-        engine.close()
-        if store is not None:
-            store.close()
     read = round(tokens * trials) if tokens is not None else None
     return {
         "model": name,
@@ -102,11 +99,18 @@ def _cost(price: Any, read: int, written: int) -> dict[str, float]:
     }
 
 
-def _store_of(study: Study) -> Any:
-    from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
+@contextmanager
+def store_of_people(study: Study) -> Iterator[Store | None]:
+    """Open the store where models follow people; None where they do not, or where nobody has answered yet."""
+    from experiment.cli.study_store import store_of
+    from experiment.models.planning import needs_people
 
-    return open_store(store_address(read_config()) or study.folder)
+    store = store_of(study) if needs_people(study) else None
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
 
 
 def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:

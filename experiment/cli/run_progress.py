@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 
+WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 100, 84, 76, 66
+"""From how many columns on there are bars, percent, tokens, and trials a second."""
+
+ENDED = ("finished", "stopped", "interrupted", "failed")
+
 
 class Display:
     """Draws the figures of a run on standard error."""
@@ -45,7 +50,7 @@ class Display:
     def draw(self, figures: Sequence[Figures]) -> None:
         """Show the figures of all models."""
         if self._live is not None:
-            self._live.update(table(figures))
+            self._live.update(table(figures, self._live.console.width))
             return
         if time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
@@ -54,51 +59,105 @@ class Display:
                     click.echo(line(one), err=True)
 
 
-def table(figures: Sequence[Figures]) -> Any:
-    """Return the figures as a table of rich."""
+def table(figures: Sequence[Figures], width: int) -> Any:
+    """Return the figures for a terminal of some width: a row a model, and below them what there is to say of each.
+
+    A narrow one has fewer columns; money is there where any is spent.
+    """
+    from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("model", "", "trials", "a second", "left", "tokens", "USD", ""):
-        shown.add_column(name, justify="left" if name in ("model", "") else "right", no_wrap=name != "")
-    for one in figures:
-        shown.add_row(
-            one.reader, ProgressBar(total=max(1, one.planned), completed=one.done, width=20),
-            f"{one.done} of {one.planned}", f"{one.per_second:.1f}" if one.per_second else "", duration(one.seconds_left),
-            f"{sum(one.tokens.get(name, 0) for name in ('prompt_tokens', 'completion_tokens')):,}",
-            f"{one.cost_usd:.2f}" if one.cost_usd else "", remark(one),
-        )  # fmt: skip
-    return shown
+    most = max(12, min(28, width // 4))
+    has_money = any(one.cost_usd for one in figures)
+    rows = list(figures) if len(figures) < 2 else [*figures, _together(figures)]
+    shown = Table(
+        box=None, pad_edge=False, header_style="dim", padding=(0, 2 if width >= WITH_BAR else 1, 0, 0)
+    )
+    columns = [
+        ("", width >= WITH_BAR), ("trials", True), ("%", width >= WITH_SHARE), ("a second", width >= WITH_SPEED),
+        ("left", True), ("tokens", width >= WITH_TOKENS), ("USD", has_money), ("", True),
+    ]  # fmt: skip
+    shown.add_column("model", no_wrap=True, max_width=most)
+    for name, is_there in columns:
+        if is_there:
+            shown.add_column(name, justify="right", no_wrap=True)
+    for place, one in enumerate(rows):
+        title = Text(shortened(one.reader, most), style="dim" if place == len(figures) else "")
+        cells: list[Any] = [
+            ProgressBar(total=max(1, one.planned), completed=one.done, width=16),
+            f"{one.done:,}/{one.planned:,}",
+            f"{100 * one.done // max(1, one.planned)}",
+            f"{one.per_second:.1f}" if one.per_second else "",
+            duration(one.seconds_left),
+            compact(_tokens(one)),
+            f"{one.cost_usd:.2f}" if one.cost_usd else "",
+            Text("" if one.state == "runs" else one.state, style="dim"),
+        ]
+        shown.add_row(title, *(cell for cell, (_, is_there) in zip(cells, columns, strict=True) if is_there))
+    remarks = [
+        Text(f"{one.reader}: {said}", style="dim", no_wrap=True, overflow="ellipsis")
+        for one in figures
+        for said in remarks_of(one)
+    ]
+    return Group(shown, *remarks)
+
+
+def _together(figures: Sequence[Figures]) -> Figures:
+    """Return the figures of all models together."""
+    from experiment.models.runs import Figures
+
+    speed = sum(one.per_second for one in figures)
+    left = sum(one.planned - one.done for one in figures if one.state not in ENDED)
+    return Figures(
+        "together", "runs", sum(one.planned for one in figures), sum(one.stored_before for one in figures),
+        sum(one.answered for one in figures), tokens={"prompt_tokens": sum(map(_tokens, figures))},
+        cost_usd=sum(one.cost_usd for one in figures), per_second=speed, seconds_left=left / speed if speed else None,
+    )  # fmt: skip
+
+
+def _tokens(one: Figures) -> int:
+    return sum(one.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+
+
+def compact(count: int) -> str:
+    """Return a number of tokens in a few letters."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if count >= limit:
+            return f"{count / min(limit, 1e3 if unit == 'k' else limit):.3g}{unit}"
+    return f"{count:,}"
+
+
+def shortened(name: str, most: int) -> str:
+    """Return a name with its middle left out where it is too long: its end tells models apart."""
+    return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
 
 
 def line(one: Figures) -> str:
     """Return the figures of a model in one line."""
-    parts = [f"{one.reader}: {one.done} of {one.planned} trials"]
+    parts = [f"{one.reader}: {one.done:,} of {one.planned:,} trials"]
     if one.per_second:
         parts.append(f"{one.per_second:.1f} a second")
     if one.seconds_left is not None:
         parts.append(f"{duration(one.seconds_left)} left")
-    tokens = sum(one.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
-    if tokens:
-        parts.append(f"{tokens:,} tokens")
+    if _tokens(one):
+        parts.append(f"{_tokens(one):,} tokens")
     if one.cost_usd:
         parts.append(f"{one.cost_usd:.2f} USD")
-    said = remark(one)
+    said = "; ".join(([] if one.state in ("runs", "finished") else [one.state]) + remarks_of(one))
     return ", ".join(parts) + (f" ({said})" if said else "")
 
 
-def remark(one: Figures) -> str:
+def remarks_of(one: Figures) -> list[str]:
     """Return errors by kind, what is waited for, and how many answers came from the cache."""
-    parts = [] if one.state in ("runs", "finished") else [one.state]
-    parts += [f"{count} × {kind}" for kind, count in list(one.error_kinds.items())[:3]]
-    if one.cached:
-        parts.append(f"{one.cached} from the cache")
-    if one.engine:
-        parts.append(one.engine)
+    parts = [f"{count} × {kind}" for kind, count in list(one.error_kinds.items())[:3]]
     if one.waits and one.waits not in (one.engine or ""):
         parts.append(f"waits: {one.waits}")
-    return "; ".join(parts)
+    beside = [f"{one.cached:,} from the cache"] if one.cached else []
+    if one.engine and one.state not in ENDED:
+        beside.insert(0, one.engine)
+    return [*parts, *(["; ".join(beside)] if beside else [])]
 
 
 def duration(seconds: float | None) -> str:

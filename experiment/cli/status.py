@@ -94,15 +94,21 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
 
 def _run(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run with its state as it is now: one that did not end and is not alive was killed."""
+    from experiment.models.runs.live import silent_for
+
     state = row["state"] if row["ended_at"] is not None or row["alive"] else "killed"
     same = ("run_id", "reader", "began_at", "seen_at", "ended_at", "host", "pid", "alive")
-    return {name: row[name] for name in same} | {"state": state, **(row["figures"] or {})}
+    figures = {
+        name: value for name, value in (row["figures"] or {}).items() if name not in ("number", "process")
+    }
+    return {name: row[name] for name in same} | {"silent_s": silent_for(row), "state": state, **figures}
 
 
 def _print(told: Mapping[str, Any]) -> None:
-    from experiment.cli.run_progress import line
+    from experiment.cli.run_progress import duration, line
     from experiment.models.money import written
     from experiment.models.runs import Figures
+    from experiment.models.runs.live import SILENT_S
 
     click.echo(f"{told['study']}")
     for one in told["readers"]:
@@ -116,7 +122,9 @@ def _print(told: Mapping[str, Any]) -> None:
         names = Figures.__dataclass_fields__
         figures = Figures(**{name: value for name, value in run.items() if name in names})
         if run["alive"]:
-            click.echo(f"now: {line(figures)}")
+            silent = run["silent_s"]
+            sleeps = f"; not heard of for {duration(silent)}, it may sleep" if silent > SILENT_S else ""
+            click.echo(f"now: {line(figures)}{sleeps}")
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")

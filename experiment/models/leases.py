@@ -1,27 +1,41 @@
 """One run of a model of a study at a time, so that nothing is asked and paid for twice; a lease ends with its process.
 
 Beside an SQLite store a lease is a locked file, which the operating system frees however the process ends; in
-PostgreSQL it is an advisory lock that lives as long as a connection of its own.
+PostgreSQL it is an advisory lock that lives as long as a connection of its own. Where that connection breaks (the network was
+away, the laptop slept), the lock is taken anew, unless another run has it by then.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import URL, text
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from experiment.store.database import address_of, make_engine
 from stimuli.errors import UserError
 
 LEASE_FILES = "*.db.*.lock"
 
+LOOK_S = 10.0
+"""How often a lease in PostgreSQL is looked after."""
+
+ATTEMPTS = 20
+"""Tries, a tenth of a second apart, of a lock whose former connection the server is still letting go."""
+
+Lost = Callable[[str], None]
+
 
 @contextmanager
-def leased(target: Path | str, study: str, reader: str) -> Iterator[None]:
+def leased(
+    target: Path | str, study: str, reader: str, *, lost: Lost = lambda why: None, look_s: float = LOOK_S
+) -> Iterator[None]:
     """Hold the right to run a model of a study; let it go at the end.
 
     Parameters
@@ -32,6 +46,8 @@ def leased(target: Path | str, study: str, reader: str) -> Iterator[None]:
         The study's id.
     reader : str
         The model's name in the study.
+    lost : callable
+        Told why, when another run has taken the lease while the database could not be reached.
 
     Raises
     ------
@@ -46,7 +62,8 @@ def leased(target: Path | str, study: str, reader: str) -> Iterator[None]:
         file = store.with_name(f"{store.name}.{readable}-{name.hexdigest()[:8]}.lock")
         holding = _file_lock(file, reader)
     else:
-        holding = _advisory_lock(address, int.from_bytes(name.digest()[:8], signed=True), reader)
+        key = int.from_bytes(name.digest()[:8], signed=True)
+        holding = _advisory_lock(_AdvisoryLock(address, key), reader, lost, look_s)
     with holding:
         yield
 
@@ -66,17 +83,88 @@ def _file_lock(file: Path, reader: str) -> Iterator[None]:
         lock.release()
 
 
+_END_HOLDER = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid = :pid AND objsubid = 1 "
+    "AND classid::bigint = :high AND objid::bigint = :low"
+)
+
+
+class _AdvisoryLock:
+    """A lock of PostgreSQL and the connection that it belongs to."""
+
+    def __init__(self, address: URL, key: int) -> None:
+        self._engine: Engine = make_engine(address)
+        self._connection: Connection | None = None
+        self._key = key
+        self._high, self._low = (key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF
+        self._backend = 0
+
+    def take(self) -> bool:
+        """Take the lock on a new connection; say whether it was free."""
+        before, self._backend = self._backend, 0
+        self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        if before:
+            # the server may not have noticed yet that our own connection before this one is gone
+            self._connection.execute(_END_HOLDER, {"pid": before, "high": self._high, "low": self._low})
+        for attempt in range(ATTEMPTS if before else 1):
+            if attempt:
+                time.sleep(0.1)
+            if self._connection.execute(
+                text("SELECT pg_try_advisory_lock(:key)"), {"key": self._key}
+            ).scalar():
+                self._backend = int(self._connection.scalar(text("SELECT pg_backend_pid()")))
+                return True
+        return False
+
+    def is_held(self) -> bool:
+        """Say whether nobody else has the lock: where its connection broke it is taken anew, once the server is back."""
+        try:
+            if self._connection is not None:
+                self._connection.execute(text("SELECT 1"))
+                return True
+        except DBAPIError:
+            self._drop()
+        backend = self._backend
+        try:
+            return self.take()
+        except DBAPIError:
+            self._backend = backend
+            return True
+
+    def _drop(self) -> None:
+        with suppress(DBAPIError):
+            if self._connection is not None:
+                self._connection.invalidate()
+                self._connection.close()
+        self._connection = None
+        self._engine.dispose()
+
+    def close(self) -> None:
+        """Let the lock go: it belongs to the connection, so that closing it for good frees it."""
+        self._drop()
+
+
 @contextmanager
-def _advisory_lock(address: URL, key: int, reader: str) -> Iterator[None]:
-    engine = make_engine(address)
+def _advisory_lock(lock: _AdvisoryLock, reader: str, lost: Lost, look_s: float) -> Iterator[None]:
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(look_s):
+            if not lock.is_held():
+                lost(f"another run of {reader} began while the database could not be reached")
+                return
+
+    keeper = threading.Thread(target=look, name="wrods-lease", daemon=True)
     try:
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar():
-                raise _under_way(reader)
-            yield
+        if not lock.take():
+            raise _under_way(reader)
+        keeper.start()
+        yield
     finally:
-        # the lock belongs to the connection, so that closing it for good frees the lock
-        engine.dispose()
+        ended.set()
+        if keeper.is_alive():
+            keeper.join(timeout=look_s)
+        lock.close()
 
 
 def _under_way(reader: str) -> UserError:

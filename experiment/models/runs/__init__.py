@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sqlalchemy import func, select
+
 from experiment.freezing import refuse_if_changed
 from experiment.models.opening import open_engine
 from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
@@ -20,6 +22,7 @@ from experiment.models.runs.limits import Limits
 from experiment.models.runs.live import Figures, runs_of
 from experiment.models.runs.outcome import Outcome
 from experiment.store import Store, records
+from experiment.store.tables import versions
 from experiment.study import Study
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "budget_of",
     "git_state",
     "identity_of",
+    "latest_version",
     "run_model",
     "runs_of",
     "self_test_of",
@@ -59,6 +63,15 @@ def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
             connection, study.id, study.design_hash, design, new_version=new_version
         )
     ).result()
+
+
+def latest_version(study: Study, store: Store | None) -> int:
+    """Return a study's newest version in the store, without noting anything; 1 where there is none yet."""
+    if store is None:
+        return 1
+    query = select(func.max(versions.c.version)).where(versions.c.study == study.id)
+    with store.read() as connection:
+        return int(connection.scalar(query) or 1)
 
 
 def run_model(
@@ -115,11 +128,16 @@ def run_model(
 
 
 def self_test_of(
-    study: Study, reader: str, settings: Mapping[str, Any], opener: Any = open_engine
+    study: Study,
+    reader: str,
+    settings: Mapping[str, Any],
+    opener: Any = open_engine,
+    *,
+    store: Store | None = None,
 ) -> dict[str, Any]:
     """Have a local model answer fifty trials of a study alone, together, shuffled and resumed; say how far answers differ.
 
-    Nothing is stored.
+    Nothing is stored. The store is needed where models follow people.
     """
     from dataclasses import asdict
 
@@ -130,7 +148,8 @@ def self_test_of(
     engine = opener(model)
     try:
         requests: list[Any] = []
-        for session in sessions_of(study, reader, model, engine, None, 1)():
+        version = latest_version(study, store)
+        for session in sessions_of(study, reader, model, engine, store, version)():
             requests += session.begin({})
             if len(requests) >= TRIALS:
                 break

@@ -51,3 +51,8 @@ def state_writer(study: Study, run_id: str, session: ModelSession) -> Any:
     from experiment.models.states import StateWriter
 
     return StateWriter(study.folder / "states" / run_id)
+
+
+def has_probe(engine: Engine, settings: ModelSettings) -> bool:
+    """Say whether an engine finds out what its server can give before it is asked anything."""
+    return callable(getattr(engine, "probe", None)) and bool(settings.options.get("probe", True))

@@ -1,12 +1,14 @@
-"""One model in a run: takes its missing trials round by round, has the engine answer them, and writes what comes."""
+"""One model in a run: takes its missing trials in order, has the engine answer them, and writes what comes."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from experiment.models.api.retrying import RunStopped
@@ -15,17 +17,19 @@ from experiment.models.money import Allowance, Price, Purse
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop, most_tokens
-from experiment.models.runs.planned import Blocks, Round, Survey, is_talk, kind_of, waves
+from experiment.models.runs.pending import Begun, Due, Pending
+from experiment.models.runs.planned import Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from stimuli.seeds import generator
 
-TURN_S = 20.0
-"""How long a model on this machine works before the next has its turn."""
+AHEAD_OF_SERVERS = 0.5
+"""A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
+with each trial."""
 
-MOST_ROUNDS = 4096
-"""Rounds in one turn at most."""
+BEFORE = ("unscramble", "reason")
+"""Purposes of calls that come before a trial's answer."""
 
 Plan = Callable[[], Iterable[ModelSession]]
 
@@ -40,6 +44,15 @@ class Asking:
     most_trials : int or None
     told : callable
         Called after each answer.
+    computed : callable
+        Called once, after a model on this machine has computed its first block.
+
+    Attributes
+    ----------
+    full : str or None
+        Why no further trial is asked, though some are left.
+    trial_seconds : float or None
+        What a trial of a model on this machine took, in its last block.
     """
 
     def __init__(
@@ -58,30 +71,31 @@ class Asking:
         stop: Stop,
         most_trials: int | None = None,
         told: Callable[[], None] = lambda: None,
+        computed: Callable[[], None] = lambda: None,
         seed: int = 0,
     ) -> None:
         self.reader, self.settings, self.engine = reader, settings, engine
         self.plan, self.found, self.store, self.recording = plan, found, store, recording
         self.price, self.purse, self.tokens, self.stop = price, purse, tokens, stop
         self.costs: dict[str, list[float]] = {}
-        self.round_seconds: float | None = None
-        self.stride = 1
-        self.in_group = 1
+        self.trial_seconds: float | None = None
         self.asked_trials = 0
         self.full: str | None = None
         self._most_trials = most_trials
-        self._told = told
+        self._told, self._computed = told, computed
         self._seed = seed
-        self._asked: dict[str, tuple[ModelSession, Request, Round]] = {}
+        self._streams = settings.kind == "openai"
+        self._is_timed = bool(settings.options.get("timing"))
+        self._bundle: int | None = getattr(engine, "bundle", None)
+        self._asked: dict[str, tuple[ModelSession, Request, float]] = {}
         self._taken: dict[str, tuple[float, int]] = {}
-        self._later: dict[Round, list[tuple[ModelSession, Request]]] = {}
-        self._blocks: dict[str, tuple[int, Blocks]] = {}
-        self._now: Round = (-1, -1)
         self._gate: Gate | None = None
-        self._order: dict[Round, int] = {}
-        self._open: Counter[int] = Counter()
-        self._wanted = 0
+        self._pending = self._to_ask({})
+        self._has_paused = True
+        self._open: Counter[float] = Counter()
+        self._places: list[float] = []
         self._is_probe = False
+        self._has_answers = False
         self._paid = not price.is_free
         self._allows = hasattr(engine, "allow")
         self._equip(engine)
@@ -102,11 +116,11 @@ class Asking:
 
     def probe(self, count: int) -> None:
         """Ask some trials, spread over kinds and lists, before all others; their answers count."""
-        wave = next((one for number, one in self._waves()), None)
-        if wave is None:
-            return
+        number, wave = next(self._waves(), (0, []))
+        self._pending.see(number, wave)
+        self._is_probe = True
         by_kind: dict[str, list[tuple[ModelSession, Request]]] = {}
-        lists = [[(session, request) for request in self._begin(session)] for session in wave]
+        lists = [[(session, request) for request in self._begin(session).requests] for session in wave]
         for place in range(max(map(len, lists), default=0)):
             for session, request in (one[place] for one in lists if place < len(one)):
                 by_kind.setdefault(kind_of(session.trial_of(request.work_key)), []).append((session, request))
@@ -115,18 +129,18 @@ class Asking:
             kind.reverse()
         while len(chosen) < count and any(by_kind.values()):
             chosen += [kind.pop() for kind in by_kind.values() if kind][: count - len(chosen)]
-        self._is_probe = True
         try:
-            self._answer([request for session, request in chosen if self._register(session, request)])
+            self._answer([request for session, request in chosen if self._register(session, request, 0.0)])
         finally:
             self._is_probe = False
-            self._later.clear()
         self.recording.settle(0)
 
     def ready(self, order: dict[Round, int]) -> Iterator[tuple[ModelSession, Request]]:
         """Iterate over all requests that can be sent now, round by round."""
-        for _, ready in self._rounds(order):
-            yield from ready
+        pending = self._to_ask(order)
+        while pending.peek() is not None:
+            due = pending.pop()
+            yield due.session, due.request
 
     # the work
 
@@ -136,7 +150,8 @@ class Asking:
         order: dict[Round, int],
         turns: threading.Lock | None,
         release: Callable[[], None],
-        on_fault: Callable[[], None],
+        *,
+        keeps_going: bool = False,
     ) -> None:
         """Ask for everything that is missing, as far as limits allow.
 
@@ -148,90 +163,96 @@ class Asking:
             Held while a model on this machine works; None for one elsewhere.
         release : callable
             Called at the end of a turn.
-        on_fault : callable
-            Called where the model can go on no more, before the others go on without it.
+        keeps_going : bool
+            The others do not wait for this model once it can go on no more.
         """
-        self._gate, self._order = gate, order
-        streams = self.settings.kind == "openai"
-        rounds = self._rounds(order)
-        waiting: list[tuple[Round, list[tuple[ModelSession, Request]]]] = []
-
-        def next_round() -> tuple[Round, list[tuple[ModelSession, Request]]] | None:
-            if not waiting:
-                one = next(rounds, None)
-                if one is None:
-                    return None
-                waiting.append(one)
-            return waiting[0]
-
-        def stream() -> Iterator[Request]:
-            """Yield the requests of rounds as long as these may begin without waiting."""
-            while (one := next_round()) is not None:
-                if not self._may_begin(gate, order[one[0]]):
-                    return
-                waiting.pop()
-                yield from self._requests_of(*one)
-                if is_talk(one[1][0][0]):
-                    return
-
+        self._gate, self._pending = gate, self._to_ask(order)
+        ahead = AHEAD_OF_SERVERS if self._streams else 1.0
         try:
-            while not self.stop.is_asked and self.full is None and (one := next_round()) is not None:
-                gate.advance(self.reader, order[one[0]])
-                if not gate.wait(self.reader, order[one[0]], self.stop):
+            while not self.stop.is_asked and self.full is None and self._pending.peek() is not None:
+                self._advance()
+                if not gate.wait(self.reader, self._pending.place, self.stop, ahead=ahead):
                     break
-                if streams:
-                    self._answer(stream())
-                    continue
-                self._turn(gate, order, turns, next_round, waiting, release)
+                if self._streams:
+                    self._answer(self._stream())
+                else:
+                    self._turn(gate, turns, release)
+            if self.full is not None:
+                gate.hold(self.reader, self.full)
         except BaseException:
-            on_fault()
+            # one that never answered has not begun; the others need not stay beside it
+            if self._has_answers and not keeps_going:
+                gate.hold(self.reader, f"{self.reader} failed")
             raise
         finally:
             gate.leave(self.reader)
-            rounds.close()
+            self._pending.close()
             self.recording.settle(0)
 
-    def _may_begin(self, gate: Gate, number: int, *, in_turn: int = 0) -> bool:
-        """Say whether a round may begin; the rounds that this model has open are not finished yet."""
-        self._wanted = number
-        if not in_turn:
-            gate.advance(self.reader, min(self._open, default=number))
-        return gate.may_begin(self.reader, number)
+    def _stream(self) -> Iterator[Request]:
+        """Yield requests as long as they may be asked without waiting."""
+        self._has_paused = False
+        assert self._gate is not None
+        while (due := self._pending.peek()) is not None and self._gate.may_ask(self.reader, due.place):
+            self._pending.pop()
+            if not self._register(due.session, due.request, due.place):
+                break
+            yield due.request
+        self._has_paused = True
 
-    def _turn(
-        self, gate: Gate, order: dict[Round, int], turns: threading.Lock | None, next_round: Any, waiting: list[Any],
-        release: Callable[[], None],
-    ) -> None:  # fmt: skip
-        """Do several rounds at once, as many as fit a turn."""
+    def _block(self, gate: Gate) -> list[Request]:
+        """Return the requests of the next block of each list; bundles stay whole, whatever is missing of them."""
+        asked: list[Request] = []
+        wanted = 0
+        while (due := self._pending.peek()) is not None and gate.may_ask(self.reader, due.place):
+            is_between = self._bundle is None or len(asked) % self._bundle == 0
+            if self.stop.is_asked or (self.full is not None and is_between):
+                break
+            self._pending.pop()
+            is_wanted = not due.is_company and self._register(due.session, due.request, due.place)
+            if not is_wanted and self._bundle is None:
+                break
+            wanted += is_wanted
+            asked.append(due.request)
+        return asked if wanted else []
+
+    def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
+        """Do blocks as long as the others are not behind: the last in a round is the first in the next."""
         if turns is not None:
             while not turns.acquire(timeout=0.25):
                 if self.stop.is_asked:
                     return
+        has_worked = False
         try:
-            batch: list[Request] = []
-            count = 0
-            while count < self.stride and (one := next_round()) is not None:
-                if not self._may_begin(gate, order[one[0]], in_turn=count):
+            while not self.stop.is_asked and self.full is None:
+                due = self._pending.peek()
+                if due is None or not gate.may_ask(
+                    self.reader, due.place, ahead=min(1.0, gate.end - due.place)
+                ):
                     break
-                waiting.pop()
-                batch += self._requests_of(*one)
-                count += 1
-                if one[1] and is_talk(one[1][0][0]):
+                block = self._block(gate)
+                if not block:
                     break
-            self.in_group = count
-            began = time.monotonic()
-            if batch:
-                self._answer(batch)
-            took = time.monotonic() - began
-            if count:
-                self.round_seconds = max(1e-4, took / count)
-                self.stride = min(MOST_ROUNDS, max(1, int(TURN_S / self.round_seconds)), 4 * self.stride)
-                gate.slack = max(gate.slack, self.stride - 1)
+                has_worked = True
+                began, before = time.monotonic(), self.asked_trials - len(block)
+                self._answer(block)
+                self.recording.write_held()
+                self._advance()
+                self.trial_seconds = (time.monotonic() - began) / max(1, self.asked_trials - before)
+                self._computed()
         finally:
-            self.in_group = 1
             if turns is not None:
-                release()
+                if has_worked:
+                    release()
                 turns.release()
+
+    def _advance(self) -> None:
+        """Tell the others how far this model is."""
+        if self._gate is not None:
+            while self._places and not self._open[self._places[0]]:
+                self._open.pop(heapq.heappop(self._places), None)
+            first = self._places[0] if self._places else math.inf
+            self._gate.advance(self.reader, min(first, self._pending.place))
 
     def _waves(self) -> Iterator[tuple[int, list[ModelSession]]]:
         """Iterate over the waves that lack something, with their numbers."""
@@ -245,55 +266,39 @@ class Asking:
             if number == last:
                 return
 
-    def _rounds(self, order: dict[Round, int]) -> Generator[tuple[Round, list[tuple[ModelSession, Request]]]]:
-        """Iterate over rounds with the requests that can be sent, lists taking turns trial by trial."""
-        for number, wave in self._waves():
-            self._blocks.clear()
-            by_block: dict[int, list[list[tuple[ModelSession, Request]]]] = {}
-            for session in wave:
-                blocks = Blocks(session)
-                self._blocks[session.session_id] = (number, blocks)
-                mine: dict[int, list[tuple[ModelSession, Request]]] = {}
-                for request in self._begin(session):
-                    index = int(session.trial_of(request.work_key)["trial_index"])
-                    mine.setdefault(blocks.of_trial[index], []).append((session, request))
-                for block, requests in mine.items():
-                    by_block.setdefault(block, []).append(requests)
-            numbers = sorted(block for wave_number, block in order if wave_number == number)
-            for block in numbers:
-                lists = by_block.pop(block, [])
-                longest = max(map(len, lists), default=0)
-                ready = [one[place] for place in range(longest) for one in lists if place < len(one)]
-                ready += self._later.pop((number, block), [])
-                if ready:
-                    yield (number, block), ready
+    def _to_ask(self, order: dict[Round, int]) -> Pending:
+        """Return what is still to be asked, in order."""
 
-    def _begin(self, session: ModelSession) -> Sequence[Request]:
+        def shuffle(number: Round, ready: list[Due]) -> None:
+            generator(self._seed, "timing", self.reader, *number).shuffle(ready)
+
+        return Pending(
+            self._waves(), self._begin, order, whole=self._is_timed or self._bundle is not None, bundle=self._bundle,
+            arrange=shuffle if self._is_timed else None,
+        )  # fmt: skip
+
+    def _begin(self, session: ModelSession) -> Begun:
         """Return the requests that a session's stored answers leave."""
-        with self.store.read() as connection:
-            stored = told_of(connection, session.session_id)
-            if len(stored) >= len(session):
-                return []
-            before = calls_before(connection, session.session_id) if stored or self.found.stored else {}
+        stored = self.recording.read(lambda connection: told_of(connection, session.session_id))
+        if len(stored) >= len(session) and self._bundle is None:
+            return Begun(())
+        before: dict[str, str] = {}
+        if stored or self.found.stored:
+            before = self.recording.read(lambda connection: calls_before(connection, session.session_id))
         self.recording.expect(session.session_id, len(session) - len(stored))
+        if self._bundle is not None and not self._is_probe and not session.leads_on:
+            requests = session.begin({}, before)
+            there = {key for key in (one.work_key for one in requests)
+                     if session.trial_of(key)["trial_index"] in stored}  # fmt: skip
+            return Begun(requests, frozenset(there))
         requests = session.begin(stored, before)
         if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
             self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
-        return requests
-
-    def _requests_of(self, number: Round, ready: Sequence[tuple[ModelSession, Request]]) -> Iterator[Request]:
-        self._now = number
-        if self.settings.options.get("timing"):
-            ready = list(ready)
-            generator(self._seed, "timing", self.reader, *number).shuffle(ready)
-        for session, request in ready:
-            if not self._register(session, request):
-                return
-            yield request
+        return Begun(requests)
 
     # one request
 
-    def _register(self, session: ModelSession, request: Request) -> bool:
+    def _register(self, session: ModelSession, request: Request, place: float) -> bool:
         """Note that a request is to be sent; False where it may not."""
         if self.stop.is_asked or self.full is not None:
             return False
@@ -305,21 +310,22 @@ class Asking:
             self.full = self._refusal()
             return False
         self.asked_trials += is_new
-        number = self._round_of(session, request, self._now)
-        self._asked[request.work_key] = (session, request, number)
-        self._open[self._order.get(number, 0)] += 1
+        self._asked[request.work_key] = (session, request, place)
+        if not self._open[place]:
+            heapq.heappush(self._places, place)
+        self._open[place] += 1
         return True
 
     def _is_second(self, request: Request) -> bool:
         """Say whether a request belongs to a trial that another request began."""
         return ":" not in request.work_key and any(
-            f"{request.work_key}:{purpose}" in self._asked for purpose in ("unscramble", "reason")
+            f"{request.work_key}:{purpose}" in self._asked for purpose in BEFORE
         )
 
     def _take(self, request: Request) -> bool:
         """Set aside what a request can cost and use at most."""
         most = self.price.most(request)
-        if not self.purse.take(most):
+        if not self.recording.patiently(lambda: self.purse.take(most)):
             return False
         count = 0 if self.tokens is None else most_tokens(request)
         if self.tokens is not None and not self.tokens.take(count):
@@ -349,81 +355,82 @@ class Asking:
 
     def _answer(self, requests: Iterable[Request]) -> None:
         """Have the engine answer requests and what follows from them, and write what comes."""
-        if self.settings.kind == "openai" and self._is_probe is False:
-            given: Any = requests
-            leads_on = True
-        else:
+        try:
+            if self._streams and not self._is_probe:
+                for reply in self.engine.answer(requests, self._follow):  # type: ignore[arg-type]
+                    self._keep(reply)
+                return
             given = list(requests)
             # a local engine keeps in memory what replies may lead on from
-            leads_on = any(self._asked[request.work_key][0].leads_on for request in given)
-        try:
-            for reply in self.engine.answer(given, self._follow if leads_on else None):
-                self._keep(reply)
+            leads_on = any(one.leads_on for one, _, _ in self._asked.values())
+            follow = self._follow if leads_on else None
+            are_alone = leads_on and self._bundle and not getattr(self.engine, "computes_alone", False)
+            for some in [[one] for one in given] if are_alone else [given]:
+                for reply in self.engine.answer(some, follow):
+                    self._keep(reply)
         finally:
             self._asked.clear()
             self._open.clear()
+            self._places.clear()
             # requests that were sent and never came back: what was set aside for them stays counted
             self._taken.clear()
 
     def _follow(self, reply: Reply) -> list[Request]:
-        session, _, number = self._asked[reply.work_key]
-        if self.stop.is_asked:
+        if self.stop.is_asked or reply.work_key not in self._asked:
             return []
+        session, _, place = self._asked[reply.work_key]
         now = []
         for request in session.follow(reply):
-            own = self._round_of(session, request, number)
-            is_same_trial = request.work_key.partition(":")[0] == reply.work_key.partition(":")[0]
-            if own <= self._now or is_same_trial:
-                if (not self._is_probe or is_same_trial) and self._register(session, request):
+            if request.work_key.partition(":")[0] == reply.work_key.partition(":")[0]:
+                if self._register(session, request, place):
                     now.append(request)
-            else:
-                self._later.setdefault(own, []).append((session, request))
+            elif not self._is_probe:
+                now += self._turn_of(session, request)
+        if self._streams and self._has_paused and not self._is_probe:
+            now += self._stream()
         return now
 
-    def _round_of(self, session: ModelSession, request: Request, number: Round) -> Round:
-        if session.session_id not in self._blocks:
-            return number
-        wave, blocks = self._blocks[session.session_id]
-        return (wave, blocks.of_trial[int(session.trial_of(request.work_key)["trial_index"])])
+    def _turn_of(self, session: ModelSession, request: Request) -> list[Request]:
+        """Return the next turn of a conversation where it may be asked now; else it waits for its place."""
+        own = self._pending.place_of(session, session.trial_of(request.work_key))
+        if self._gate is not None and self._gate.may_ask(self.reader, own):
+            return [request] if self._register(session, request, own) else []
+        self._pending.put(Due(own, session, request))
+        return []
 
     def _keep(self, reply: Reply) -> None:
-        session, request, number = self._asked[reply.work_key]
+        if reply.work_key not in self._asked:
+            return
+        session, request, place = self._asked[reply.work_key]
         if ":" not in reply.work_key:
-            self._asked.pop(reply.work_key)
+            for name in (reply.work_key, *(f"{reply.work_key}:{purpose}" for purpose in BEFORE)):
+                self._asked.pop(name, None)
             if self.settings.answers:
                 self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
-        self._finish_in_round(self._order.get(number, 0))
         most, count = self._taken.pop(reply.work_key, (0.0, 0))
         cost = self._cost(reply, most)
         self.recording.keep(session, request, reply, most=most, cost=cost)
+        self._open[place] -= 1
+        self._advance()
         if cost is not None:
             self.purse.give_back(most, cost)
         if self.tokens is not None and count:
             used = (reply.prompt_tokens or 0) + (reply.completion_tokens or 0)
             self.tokens.give_back(count, 0 if reply.from_cache else used)
         if reply.status not in UNFINISHED:
+            self._has_answers = True
             trial = session.trial_of(reply.work_key)
             if cost is not None and not reply.from_cache:
                 self.costs.setdefault(kind_of(trial), []).append(cost)
             if ":" not in reply.work_key:
-                self._note_done(session, trial, number)
+                self._note_done(session, trial)
         self._told()
 
-    def _finish_in_round(self, number: int) -> None:
-        """Note an answer of a round, and tell the others once the round is finished."""
-        self._open[number] -= 1
-        if self._open[number] <= 0:
-            del self._open[number]
-            if self._gate is not None:
-                self._gate.advance(self.reader, min(self._open, default=self._wanted))
-
-    def _note_done(self, session: ModelSession, trial: Any, number: Round) -> None:
+    def _note_done(self, session: ModelSession, trial: Any) -> None:
         kind = kind_of(trial)
         self.found.kinds[kind] = max(0, self.found.kinds[kind] - 1)
-        if session.session_id in self._blocks:
-            wave, blocks = self._blocks[session.session_id]
-            number = (wave, blocks.of_trial[int(trial["trial_index"])])
-        if number in self.found.missing and not self._is_probe:
+        number = self._pending.round_of(session, trial)
+        if number is not None and number in self.found.missing:
             self.found.missing[number] -= 1
 
     def _cost(self, reply: Reply, most: float) -> float | None:
@@ -438,4 +445,4 @@ class Asking:
         return 0.0 if reply.status == "error" else most
 
 
-__all__ = ["TURN_S", "Asking", "RunStopped"]
+__all__ = ["Asking", "RunStopped"]

@@ -52,8 +52,14 @@ def collect_and_hand_over(
     budget: float | None,
     limit: float | None,
     most_trials: int | None,
+    dialect: Any = None,
 ) -> tuple[int, str]:
     """Store what batches brought, and hand over what is missing as far as money allows.
+
+    Parameters
+    ----------
+    dialect : Dialect, optional
+        The form of requests, as a probe set it right.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def collect_and_hand_over(
 
     cheap = batch_price(price)
     missing = {request.work_key: (session, request) for session, request in pairs}
-    for reply in batch.collect(settings, [request for _, request in missing.values()]):
+    for reply in batch.collect(settings, [request for _, request in missing.values()], dialect=dialect):
         session, request = missing[reply.work_key]
         known = cheap.of(reply)
         cost = 0.0 if reply.status in UNFINISHED else cheap.most(request) if known is None else known
@@ -91,7 +97,7 @@ def collect_and_hand_over(
         store, wanted, cheap, study=study, run_id=run_id, reader=reader, budget=budget, limit=limit
     )
     if chosen:
-        state = batch.submit(settings, chosen)
+        state = batch.submit(settings, chosen, dialect=dialect)
     return len(chosen), str(state)
 
 

@@ -6,10 +6,9 @@ run looks after limits and signals, and has the figures drawn.
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,7 +22,14 @@ from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
-from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of, state_writer
+from experiment.models.runs.asked import (
+    budget_of,
+    has_probe,
+    identity_of,
+    sessions_of,
+    settings_of,
+    state_writer,
+)
 from experiment.models.runs.asking import Asking, RunStopped
 from experiment.models.runs.batching import collect_and_hand_over
 from experiment.models.runs.fitting import fit_together
@@ -33,7 +39,15 @@ from experiment.models.runs.live import Board, Figures, Speed
 from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.planned import is_talk, survey
 from experiment.models.runs.recording import Recording
-from experiment.models.runs.telling import blocks_of, growth_of, new_run_id, told_estimate
+from experiment.models.runs.signals import interruptible
+from experiment.models.runs.telling import (
+    blocks_of,
+    growth_of,
+    new_run_id,
+    told_endpoint,
+    told_estimate,
+    told_parity,
+)
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
 from experiment.study import Study
@@ -62,6 +76,7 @@ class Part:
     speed: Speed = field(default_factory=Speed)
     fault: BaseException | None = None
     is_local: bool = False
+    is_checked: bool = False
 
 
 class Run:
@@ -129,8 +144,8 @@ class Run:
                     self._parts.append(self._prepare(stack, name, str(given["use"]), options))
                 except UserError as fault:
                     self.faults[name] = fault
-            with self._interruptible():
-                asked = [part for part in self._parts if part.asking.found.left]
+            with interruptible(self.stop):
+                asked = self._known([part for part in self._parts if part.asking.found.left], clock)
                 if self._is_batch:
                     self._batches(asked)
                     asked = []
@@ -146,7 +161,7 @@ class Run:
 
     def _prepare(self, stack: ExitStack, reader: str, use: str, options: Mapping[str, object]) -> Part:
         if self._lease_at is not None:
-            stack.enter_context(leased(self._lease_at, self.study.id, reader))
+            stack.enter_context(leased(self._lease_at, self.study.id, reader, lost=self.stop.ask))
         settings = settings_of(self.study, use, options)
         price = price_of(settings)
         engine = self._opener(settings)
@@ -175,20 +190,16 @@ class Run:
         stack.callback(recording.close)
         stack.callback(purse.close)
         figures = Figures(reader)
-        part_told: list[Callable[[], None]] = [lambda: None]
+        part_told: list[Callable[[], None]] = [lambda: None, lambda: None]
         asking = Asking(
             reader, settings, engine, plan, found, self.store, recording, price=price, purse=purse,
             tokens=self._tokens, stop=self.stop, most_trials=self.limits.trials, told=lambda: part_told[0](),
-            seed=self.study.seed,
+            computed=lambda: part_told[1](), seed=self.study.seed,
         )  # fmt: skip
         part = Part(asking, outcome, figures, purse, recording, is_local=settings.kind == "hf")
         part_told[0] = lambda: self._board.tell(outcome.run_id, self._figures(part))
+        part_told[1] = lambda: self._computed(part)
         recording.finish(found.unfinished)
-        if found.left:
-            self._note(
-                part, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(part)}
-            )
-            self._board.begin(outcome.run_id, self._figures(part))
         return part
 
     def _settle_changes(
@@ -221,6 +232,43 @@ class Run:
             "budget_usd": self.budget,
             "limits": vars(self.limits),
         }
+
+    # what endpoints can give, before anything is asked
+
+    def _known(self, parts: Sequence[Part], clock: Clock) -> list[Part]:
+        """Find out what the models' servers can give, say and record it; return the models that can begin."""
+        probing = [part for part in parts if has_probe(part.asking.engine, part.asking.settings)]
+        for part in probing:
+            part.figures.state = "probe"
+        if probing and not self.stop.is_asked:
+            self._in_threads(probing, clock, _find_out, leaves=True)
+        for part in probing:
+            part.figures.state = "waits"
+            if isinstance(part.fault, UserError):
+                self.faults[part.outcome.reader] = part.fault
+                self._parts.remove(part)
+            elif part.fault is not None:
+                raise part.fault
+        able = [part for part in parts if part in self._parts]
+        for part in able:
+            engine = part.asking.engine.describe()
+            for line in told_endpoint(part.outcome.reader, engine.get("probe")):
+                self._say(line)
+            found = part.asking.found
+            self._note(
+                part, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(part)}
+            )
+            self._board.begin(part.outcome.run_id, self._figures(part))
+        return able
+
+    def _computed(self, part: Part) -> None:
+        """Say and record by which way a model on this machine computes, once that was checked against plain passes."""
+        parity = part.asking.engine.describe().get("parity")
+        if not part.is_checked and isinstance(parity, Mapping) and parity.get("path"):
+            part.is_checked = True
+            self._note(part, "run_checked", {"parity": dict(parity)})
+            for line in told_parity(part.outcome.reader, parity):
+                self._say(line)
 
     # the probe and what the rest will cost
 
@@ -276,6 +324,7 @@ class Run:
             try:
                 outcome.handed_over, outcome.batches = collect_and_hand_over(
                     asking.settings, asking.ready(order), self.store, part.recording, asking.price,
+                    dialect=getattr(asking.engine, "dialect", None),
                     study=self.study.id, run_id=outcome.run_id, reader=outcome.reader, budget=self.budget, limit=left,
                     most_trials=self.limits.trials,
                 )  # fmt: skip
@@ -291,15 +340,21 @@ class Run:
                 sorted({r for p in parts for r, n in p.asking.found.missing.items() if n})
             )
         }
-        expected = [{order[r]: n for r, n in part.asking.found.missing.items() if n} for part in parts]
+        rounds = sorted(order)
 
         def affords(number: int) -> str | None:
-            return self._affords(parts, [counts.get(number, 0) for counts in expected], clock)
+            # of the round before some trials may still be under way
+            some = rounds[max(0, number - 1) : number + 1]
+            missing = [sum(part.asking.found.missing.get(one, 0) for one in some) for part in parts]
+            return self._affords(parts, missing, clock)
 
         self._gate = Gate((part.outcome.reader for part in parts), affords)
         local = [part for part in parts if part.is_local]
         turns = threading.Lock()
-        stay = len(local) < 2 or fit_together([part.asking.settings for part in local])
+        stay = len(local) < 2 or (
+            not any(hasattr(part.asking.engine, "rest") for part in local)
+            and fit_together([part.asking.settings for part in local])
+        )
 
         def work(part: Part) -> None:
             part.figures.state = "runs"
@@ -307,52 +362,57 @@ class Run:
                 self._gate,
                 order,
                 turns if part.is_local else None,
-                (lambda: None) if stay or not part.is_local else lambda: self._reopen(part),
-                (lambda: None)
-                if self._keep_going
-                else lambda: self._gate.close(f"{part.outcome.reader} failed"),
+                (lambda: None) if stay or not part.is_local else lambda: self._make_room(part),
+                keeps_going=self._keep_going,
             )
 
         self._in_threads(parts, clock, work)
 
     def _affords(self, parts: Sequence[Part], counts: Sequence[int], clock: Clock) -> str | None:
         """Say why a round cannot be finished, as far as what was asked so far tells; None where it can."""
-        cost = tokens = 0.0
+        cost = tokens = seconds = 0.0
         for part, count in zip(parts, counts, strict=True):
             known = [one for costs in part.asking.costs.values() for one in costs]
             cost += count * sum(known) / len(known) if known else 0.0
-            done = part.outcome.answered or 1
             used = sum(part.outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
-            tokens += count * used / done if part.outcome.answered else 0.0
-        if self._cost is not None and cost > self._cost.left > 0:
-            return f"the next block of all models costs about {written(cost)} and --max-cost leaves {written(self._cost.left)}"
-        if self._tokens is not None and tokens > self._tokens.left:
+            tokens += count * used / part.outcome.answered if part.outcome.answered else 0.0
+            seconds += count * (part.asking.trial_seconds or 0.0)
+        if self._cost is not None and cost > (left := self._cost.most - self._cost.used):
+            return f"the next block of all models costs about {written(cost)} and --max-cost leaves {written(left)}"
+        if self._tokens is not None and tokens > self._tokens.most - self._tokens.used:
             return (
                 f"the next block of all models takes about {tokens:.0f} tokens, more than --max-tokens leaves"
             )
         if self.budget is not None and cost > 0:
-            with self.store.read() as connection:
-                spent = spending(connection, self.study.id)
+            spent = parts[0].recording.read(lambda connection: spending(connection, self.study.id))
             if cost > self.budget - spent.spent - spent.unknown:
                 return (
                     f"the next block of all models costs about {written(cost)}, more than the budget leaves"
                 )
-        seconds = [part.asking.round_seconds for part in parts if part.asking.round_seconds]
-        if clock.left is not None and seconds and sum(seconds) > clock.left:
-            return f"the next block of all models takes about {sum(seconds):.0f} s, more than --max-minutes leaves"
+        if clock.left is not None and seconds > clock.left:
+            return f"the next block of all models takes about {seconds:.0f} s, more than --max-minutes leaves"
         return None
 
-    def _reopen(self, part: Part) -> None:
+    def _make_room(self, part: Part) -> None:
         """Let go of a model's weights, so that the next one has room."""
         import gc
 
+        rest = getattr(part.asking.engine, "rest", None)
+        if callable(rest):
+            rest()
+            return
         engine = self._opener(part.asking.settings)
         part.asking.engine.close()
         part.asking.replace_engine(engine)
         gc.collect()
 
-    def _in_threads(self, parts: Sequence[Part], clock: Clock, work: Callable[[Part], None]) -> None:
-        """Have each model work in a thread of its own, and look after limits meanwhile."""
+    def _in_threads(
+        self, parts: Sequence[Part], clock: Clock, work: Callable[[Part], None], *, leaves: bool = False
+    ) -> None:
+        """Have each model work in a thread of its own, and look after limits meanwhile.
+
+        Where the run is to end and a thread ``leaves`` nothing undone, it is not waited for.
+        """
 
         def guarded(part: Part) -> None:
             try:
@@ -363,7 +423,7 @@ class Run:
                 self._gate.leave(part.outcome.reader)
 
         threads = [
-            threading.Thread(target=guarded, args=(part,), name=f"wrods-{part.outcome.reader}")
+            threading.Thread(target=guarded, args=(part,), name=f"wrods-{part.outcome.reader}", daemon=True)
             for part in parts
         ]
         for thread in threads:
@@ -378,6 +438,8 @@ class Run:
                 has_ended = True
                 for part in parts:
                     part.asking.engine.close()
+                if leaves:
+                    return
             figures = [self._figures(part) for part in self._parts]
             for part, one in zip(self._parts, figures, strict=True):
                 if part in parts:
@@ -447,32 +509,9 @@ class Run:
             )
         ).result()
 
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C or SIGTERM end the run in order, the second soon, and the third at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
 
-        def end(number: int, frame: object) -> None:
-            if self.stop.is_asked:
-                raise KeyboardInterrupt
-            grouped = any(part.asking.in_group > 1 for part in self._parts)
-            if grouped and self._gate.ceiling is None:
-                self._say(
-                    "finishing the blocks under way, so that all lists are equally far; Ctrl-C again ends at once"
-                )
-                self._gate.close("interrupted")
-                self.stop.interrupted = True
-                return
-            self.stop.ask("interrupted", interrupted=True)
-
-        before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+def _find_out(part: Part) -> None:
+    part.asking.engine.probe()  # type: ignore[attr-defined]
 
 
 def _ended(part: Part) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""Keeps the models of a run together: no model begins a round before all others have finished all rounds before it.
+"""Keeps the models and lists of a run together: nobody is more than one block ahead of whoever is least far.
 
-Rounds are numbered in the order in which they are worked through. Models on this machine take turns and do several rounds a
-turn, so that weights are not loaded for each; the others may then be as many rounds ahead.
+A *place* says how far a trial stands in the run: the number of its round, and how much of its block lies before it (3.5 is the
+middle of the fourth round's block). A trial may be asked when its place is less than one block beyond the first trial, of
+whichever model and list, that has no answer yet. So a request that takes long holds the others up only once they are a
+whole block ahead, and whatever ends a run leaves all within one block of each other.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 
@@ -14,66 +17,88 @@ from experiment.models.runs.limits import Stop
 Affords = Callable[[int], str | None]
 """Says why a round cannot be begun by anybody any more, or None where it can."""
 
+LOOK_S = 0.25
+
 
 class Gate:
-    """Decides which rounds a model may begin.
+    """Decides which trials a model may ask.
 
     Parameters
     ----------
     readers : iterable of str
         The models that take part.
     affords : callable
-        Asked once for each round, before the first model begins it.
+        Asked once for each round, before the first trial of it is asked.
+
+    Attributes
+    ----------
+    furthest : int
+        The last round that was begun.
+    end : float
+        The place before which everything ends; infinite while nothing holds the run up.
+    why : str or None
+        What holds it up.
     """
 
     def __init__(self, readers: Iterable[str], affords: Affords = lambda number: None) -> None:
-        self._at = dict.fromkeys(readers, 0)
+        self._at = dict.fromkeys(readers, 0.0)
         self._affords = affords
         self._change = threading.Condition()
         self.furthest = -1
-        self.ceiling: int | None = None
-        self.slack = 0
+        self.end = math.inf
         self.why: str | None = None
 
-    def may_begin(self, reader: str, number: int) -> bool:
-        """Say whether a model may begin a round now."""
+    def may_ask(self, reader: str, place: float, *, ahead: float = 0.0) -> bool:
+        """Say whether a model may ask a trial now, and all that stand ``ahead`` (a share of a block) behind it."""
         with self._change:
-            if self.ceiling is not None and number > self.ceiling:
+            least = min(self._at.values(), default=math.inf)
+            if place >= self.end or place >= least + 1.0:
                 return False
             others = (at for name, at in self._at.items() if name != reader)
-            if any(at < number - self.slack for at in others):
+            if place + ahead > min(self.end, min(others, default=math.inf) + 1.0):
                 return False
-            if number > self.furthest:
-                why = self._affords(number)
+            if int(place) > self.furthest:
+                why = self._affords(int(place))
                 if why is not None:
                     self._close(why)
                     return False
-                self.furthest = number
+                self.furthest = int(place)
             return True
 
-    def advance(self, reader: str, number: int) -> None:
-        """Note that a model has finished all rounds before this one."""
+    def advance(self, reader: str, place: float) -> None:
+        """Note that a model has answers to all trials before this place."""
         with self._change:
-            if self._at.get(reader, number) < number:
-                self._at[reader] = number
+            if self._at.get(reader, place) < place:
+                self._at[reader] = place
                 self._change.notify_all()
 
-    def wait(self, reader: str, number: int, stop: Stop) -> bool:
-        """Wait until a model may begin a round; False where it never may."""
+    def wait(self, reader: str, place: float, stop: Stop, *, ahead: float = 0.0) -> bool:
+        """Wait until a model may ask a trial; False where it never may."""
         while not stop.is_asked:
-            if self.may_begin(reader, number):
-                return True
             with self._change:
-                if self.ceiling is not None and number > self.ceiling:
+                if place >= self.end:
                     return False
-                self._change.wait(0.25)
+                # what is left before the end may be less than was hoped for
+                share = min(ahead, self.end - place)
+                if self.may_ask(reader, place, ahead=share):
+                    return True
+                if place < self.end:
+                    self._change.wait(LOOK_S)
         return False
 
     def leave(self, reader: str) -> None:
-        """Take a model out: it is done, or can do no more."""
+        """Take a model out that is done, or that the others do not wait for."""
         with self._change:
             self._at.pop(reader, None)
             self._change.notify_all()
+
+    def hold(self, reader: str, why: str) -> None:
+        """Have the others finish the round under way and begin none, since a model stays where it is."""
+        with self._change:
+            at = self._at.pop(reader, None)
+            if at is not None:
+                self.end = min(self.end, at + 1.0)
+            self._close(why)
 
     def close(self, why: str) -> None:
         """Let rounds that were begun be finished, and none be begun."""
@@ -81,6 +106,6 @@ class Gate:
             self._close(why)
 
     def _close(self, why: str) -> None:
-        if self.ceiling is None:
-            self.ceiling, self.why = self.furthest, why
+        self.why = self.why or why
+        self.end = min(self.end, self.furthest + 1.0)
         self._change.notify_all()

@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from experiment.store import Store, records
 from experiment.store.tables import runs
@@ -44,6 +45,10 @@ class Figures:
         At that speed.
     waits : str or None
         What the engine or the database waits for.
+    number : int
+        Which run of the study it is, counted from 1: clocks may be set back.
+    process : str or None
+        What tells its process from another one that has the same number later.
     """
 
     reader: str
@@ -62,6 +67,8 @@ class Figures:
     waits: str | None = None
     estimate: dict[str, object] | None = None
     stopped: str | None = None
+    number: int = 0
+    process: str | None = None
 
     @property
     def done(self) -> int:
@@ -96,6 +103,10 @@ class Board:
     def begin(self, run_id: str, figures: Figures) -> None:
         """Note that a model's run begins."""
         moment = records.now()
+        with self._store.read() as connection:
+            query = select(func.count()).select_from(runs).where(runs.c.study == self._study)
+            figures.number = int(connection.scalar(query) or 0) + 1
+        figures.process = process_mark(os.getpid())
         row = {
             "run_id": run_id, "study": self._study, "version": self._version, "reader": figures.reader,
             "host": platform.node(), "pid": os.getpid(), "state": figures.state, "figures": told(figures),
@@ -144,7 +155,10 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
     query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for row in connection.execute(query).mappings():
+    rows = sorted(
+        connection.execute(query).mappings(), key=lambda row: -int((row["figures"] or {}).get("number") or 0)
+    )
+    for row in rows:
         if latest and row["reader"] in seen:
             continue
         seen.add(row["reader"])
@@ -153,19 +167,32 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
 
 
 def is_alive(row: Mapping[str, Any]) -> bool:
-    """Say whether a run goes on."""
+    """Say whether a run goes on; on this machine its process tells, also one that sleeps."""
     if row["ended_at"] is not None:
         return False
-    if row["host"] == platform.node() and not _has_process(int(row["pid"])):
-        return False
-    silent = datetime.now(UTC) - datetime.fromisoformat(row["seen_at"])
-    return silent.total_seconds() < SILENT_S or row["host"] == platform.node()
+    if row["host"] != platform.node():
+        return silent_for(row) < SILENT_S
+    pid, mark = int(row["pid"]), (row["figures"] or {}).get("process")
+    return _has_process(pid) and mark in (None, process_mark(pid))
+
+
+def silent_for(row: Mapping[str, Any]) -> float:
+    """Return the seconds since a run was last heard of."""
+    return (datetime.now(UTC) - datetime.fromisoformat(row["seen_at"])).total_seconds()
+
+
+def process_mark(pid: int) -> str | None:
+    """Return when a process began, in the words of the system that runs now; None where it does not say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        began = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+    return f"{boot} {began}"
 
 
 def _has_process(pid: int) -> bool:
-    if pid == os.getpid():
-        return True
-    if os.name == "nt":
+    if pid == os.getpid() or os.name == "nt":
         return True
     try:
         os.kill(pid, 0)

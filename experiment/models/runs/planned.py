@@ -23,7 +23,10 @@ CHUNK = 400
 """Sessions that are compared with the store in one query."""
 
 MOST_IN_WAVE = 64
-"""Sessions whose trials are asked about side by side, where trials are independent."""
+"""Sessions whose trials are asked side by side at most, where trials are independent."""
+
+ENOUGH = 256
+"""Trials of one block, over all sessions of a wave, that keep a server or a GPU busy: then a wave ends where a prompt variant ends."""
 
 MOST_TALKS = 256
 """The same where each session is one growing conversation, so that as many requests can be under way."""
@@ -78,20 +81,28 @@ def place_of(session: ModelSession) -> tuple[Any, ...]:
 
 
 def waves(plan: Iterable[ModelSession]) -> Iterator[list[ModelSession]]:
-    """Iterate over the sessions of a plan in waves; a wave ends where a prompt variant or replicate ends."""
+    """Iterate over the sessions of a plan in waves; a wave ends where a prompt variant or replicate ends, if it is large enough."""
     wave: list[ModelSession] = []
     last: tuple[Any, Any] | None = None
+    at_once = 0
     for session in plan:
-        most = MOST_TALKS if is_talk(session) else MOST_IN_WAVE
+        talks = is_talk(session)
+        most = MOST_TALKS if talks else MOST_IN_WAVE
         which = (session.plan["prompt_variant"], session.plan["replicate"])
-        is_border = last is not None and which != last
-        if wave and (len(wave) >= most or (is_border and (most == MOST_IN_WAVE or len(wave) >= most // 2))):
+        is_enough = len(wave) >= MOST_TALKS // 2 if talks else at_once >= ENOUGH
+        if wave and (len(wave) >= most or (last is not None and which != last and is_enough)):
             yield wave
-            wave = []
+            wave, at_once = [], 0
         wave.append(session)
+        at_once += len(session) // max(1, _blocks_of(session))
         last = which
     if wave:
         yield wave
+
+
+def _blocks_of(session: ModelSession) -> int:
+    """Return how many blocks a session has."""
+    return sum(screen["kind"] == "block" for screen in session.plan["screens"])
 
 
 def is_talk(session: ModelSession) -> bool:
@@ -99,17 +110,31 @@ def is_talk(session: ModelSession) -> bool:
     return bool(session.script.talks) and session.manner.context != "teacher_forced"
 
 
+FINENESS = 1 << 20
+"""Shares of a block are whole parts of this many, so that sums of places are exact."""
+
+
 class Blocks:
-    """Which round of its wave each trial of a session belongs to; practice belongs to the block after it."""
+    """Which round of its wave each trial of a session belongs to, and what share of its block lies before it.
+
+    Practice belongs to the block after it.
+    """
 
     def __init__(self, session: ModelSession) -> None:
         self.of_trial: dict[int, int] = {}
+        self.share: dict[int, float] = {}
         number, last = -1, None
+        members: dict[int, list[int]] = {}
         for trial in session.trials:
             if not trial["is_practice"] and trial["block"] != last:
                 number, last = number + 1, trial["block"]
-            self.of_trial[int(trial["trial_index"])] = max(0, number)
+            index = int(trial["trial_index"])
+            self.of_trial[index] = max(0, number)
+            members.setdefault(max(0, number), []).append(index)
         self.count = number + 1 if self.of_trial else 0
+        for indices in members.values():
+            for place, index in enumerate(indices):
+                self.share[index] = place * FINENESS // len(indices) / FINENESS
 
 
 class Shapes:

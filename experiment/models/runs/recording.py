@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from itertools import count
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import DBAPIError
 
 from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.money import Purse
@@ -19,10 +21,12 @@ from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
 from experiment.scoring import Score
 from experiment.store import Store, records
-from experiment.store.errors import StoreError
+from experiment.store.errors import StoreError, cannot_open
 from experiment.store.tables import calls, sessions, trials
 from experiment.version import installed_version
 from stimuli.errors import UserError
+
+T = TypeVar("T")
 
 MOST_WAITING = 2048
 """Writes under way before the run waits for the disk."""
@@ -128,13 +132,13 @@ class Recording:
                 self._states.add(reply.work_key, reply.states)
             self._held.append((operation, session.session_id))
             if len(self._held) >= STATES_TOGETHER or time.monotonic() - self._flushed > STATES_EVERY_S:
-                self._flush()
+                self.write_held()
         self.settle(MOST_WAITING)
 
     def _submit(self, operation: Callable[[Connection], records.Stored | None], session_id: str) -> None:
         self._writes.append(_Write(operation, self.store.write(operation), session_id))
 
-    def _flush(self) -> None:
+    def write_held(self) -> None:
         """Put states on disk, then the trials that they belong to."""
         if self._states is not None and self._held:
             self._states.flush()
@@ -152,7 +156,7 @@ class Recording:
             Another run answers the same trials; or the database took no writes for ten minutes.
         """
         if most == 0:
-            self._flush()
+            self.write_held()
         while len(self._writes) > most or (self._writes and self._writes[0].future.done()):
             write = self._writes[0]
             stored = self._done(write)
@@ -174,25 +178,51 @@ class Recording:
 
     def _done(self, write: _Write) -> records.Stored | None:
         """Return what a write came to; where the database takes none, wait and try again."""
+
+        def again() -> records.Stored | None:
+            if write.future.done() and isinstance(write.future.exception(), StoreError):
+                write.future = self.store.write(write.operation)
+            return write.future.result()
+
+        try:
+            return write.future.result()
+        except StoreError:
+            return self.patiently(again)
+        except records.TrialConflict as conflict:
+            raise _another_run(conflict) from conflict
+
+    def read(self, query: Callable[[Connection], T]) -> T:
+        """Read from the store, waiting where it is out of reach."""
+
+        def attempt() -> T:
+            with self.store.read() as connection:
+                return query(connection)
+
+        return self.patiently(attempt)
+
+    def patiently(self, attempt: Callable[[], T]) -> T:
+        """Return what asking the database came to; where it is full or out of reach, say so, wait and try again.
+
+        Raises
+        ------
+        UserError
+            It stayed so for ten minutes, or the run is to end; or another run answers the same trials.
+        """
         began, wait = time.monotonic(), 0.5
         while True:
             try:
-                stored = write.future.result()
-            except StoreError as error:
-                self.waits_for = error.message
+                found = attempt()
+            except (StoreError, DBAPIError) as error:
+                told = error if isinstance(error, StoreError) else cannot_open(self.store.address, error)
+                self.waits_for = told.message
                 if time.monotonic() - began > PATIENCE_S or self._stop.wait(wait):
-                    raise
+                    raise told from error
                 wait = min(15.0, 2 * wait)
-                write.future = self.store.write(write.operation)
             except records.TrialConflict as conflict:
-                raise UserError(
-                    f"another run of this study answers the same trials at this moment: {conflict}",
-                    mend="Let one of them end; then give the same command again.",
-                    exit_code=1,
-                ) from conflict
+                raise _another_run(conflict) from conflict
             else:
                 self.waits_for = None
-                return stored
+                return found
 
     def _count(self, session: ModelSession, request: Request, reply: Reply, cost: float | None) -> None:
         outcome = self.outcome
@@ -258,7 +288,12 @@ class Recording:
         about = {"model": dict(self._identity), "settings": session.manner.to_json(), **self._about}
         purse, kind, reader, run_id = self._purse, self._kind, self.outcome.reader, self.outcome.run_id
 
+        runs = count()
+
         def write(connection: Connection) -> records.Stored | None:
+            if next(runs) and _is_written(connection, call):
+                # it was committed, and the database could not say so any more
+                return None if row is None else "stored"
             if not known and not _is_there(connection, session.session_id):
                 records.create_session(
                     connection, session.plan, reader_kind=kind, reader=reader, session_id=session.session_id,
@@ -284,6 +319,19 @@ class Recording:
 def _is_there(connection: Connection, session_id: str) -> bool:
     query = select(sessions.c.session_id).where(sessions.c.session_id == session_id)
     return connection.scalar(query) is not None
+
+
+def _is_written(connection: Connection, call: Mapping[str, Any]) -> bool:
+    where = [calls.c[name] == call[name] for name in ("work_key", "run_id", "purpose", "created_at")]
+    return connection.scalar(select(calls.c.call_id).where(*where)) is not None
+
+
+def _another_run(conflict: records.TrialConflict) -> UserError:
+    return UserError(
+        f"another run of this study answers the same trials at this moment: {conflict}",
+        mend="Let one of them end; then give the same command again.",
+        exit_code=1,
+    )
 
 
 def _is_complete(connection: Connection, session_id: str, planned: int) -> bool:

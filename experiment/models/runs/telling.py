@@ -1,8 +1,9 @@
-"""How far a run is and what it will cost, in words; the name of a run."""
+"""How far a run is, what it will cost and what its models can give, in words; the name of a run."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from experiment.models.money import written
@@ -24,10 +25,48 @@ def growth_of(session: ModelSession) -> float:
 def blocks_of(asking: Asking) -> str:
     """Say in words how far a model is."""
     total = len(asking.found.rounds)
-    begun = [count for count in asking.found.missing.values() if count > 0]
-    if asking.found.left - sum(asking.found.missing.values()) >= 0 and not begun:
-        return f"all {total} blocks of each list"
-    return f"{total - len(begun)} of {total} blocks of each list"
+    begun = sum(count > 0 for count in asking.found.missing.values())
+    return f"{total - begun} of {total} blocks of each list" if begun else f"all {total} blocks of each list"
+
+
+def told_endpoint(reader: str, probe: object) -> list[str]:
+    """Say what a model's server can give, as the probe found out; nothing where there was none."""
+    if not isinstance(probe, Mapping):
+        return []
+    labels, prompt = probe["top_logprobs"], probe["prompt_logprobs"]
+    gives = [
+        f"log-probabilities of the {labels} likeliest answer tokens" if labels else "",
+        "log-probabilities of the prompt (surprisal)" if prompt else "",
+        f"answers held to labels ({probe['structure']})" if probe["structure"] != "none" else "",
+        "temperature" if probe["temperature"] else "",
+        "seed" if probe["seed"] else "",
+        "system message" if probe["system_role"] else "",
+        ("thoughts, counted apart" if probe["reasoning_counts"] else "thoughts") if probe["thinks"] else "",
+    ]
+    lacks = [
+        "" if labels else "log-probabilities of answers (choices are read from its text)",
+        "" if prompt else "log-probabilities of the prompt (no surprisal)",
+        "" if probe["temperature"] else "temperature",
+        "" if probe["seed"] else "seed",
+    ]
+    said = f"{reader}: {probe['resolved_model'] or probe['model']} at {probe['base_url']}"
+    parts = [("gives", gives), ("does not give", lacks)]
+    lines = [f"  {word}: {', '.join(filter(None, some))}" for word, some in parts if any(some)]
+    unstable = probe["stable_prompt_logprobs"] is False
+    remarks = [
+        *probe["remarks"],
+        *(["the same prompt had other log-probabilities twice"] if unstable else []),
+    ]
+    return [said, *lines, *(f"  {remark}" for remark in remarks)]
+
+
+def told_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
+    """Say by which way a model on this machine computes and how far it is from plain passes; nothing where none was checked."""
+    if not parity.get("checked"):
+        return []
+    apart = parity.get("max_abs_difference")
+    far = f", at most {apart:.1g} nats from plain passes" if isinstance(apart, float) else ""
+    return [f"{reader}: computes {parity['path']}{far} ({parity['checked']} rows checked)"]
 
 
 def told_estimate(reader: str, one: Estimate) -> str:

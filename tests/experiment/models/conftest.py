@@ -1,4 +1,4 @@
-"""Fixtures: tiny checkpoints and an opener of the local engine."""
+"""Fixtures: tiny checkpoints, an opener of the local engine, a study to run and a server to ask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiment.models import ModelSettings
+from tests.experiment.models.running import server, study
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
+from tests.experiment.postgres import postgres_cluster, postgres_url
+
+__all__ = ["postgres_cluster", "postgres_url", "server", "study"]
 
 
 @pytest.fixture(scope="session")

@@ -6,80 +6,27 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from experiment.building import build_study
+from experiment.checking import load_study
 from experiment.cli import main
-from experiment.cli.new import copy_template
 from experiment.models.api import ApiEngine
 from experiment.models.baselines import BaselineEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
-from experiment.checking import load_study
 from stimuli.errors import UserError
+from tests.experiment.models.running import ROOT, TRIALS, command, edit, of_store, stored, wrods
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
-
-ROOT = Path(__file__).resolve().parents[3]
-TRIALS = 96
-"""24 sentences on 4 lists, one prompt variant."""
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """The letter-position study with one prompt variant, built."""
-    folder = tmp_path / "positions"
-    copy_template("letter-position", folder)
-    edit(folder, "prompt_variants: 5", "prompt_variants: 1")
-    build_study(load_study(folder))
-    return folder
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
-        yield running
-
-
-def edit(folder: Path, before: str, after: str) -> None:
-    file = folder / "study.yaml"
-    text = file.read_text("utf-8")
-    assert before in text
-    file.write_text(text.replace(before, after), "utf-8")
-
-
-def wrods(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "experiment.cli", *map(str, arguments)]
-
-
-def stored(folder: Path) -> list[dict[str, Any]]:
-    with open_store(folder) as store, store.read() as connection:
-        return list(queries.trials_with_scores(connection))
-
-
-def of_store(folder: Path, read: Callable[..., Any], *arguments: Any) -> list[dict[str, Any]]:
-    with open_store(folder) as store, store.read() as connection:
-        return list(read(connection, *arguments))
-
-
-async def no_wait(seconds: float) -> None:
-    """Take the place of sleep."""
 
 
 def run_here(folder: Path, server: ScriptedOpenAI, if_changed: str = "stop", **options: Any) -> Outcome:

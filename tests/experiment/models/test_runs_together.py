@@ -6,110 +6,41 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import event, select
 
-from experiment.building import build_study
-from experiment.cli import main
-from experiment.cli.new import copy_template
+from experiment.checking import load_study
 from experiment.models.money import spending
 from experiment.models.runs import Limits, Run, runs_of, version_of
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
-from experiment.checking import load_study
+from tests.experiment.models.running import (
+    ROOT,
+    TRIALS,
+    command,
+    done,
+    invoke,
+    of_store,
+    remote,
+    spread,
+    with_models,
+)
 from tests.scripted_openai import ScriptedOpenAI
 
-ROOT = Path(__file__).resolve().parents[3]
-TRIALS = 96
-BLOCK = """  - block:
-      trial:                      # one trial, two screens, one row
-        - read: {show: sentence, as: whole}
-        - choose: {show: question, keys: {"Yes": j, "No": f}, time_limit: 10 s}
-      break_every: 12
-"""
-PRICE = "price: {input: 10, output: 10}"
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """The letter-position study with one prompt variant and its sentences in four blocks of six."""
-    folder = tmp_path / "positions"
-    copy_template("letter-position", folder)
-    edit(folder, "prompt_variants: 5", "prompt_variants: 1")
-    edit(folder, BLOCK, BLOCK.replace("      break_every: 12\n", "") * 4)
-    build_study(load_study(folder))
-    return folder
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedOpenAI]:
-    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
-        yield running
-
-
-def edit(folder: Path, before: str, after: str) -> None:
-    file = folder / "study.yaml"
-    text = file.read_text("utf-8")
-    assert before in text
-    file.write_text(text.replace(before, after), "utf-8")
-
-
-def with_models(folder: Path, *models: str, budget: str | None = None) -> None:
-    edit(folder, '    guesser: {use: "baseline:random"}', "\n".join(f"    {one}" for one in models))
-    edit(folder, "between: [human, guesser]", "between: [human]")
-    if budget is not None:
-        edit(folder, "  context: independent", f"  budget: {budget}\n  context: independent")
-
-
-def remote(name: str, server: ScriptedOpenAI, more: str = PRICE) -> str:
-    return f'{name}: {{use: "openai:{name}", base_url: "{server.url}", concurrency: 4, cache: false, probe: false, {more}}}'
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "experiment.cli", *map(str, arguments)]
-
-
-def invoke(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(main, [*map(str, arguments)])
-
-
-def done(folder: Path) -> dict[str, Counter[tuple[int, str]]]:
-    """Return, by model, how many trials of each list and block are stored."""
-    with open_store(folder) as store, store.read() as connection:
-        sessions = {row["session_id"]: row for row in queries.sessions_overview(connection)}
-        found: dict[str, Counter[tuple[int, str]]] = {}
-        for trial in queries.trials_with_scores(connection):
-            session = sessions[trial["session_id"]]
-            found.setdefault(session["reader"], Counter())[session["list_id"], trial["block"]] += 1
-    return found
+BLOCKS = 4
 
 
 def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
     """Say whether all models and lists are within one block of each other, trials of the probe aside."""
-    found = done(folder)
-    blocks = [0] * (models - len(found))  # a model that did not come to its first trial
-    blocks += [
-        sum(found[name][number, f"block-{b}"] for b in range(1, 5))
-        for name in found
-        for number in range(1, 5)
-    ]
-    return max(blocks) - min(blocks) <= 6 + probed
-
-
-def of_store(folder: Path, query: Any) -> list[Any]:
-    with open_store(folder) as store, store.read() as connection:
-        return list(connection.execute(query).mappings())
+    return spread(folder, models) <= TRIALS // 16 + probed
 
 
 def test_models_of_a_run_stay_together_when_trials_are_limited(study, server) -> None:
@@ -339,25 +270,34 @@ def test_a_run_keeps_its_figures_in_the_store(study) -> None:
     assert outcome.blocks.endswith("of 4 blocks of each list")
 
 
-def test_a_gate_lets_nobody_begin_a_round_before_all_have_finished_those_before_it() -> None:
+def test_a_gate_lets_nobody_be_more_than_a_block_ahead_of_whoever_is_least_far() -> None:
     gate = Gate(["a", "b"])
-    assert gate.may_begin("a", 0) and gate.may_begin("b", 0)
-    gate.advance("a", 1)
-    assert not gate.may_begin("a", 1), "b has not finished round 0"
-    gate.advance("b", 1)
-    assert gate.may_begin("a", 1) and gate.may_begin("b", 1) and not gate.may_begin("b", 2)
-    gate.slack = 1
-    assert gate.may_begin("b", 2) and not gate.may_begin("b", 3)
+    assert gate.may_ask("a", 0.0) and gate.may_ask("b", 0.75)
+    gate.advance("a", 1.0)
+    assert not gate.may_ask("a", 1.0), "b has no answer to its first trial"
+    gate.advance("b", 0.5)
+    assert gate.may_ask("a", 1.25) and not gate.may_ask("a", 1.5)
+    assert not gate.may_ask("a", 1.25, ahead=0.5), "less than half a block may be asked"
     gate.leave("a")
-    assert gate.may_begin("b", 5)
+    assert gate.may_ask("b", 1.25) and not gate.may_ask("b", 1.5), "its own first trial holds a model up too"
 
 
 def test_a_closed_gate_lets_the_round_under_way_be_finished_by_all() -> None:
     gate = Gate(["a", "b"])
-    assert gate.may_begin("a", 0)
+    assert gate.may_ask("a", 0.0)
     gate.close("enough")
-    assert gate.may_begin("b", 0) and not gate.may_begin("b", 1)
-    assert not gate.wait("b", 1, Stop())
+    assert gate.may_ask("b", 0.75) and not gate.may_ask("b", 1.0)
+    assert not gate.wait("b", 1.0, Stop()) and gate.why == "enough"
+
+
+def test_who_can_do_no_more_keeps_the_others_within_a_block() -> None:
+    gate = Gate(["a", "b"])
+    gate.advance("a", 3.5)
+    gate.advance("b", 4.0)
+    assert gate.may_ask("b", 4.25)
+    gate.hold("a", "a failed")
+    gate.advance("b", 4.25)
+    assert gate.may_ask("b", 4.25) and not gate.may_ask("b", 4.5)
 
 
 @pytest.mark.full

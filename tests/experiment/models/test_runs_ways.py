@@ -1,0 +1,290 @@
+"""Every way of asking goes through ``wrods run``: timed, tested, with hidden states, in conversations, behind thoughts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from experiment.models.states import read_index, read_layer
+from experiment.procedure import plan_session, trials_of
+from experiment.store import open_store, queries, records
+from experiment.store.tables import audit, calls, regions, scores, sessions, trials
+from experiment.study import Study
+from tests.experiment.models.running import TRIALS, invoke, of_store, remote, stored, with_models
+from tests.experiment.models.test_planning import READ
+from tests.experiment.models.test_planning import with_models as small_models
+from tests.scripted_openai import ScriptedOpenAI
+
+torch = pytest.importorskip("torch")
+
+
+def run(folder: Path, *more: str) -> dict[str, Any]:
+    """Run the study's one model, and return what came of it."""
+    result = invoke("run", folder, "--json", *more)
+    assert result.exit_code == 0, result.output
+    (told,) = json.loads(result.stdout)["models"]
+    return told
+
+
+def local(folder: Path, more: str = "") -> str:
+    return f'base: {{use: "hf:{folder}"{more}}}'
+
+
+def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, plain_model) -> None:
+    with_models(study, local(plain_model))
+    untimed = run(study, "--max-trials", "8")
+    told = run(study, "--timing", "--max-trials", "40")
+    assert (told["answered"], told["stored_before"]) == (40, 0), "untimed answers are no timed ones"
+    about = {row["session_id"]: row for row in of_store(study, select(sessions))}
+    timed = [
+        row for row in of_store(study, select(trials)) if about[row["session_id"]]["client"].get("timed")
+    ]
+    others = [row for row in of_store(study, select(trials)) if row not in timed]
+    assert (len(timed), len(others)) == (40, untimed["answered"])
+    assert all(row["latency_ms"] > 0 and row["path"] == "plain" for row in timed)
+    assert all(row["latency_ms"] is None for row in others)
+    assert all(row["cached_tokens"] == 0 for row in timed), "nothing is shared"
+    order = [row["trial_index"] for row in sorted(timed, key=lambda row: row["created_at"])]
+    assert order != sorted(order) and order != sorted(order, reverse=True)
+    again = run(study, "--timing", "--max-trials", "10")
+    assert (again["stored_before"], again["answered"]) == (40, 10)
+
+
+def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cache(study, server) -> None:
+    with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}"}}')
+    run(study)
+    server.requests.clear()
+    server.most_at_once = 0
+    told = run(study, "--timing")
+    assert (told["answered"], told["cached"], len(server.requests)) == (TRIALS, 0, TRIALS)
+    assert server.most_at_once == 1
+    rows = [row for row in stored(study) if row["latency_ms"] is not None]
+    assert len(rows) == TRIALS and all(0 < row["ttft_ms"] <= row["latency_ms"] for row in rows)
+
+
+def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(study, plain_model) -> None:
+    with_models(study, local(plain_model), 'guesser: {use: "baseline:random"}')
+    result = invoke("run", study, "--self-test")
+    assert result.exit_code == 0, result.output
+    assert "every level keeps its promise" in result.stdout
+    for level in ("fast", "stable", "exact"):
+        assert result.stdout.count(f"  {level}") == 3
+    assert "50 trials" in result.stdout and "only local models" in result.stderr
+    assert not (study / "study.db").exists(), "a self-test stores nothing"
+
+
+def test_hidden_states_on_disk_belong_to_the_stored_trials(study, plain_model) -> None:
+    with_models(study, local(plain_model), more="states: [last, regions]")
+    told = run(study, "--max-trials", "20")
+    folder = study / "states" / told["run_id"]
+    index = read_index(folder)
+    rows = {row["work_key"]: row for row in of_store(study, select(trials))}
+    words = of_store(study, select(regions))
+    assert {key for key, _, _ in index} == set(rows) and len(rows) == 20
+    assert sum(position == "last" for _, _, position in index) == 20
+    assert sum(position != "last" for _, _, position in index) == len(words)
+    layers = [read_layer(folder, number) for number in range(3)]
+    assert {layer.shape for layer in layers} == {(len(index), 32)}
+    assert all(np.isfinite(layer).all() and (layer.std(axis=1) > 0).all() for layer in layers)
+    second = run(study, "--max-trials", "10")
+    more = {key for key, _, _ in read_index(study / "states" / second["run_id"])}
+    assert len(more) == 10 and not more & set(rows), "a run keeps the states of its own trials"
+
+
+def small(
+    make_study: Callable[..., Study], model: str, *lines: str, changes: tuple[Any, ...] = (READ,)
+) -> Path:
+    return make_study(small_models(*lines, who=model), *changes).folder
+
+
+def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
+    make_study, plain_model
+) -> None:
+    model = f'm: {{use: "hf:{plain_model}"}}'
+    whole = small(make_study, model, "context: session", "replicates: 2")
+    assert run(whole)["left"] == 0
+    said = {row["work_key"]: row["response_raw"] for row in stored(whole)}
+    prompts = {row["work_key"]: row["request"]["messages"] for row in of_store(whole, queries.all_calls)}
+    cut = make_study(small_models("context: session", "replicates: 2", who=model), READ, name="cut").folder
+    while run(cut, "--max-trials", "3")["left"]:
+        pass
+    assert {row["work_key"]: row["response_raw"] for row in stored(cut)} == said
+    assert {
+        row["work_key"]: row["request"]["messages"] for row in of_store(cut, queries.all_calls)
+    } == prompts
+    turns = sorted({len(messages) for messages in prompts.values()})
+    assert turns == [1, 3, 5, 7, 9], "each turn stands behind all before it"
+
+
+def test_a_conversation_with_a_server_tells_what_a_person_would_be_told(make_study, server) -> None:
+    server.answer = lambda body: "garden"
+    model = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false}}'
+    folder = small(make_study, model, "context: session", changes=())
+    assert run(folder)["answered"] == len(server.requests) == 10
+    last = max(server.requests, key=lambda body: len(body["messages"]))["messages"]
+    assert [turn["role"] for turn in last] == ["user", "assistant"] * 4 + ["user"]
+    assert {turn["content"] for turn in last if turn["role"] == "assistant"} == {"garden"}
+
+
+def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
+    """Store one finished session of a person."""
+    plan = plan_session(study, study.items, list_id=1)
+
+    def store_all(connection: Any) -> str:
+        session_id = records.create_session(connection, plan, reader_kind="human", reader="P001")
+        for trial in trials_of(plan):
+            row = {**records.planned_columns(trial), "session_id": session_id, "response_raw": answers(trial)}
+            row |= {"client_uuid": f"{session_id}-{trial['trial_index']}", "rt": 700.0}
+            records.store_trial(connection, row)
+        records.finish_session(connection, session_id)
+        return session_id
+
+    with open_store(study.folder) as store:
+        from experiment.models.runs import version_of
+
+        version_of(study, store)
+        return store.write(store_all).result()
+
+
+def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make_study, plain_model) -> None:
+    study = make_study(small_models("context: teacher_forced", who=f'm: {{use: "hf:{plain_model}"}}'), READ)
+    person = human_session(study, lambda trial: trial["steps"][-1]["labels"][0])
+    told = run(study.folder)
+    assert (told["planned"], told["answered"], told["left"]) == (4, 4, 0)
+    about = {row["session_id"]: row for row in of_store(study.folder, select(sessions))}
+    rows = [row for row in stored(study.folder) if about[row["session_id"]]["reader"] == "m"]
+    assert {about[row["session_id"]]["yoked_to"] for row in rows} == {person}
+    for row in rows:
+        assert row["correct"] is None and row["score"] < 0
+        assert row["score"] == pytest.approx(row["label_logprobs"][row["response_raw"]])
+    self_test = invoke("run", study.folder, "--self-test")
+    assert self_test.exit_code == 0 and "every level keeps its promise" in self_test.output, self_test.output
+
+
+def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_study, server) -> None:
+    server.answer = lambda body: "A"
+    model = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false, cache: false, strategy: unscramble_first}}'
+    folder = small(make_study, model)
+    server.script.extend(["ok"] * 3 + ["400"])
+    first = json.loads(invoke("run", folder, "--concurrency", "1", "--json").stdout)["models"][0]
+    assert first["failed"] == 1 and first["left"] == 1
+    assert run(folder)["left"] == 0
+    purposes = [(row["work_key"], row["purpose"], row["status"]) for row in of_store(folder, select(calls))]
+    finished = [one[:2] for one in purposes if one[2] == "answered"]
+    assert len(finished) == len(set(finished)) == 2 * 8, (
+        "each text is restored once, each trial answered once"
+    )
+    assert len(stored(folder)) == 8
+
+
+def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, server) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        asks_judge = "because" in body["messages"][-1]["content"]
+        return "A" if asks_judge else "I rearrange the letters, because it may be either; the first it is."
+
+    server.answer = answer
+    m = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false, strategy: chain_of_thought, judge: j}}'
+    j = f'j: {{use: "openai:j", base_url: "{server.url}", probe: false}}'
+    folder = small(make_study, f"{m}, {j}", changes=())
+    assert json.loads(invoke("run", folder, "--model", "m", "--json").stdout)["models"][0]["left"] == 0
+    before = len(server.requests)
+    judged = invoke("score", folder, "--judge", "j", "--json")
+    assert judged.exit_code == 0, judged.output
+    assert len(server.requests) - before == 8
+    rows = of_store(folder, select(scores).where(scores.c.scorer.like("judge:j%")))
+    assert len(rows) == 8
+    assert invoke("score", folder, "--judge", "j").exit_code == 0 and len(server.requests) - before == 8
+
+
+def test_a_run_ends_when_its_minutes_are_over_and_the_next_goes_on(study, server) -> None:
+    server.delay = 0.2
+    with_models(study, remote("api", server, "price: free"))
+    result = invoke("run", study, "--max-minutes", "0.03", "--json")
+    (told,) = json.loads(result.stdout)["models"]
+    assert result.exit_code == 1 and "--max-minutes" in told["stopped"] and 0 < told["left"] < TRIALS
+    assert len(server.requests) == told["answered"], "what was under way came in"
+    server.delay = 0.0
+    assert run(study)["left"] == 0 and len(server.requests) == TRIALS
+
+
+def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_is_asked(
+    study, server
+) -> None:
+    server.refuses = {"seed"}
+    with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}", price: {{input: 1, output: 1}}}}')
+    result = invoke("run", study)
+    assert result.exit_code == 0
+    begun = of_store(study, select(audit).where(audit.c.action == "run"))[0]
+    probe = begun["detail"]["engine"]["probe"]
+    assert probe["seed"] is False and probe["resolved_model"] == "scripted-2026-01-01"
+    first = min(row["created_at"] for row in of_store(study, select(calls)))
+    assert begun["at"] <= first and all("seed" not in body for body in server.requests)
+    assert "does not give: log-probabilities of answers" in result.stderr and "seed" in result.stderr
+
+
+def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_nothing(study, server) -> None:
+    gone = 'gone: {use: "openai:m", base_url: "http://127.0.0.1:9/v1"}'
+    with_models(study, gone, remote("here", server, "price: free"))
+    result = invoke("run", study, "--json")
+    here, lost = json.loads(result.stdout)["models"]
+    assert result.exit_code == 1 and here["left"] == 0 and "no server answers" in lost["error"]
+    assert {row["reader"] for row in of_store(study, select(sessions))} == {"here"}
+    actions = of_store(study, select(audit.c.detail).where(audit.c.action == "run"))
+    assert [row["detail"]["reader"] for row in actions] == ["here"]
+
+
+def test_batches_are_worded_as_the_endpoint_takes_them(study, server) -> None:
+    server.refuses = {"seed"}
+    with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}", price: free}}')
+    assert invoke("run", study, "--batch").exit_code == 0
+    server.batches.end()
+    assert run(study, "--batch")["left"] == 0
+
+
+def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model) -> None:
+    with_models(study, local(plain_model))
+    result = invoke("run", study, "--max-trials", "5")
+    assert "base: computes" in result.stderr and "from plain passes" in result.stderr
+    (row,) = of_store(study, select(audit.c.detail).where(audit.c.action == "run_checked"))
+    assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
+
+
+def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path) -> None:
+    with_models(study, local(plain_model), more="determinism: stable")
+    other = tmp_path / "whole"
+    import shutil
+
+    shutil.copytree(study, other)
+    assert run(other)["left"] == 0
+    for count in ("7", "30", "50"):
+        run(study, "--max-trials", count)
+    assert run(study)["left"] == 0
+    numbers = [
+        {row["work_key"]: (row["label_logprobs"], row["surprisal"]) for row in stored(one)}
+        for one in (study, other)
+    ]
+    assert numbers[0] == numbers[1]
+    assert len(of_store(study, select(calls))) == len(numbers[0]), "what was only company is stored once"
+
+
+def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path) -> None:
+    """Replies make room for the next trials at once: nothing waits for the end of a block."""
+    from tests.experiment.models.running import study_in
+
+    folder = study_in(tmp_path / "blocks", 4)
+    with ScriptedOpenAI(answer=lambda body: "Yes") as server:
+        server.delay = 0.05
+        with_models(
+            folder,
+            remote("api", server, "price: free, concurrency_start: 16").replace(
+                "concurrency: 4", "concurrency: 16"
+            ),
+        )
+        assert run(folder)["left"] == 0
+        assert server.most_at_once == 16
