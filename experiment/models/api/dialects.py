@@ -209,10 +209,10 @@ class Dialect:
         return cls(
             limit_name="max_completion_tokens" if wishes.surface == "chat" and is_openais else "max_tokens",
             system=wishes.system_role is not False,
-            seed=wishes.surface != "responses",
+            seed=wishes.surface != "responses" or not is_openais,
             stop=wishes.surface != "responses",
             unfiltered={}
-            if is_openais or wishes.surface == "responses"
+            if is_openais
             else {name: value for name, value in UNFILTERED.items() if name not in wishes.extra_body},
         )
 

@@ -280,7 +280,7 @@ async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mappin
 
 def _ways(speaker: Speaker, has_openai_models: bool) -> tuple[Structure, ...]:
     """Return the ways of holding answers to labels that a server of this kind may know."""
-    if speaker.wishes.surface == "responses" or has_openai_models:
+    if has_openai_models:
         return ("json_schema",)
     if speaker.wishes.surface == "completions":
         return tuple(one for one in STRUCTURES if one != "json_schema")

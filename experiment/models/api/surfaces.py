@@ -182,9 +182,7 @@ class Speaker:
         }
         if dialect.store:
             sent["store"] = False
-        sampling = self._sampling(request)
-        sampling.pop("seed", None)
-        sent |= sampling
+        sent |= self._sampling(request)
         if self.wishes.reasoning_effort is not None:
             sent["reasoning"] = {"effort": self.wishes.reasoning_effort}
         if request.labels is not None:
@@ -195,6 +193,8 @@ class Speaker:
                 }
             if self.wishes.label_only and dialect.structure == "json_schema":
                 sent["text"] = {"format": {"type": "json_schema", **label_schema(request.labels)}}
+            else:
+                sent |= self._structure(request.labels, is_chat=False)
         return sent | dict(self.wishes.extra_body)
 
     def _respond(self, request: Request) -> Conversation:
