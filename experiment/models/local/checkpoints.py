@@ -123,7 +123,7 @@ def load_model(source: Source, device: str, dtype: str, quantisation: str | None
     try:
         config = AutoConfig.from_pretrained(source.place, revision=source.revision)
         if quantisation is not None:
-            given["quantization_config"] = quantised(quantisation, device)
+            given["quantization_config"] = quantised(quantisation, device, dtype)
         if quantisation is not None or stored_quantisation(config) is not None:
             given["device_map"] = {"": device}
         model = _kind(config).from_pretrained(source.place, **given)

@@ -62,7 +62,9 @@ class LocalEngine:
         self.source = checkpoints.find_source(settings)
         self.device = hardware.choose_device(options.get("device"))
         self.dtype = hardware.choose_dtype(options.get("dtype"), self.device)
-        self.quantisation = quantising.choose_quantisation(options.get("quantisation"), self.device)
+        self.quantisation = quantising.choose_quantisation(
+            options.get("quantisation"), self.device, self.dtype
+        )
         self.config, tokenizer = checkpoints.load_tokenizer(self.source)
         self.stored_quantisation = checkpoints.stored_quantisation(self.config)
         if self.quantisation and self.stored_quantisation:
@@ -127,7 +129,7 @@ class LocalEngine:
             **identity,
             "identity": identity,
             "quantisation": quantisation,
-            "quantised_by": quantising.quantisation_package(self.quantisation, self.device),
+            "quantised_by": quantising.quantisation_package(self.quantisation, self.device, self.dtype),
             "parameters": checkpoints.count_parameters(model.model) if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from experiment.models import ModelSettings
 from experiment.models.local.rows import Row
 from experiment.models.local.trie import Trie
 from stimuli.errors import UserError
-from tests.experiment.models.tiny_models import ask
+from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
 
 torch = pytest.importorskip("torch")
 
@@ -37,22 +39,70 @@ def test_numbers_of_every_format_are_computed_and_recorded(plain_model, local, d
     assert apart < {"float32": 1e-6, "bfloat16": 0.5, "float16": 0.1}[dtype]
 
 
-def test_quantisation_without_its_package_says_what_to_install(plain_model, local) -> None:
-    if importlib.util.find_spec("torchao") is not None:
-        pytest.skip("torchao is installed")
-    with pytest.raises(UserError, match="pip install torchao"):
-        local(plain_model, quantisation="8bit", device="cpu")
+def test_quantisation_without_its_packages_says_what_to_install(plain_model, local, monkeypatch) -> None:
+    original = importlib.util.find_spec
+    missing = ("torchao", "bitsandbytes")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else original(name))
+    for bits, package in (("8bit", "torchao"), ("4bit", "bitsandbytes")):
+        with pytest.raises(UserError, match=f"pip install {package} accelerate"):
+            local(plain_model, quantisation=bits, device="cpu")
     with pytest.raises(UserError, match="Known: 4bit, 8bit"):
         local(plain_model, quantisation="3bit")
 
 
-def test_quantised_weights_answer_where_the_package_is_installed(plain_model, local) -> None:
-    pytest.importorskip("torchao")
-    engine = local(plain_model, quantisation="8bit", device="cpu")
-    replies = list(engine.answer(requests_of(6)))
-    assert {reply.status for reply in replies} == {"answered"}
-    assert engine.describe()["identity"]["quantisation"] == "8bit"
-    assert engine.describe()["quantised_by"].startswith("torchao ")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("bits", "package"), [("8bit", "torchao"), ("4bit", "bitsandbytes")])
+def test_quantised_weights_answer_where_the_packages_are_installed(
+    tmp_path, local, bits, package, dtype
+) -> None:
+    pytest.importorskip(package)
+    pytest.importorskip("accelerate")
+    folder = wide_llama(tmp_path)
+    engine = local(folder, quantisation=bits, device="cpu", dtype=dtype)
+    replies = {reply.work_key: reply for reply in engine.answer(requests_of(12))}
+    assert {reply.status for reply in replies.values()} == {"answered"}
+    said = engine.describe()
+    assert said["identity"]["quantisation"] == bits
+    assert said["quantised_by"].startswith(f"{package} ")
+    assert said["parity"]["path"] == "packed"
+    whole = local(folder, device="cpu")
+    assert said["parameters"] == sum(one.numel() for one in whole._load().model.parameters())
+    apart = max(
+        abs(reply.label_logprobs["A"] - replies[reply.work_key].label_logprobs["A"])
+        for reply in whole.answer(requests_of(12))
+    )
+    assert 0 < apart < {"8bit": 0.5, "4bit": 3.0}[bits], "rounded weights are other weights, and not far off"
+
+
+def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be_so(tmp_path, local) -> None:
+    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("accelerate")
+    folder = wide_llama(tmp_path)
+    first = local(folder, quantisation="4bit", device="cpu")
+    stored = shutil.copytree(folder, tmp_path / "stored")
+    first._load().model.save_pretrained(str(stored))  # before its first pass, which lays weights out anew
+    expected = {reply.work_key: reply.label_logprobs for reply in first.answer(requests_of(6))}
+    folder = stored
+    engine = local(folder, device="cpu")
+    for reply in engine.answer(requests_of(6)):
+        assert reply.label_logprobs == pytest.approx(expected[reply.work_key], abs=1e-5)
+    assert engine.describe()["identity"]["quantisation"] == "bitsandbytes"
+    with pytest.raises(UserError, match="stored quantised"):
+        local(folder, quantisation="8bit", device="cpu")
+
+
+def wide_llama(folder: Path) -> Path:
+    """A model whose layers are wide enough for weights to be stored in groups."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    byte_pair_tokenizer(folder, template=None, adds_bos=True)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=400, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.1, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(str(folder))
+    return folder
 
 
 def test_the_description_names_all_that_may_change_an_answer(chat_model, local) -> None:
