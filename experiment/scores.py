@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import OSA
 
-from experiment.parsing import ResponseStatus, fold
+from experiment.parsing_text import ResponseStatus, fold
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)

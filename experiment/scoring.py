@@ -13,6 +13,7 @@ from typing import Any
 
 from experiment.free_answers import is_accepted, overlap
 from experiment.parsing import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
+from experiment.parsing_labels import ends_open, is_whole
 from experiment.published_scoring import published_score
 from experiment.scores import VERSION, Score, recovery, same_words
 from experiment.trials import trial_type
@@ -83,9 +84,9 @@ def score_trial(
     if not (said or "").strip() and (response_raw or "").strip():
         return Score(None, "truncated" if reply_status == "truncated" else "empty", None, None, name)
     parsed = PARSERS[declared.parser](said, answering)
-    cut = scorer.needs_all and reply_status == "truncated"
+    cut = reply_status == "truncated" and (scorer.needs_all or _is_cut(declared.parser, parsed, said or ""))
     if parsed.status != "valid" or parsed.value is None or cut:
-        kept = parsed.value if cut else None
+        kept = parsed.value if cut and scorer.needs_all else None
         return Score(kept, _failure(parsed, reply_status), None, None, name)
     judged = scorer.judge(parsed.value, trial)
     return Score(judged.response, "valid", judged.correct, judged.score, name)
@@ -107,6 +108,13 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
     response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
     told = (logprobs or {}).get(answer)
     return Score(response, "unparsed" if told is None else "valid", None, told, f"{LOG_LIKELIHOOD}-{VERSION}")
+
+
+def _is_cut(parser: str, parsed: Parsed, said: str) -> bool:
+    """Say whether a label is all that is left of a sentence that was cut short: "The answer is A", from "A" on unknown."""
+    if parser != "label" or parsed.value is None:
+        return False
+    return ends_open(parsed.value, said) and not is_whole(parsed.value, said)
 
 
 def _failure(parsed: Parsed, reply_status: str | None) -> ResponseStatus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,65 @@ def test_published_scores_of_whole_trials() -> None:
         score_trial(trial(), "I cannot tell", reply_status="answered", parser="published").scorer
         == "published_htest-1"
     )
+
+
+REPLIES = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))["replies"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels", "wanted"),
+    [(reply, group["labels"], wanted) for group in REPLIES for reply, wanted in group["cases"]],
+)
+def test_replies_in_three_languages_are_read_as_a_person_would(
+    reply: str, labels: list[str], wanted: str
+) -> None:
+    """Fences, JSON, boxes, stars; both labels named, denials, suppositions, excuses: in English, German and Spanish."""
+    parsed = parse_label(reply, labels)
+    assert (parsed.value if parsed.status == "valid" else parsed.status) == wanted
+
+
+PHRASES = st.lists(
+    st.sampled_from(
+        [
+            "A", "B", "A,", "B.", "(A)", "(B)", "answer:", "The answer is", "not", "if", "wait,", "or", "and", "I choose", "\n",
+            "group", "because", "Antwort:", "nicht", "La respuesta es", "no", "{\"answer\": \"A\"}", "**B**", "it is", "the line",
+        ]
+    ),
+    max_size=9,
+).map(" ".join)  # fmt: skip
+
+
+@settings(max_examples=600, deadline=None)
+@given(PHRASES)
+def test_no_label_is_favoured(reply: str) -> None:
+    """What is read of a reply follows its labels when they change places, and their order does not matter."""
+    swapped = re.sub(r"\b[AB]\b", lambda found: "BA"["AB".index(found[0])], reply)
+    one, other, turned = (
+        parse_label(text, labels) for text, labels in ((reply, "AB"), (swapped, "AB"), (reply, "BA"))
+    )
+    assert one == turned
+    assert one.status == other.status and {one.value, other.value} in ({"A", "B"}, {None})
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(["I cannot tell", "I'm not sure", "Ich weiß es nicht", "No lo sé", "It is impossible to say",
+                     "Das lässt sich nicht sagen", "No se puede determinar", "There is not enough information"]),
+    st.sampled_from([" whether it is A or B", ", A or B", ": it could be A", "; maybe B", " if the answer is A", "", " (A or B)"]),
+    st.sampled_from(["", "Hm. ", "**", "Answer: ", "Answer\n", "```\n", "- "]),
+    st.sampled_from(["", ".", "!", "\n", "**", "\n```"]),
+)  # fmt: skip
+def test_who_cannot_tell_chooses_nothing(excuse: str, more: str, before: str, after: str) -> None:
+    for labels in (["A", "B"], ["Yes", "No"], ["Ja", "Nein"], ["Sí", "No"], ["word", "nonword"]):
+        assert parse_label(before + excuse + more + after, labels).value is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [("A", "valid"), ("**A**", "valid"), ("Answer: A.", "valid"), ("The answer is A", "truncated"), ("Answer: A", "truncated"),
+     ("A. The line ends", "valid"), ("The answer is", "truncated")],
+)  # fmt: skip
+def test_a_label_at_the_cut_of_a_reply_may_be_the_beginning_of_something_else(
+    reply: str, status: str
+) -> None:
+    assert score_trial(trial(), reply, reply_status="truncated").response_status == status

@@ -13,7 +13,7 @@ from experiment.checking import load_study
 from experiment.lists import list_ids
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring import score_trial
+from experiment.scoring import VERSION, score_trial
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
@@ -93,7 +93,7 @@ def test_what_is_right_is_the_class_where_one_chooses_and_the_word_where_one_typ
             assert trial["accepted"] == [trial["answer"]]
             assert trial["answer"] == trial["intact"].get("word", trial["shown"]["word"])
             right = score_trial(trial, trial["answer"])
-            assert (right.correct, right.score, right.scorer) == (True, 1.0, "recovery-2")
+            assert (right.correct, right.score, right.scorer) == (True, 1.0, f"recovery-{VERSION}")
             assert score_trial(trial, "word").correct is False
 
 

@@ -22,6 +22,7 @@ from experiment.models.planning import (
     right_answer,
 )
 from experiment.procedure import plan_session, trials_of
+from experiment.scoring import VERSION
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.conftest import make_item, small_items
@@ -351,7 +352,7 @@ def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(
     score = session.verdict(
         reply(last, last.labels[1], label_logprobs={last.labels[0]: -0.5, last.labels[1]: -1.5})
     )
-    assert (score.correct, score.scorer) == (None, "log_likelihood-2")
+    assert (score.correct, score.scorer) == (None, f"log_likelihood-{VERSION}")
     assert score.score == (-0.5 if mine == last.labels[0] else -1.5)
     assert session.response_raw(reply(last, "other")) == mine
     assert session.follow(reply(last, last.labels[0])) == []

@@ -16,6 +16,7 @@ from experiment.people.dashboard.answers import Answer, Given, answers_of, in_or
 from experiment.people.dashboard.kappa import cohens_kappa
 from experiment.people.dashboard.rating import Agreement, agreement_of, agreements, score_of
 from experiment.people.dashboard.rubric import Rating
+from experiment.scoring import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
@@ -152,7 +153,7 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     cora, dan = visit("cora", rated), visit("dan", rated)
     rate_all(cora, lambda text: 2 if "plants" in text else 1)
     before = scores_of(rated, "f" * 32)
-    assert {scorer for scorer, _, _ in before} == {"accepted-2"}
+    assert {scorer for scorer, _, _ in before} == {f"accepted-{VERSION}"}
     assert dan.get("/admin/small/rating/agreement").status_code == 403
     rate_all(dan, lambda text: 0 if "game" in text else 2 if "plants" in text else 1)
     assert scores_of(rated, "f" * 32) == [("rated", 0.5, None)] * 2
@@ -198,7 +199,7 @@ def test_what_people_rated_stands_when_answers_are_scored_again(
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
     with rated.store.read() as connection:
         given = [row["scorer"] for row in queries.all_scores(connection) if row["session_id"] == "f" * 32]
-    assert sorted(given) == ["accepted-2"] * 4 + ["rated"] * 2, "nothing is overwritten"
+    assert sorted(given) == [f"accepted-{VERSION}"] * 4 + ["rated"] * 2, "nothing is overwritten"
 
 
 def session_plan(site: Any) -> Any:
