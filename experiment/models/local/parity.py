@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ TOLERANCE_16_BIT = 0.25
 from 32 bits by some 0.04 in a model of 30 million parameters."""
 
 Way = BranchingWay | ExpandedWay | PlainWay | EncoderDecoderWay
+
+Seen = TypeVar("Seen")
 
 _CHECKED_TOKENS = 4
 _COMPARED = 16
@@ -55,16 +58,39 @@ def choose_way(
     a way makes of them is held against plain passes over the same tokens. Where memory runs out the check is made with the
     beginnings of rows.
     """
+    return _with_less(
+        rows, lambda some, budget: _choice(model, some, dtype, plain, budget, remembers=remembers)
+    )
+
+
+def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
+    """Return by how much a way differs from plain passes, in nats, or why it computes nothing.
+
+    Tokens that the check sends through the model are counted apart.
+    """
+
+    def apart(some: Sequence[Row], budget: int) -> float | str:
+        sample = some[:4] if isinstance(plain, EncoderDecoderWay) else _sample(model, some)
+        return _checked(model, way, sample, plain, budget)
+
+    forwarded, calls = model.forwarded, model.calls
+    worst = _with_less(rows, apart)
+    model.check_tokens += model.forwarded - forwarded
+    model.forwarded, model.calls = forwarded, calls
+    return worst
+
+
+def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen]) -> Seen:
+    """Return what a check of rows within a budget sees; where memory runs out, of the beginnings of rows."""
     longest = max(len(row.ids if row.source is None else row.source) for row in rows)
     for part in _PARTS[:-1]:
         some = rows if part == 1 else [_begun(row, longest // part) for row in rows]
         try:
-            return _choice(model, some, dtype, plain, _CHECK_BUDGET // part, remembers=remembers)
+            return check(some, _CHECK_BUDGET // part)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-    some = [_begun(row, longest // _PARTS[-1]) for row in rows]
-    return _choice(model, some, dtype, plain, _CHECK_BUDGET // _PARTS[-1], remembers=remembers)
+    return check([_begun(row, longest // _PARTS[-1]) for row in rows], _CHECK_BUDGET // _PARTS[-1])
 
 
 def _begun(row: Row, most: int) -> Row:
@@ -123,19 +149,6 @@ def _choice(
     model.check_tokens += model.forwarded - forwarded
     model.forwarded, model.calls = forwarded, calls
     return Choice([*ways, plain], {**record, "refused": refused})
-
-
-def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
-    """Return by how much a way differs from plain passes, in nats, or why it computes nothing.
-
-    Tokens that the check sends through the model are counted apart.
-    """
-    forwarded, calls = model.forwarded, model.calls
-    sample = rows[:4] if isinstance(plain, EncoderDecoderWay) else _sample(model, rows)
-    worst = _checked(model, way, sample, plain, _CHECK_BUDGET)
-    model.check_tokens += model.forwarded - forwarded
-    model.forwarded, model.calls = forwarded, calls
-    return worst
 
 
 def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int) -> float | str:

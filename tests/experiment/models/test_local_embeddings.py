@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiment.models import ModelSettings
+from experiment.models import ModelSettings, embeddings
 from experiment.models.embeddings import BATCH_TEXTS, Embedder
 from stimuli.errors import UserError
 
@@ -74,6 +74,39 @@ def test_texts_longer_than_the_model_reads_are_cut_and_none_is_an_error(encoder)
 
 def test_no_text_is_no_vector(encoder) -> None:
     assert Embedder(ModelSettings(f"hf:{encoder}")).embed([]).shape[0] == 0
+
+
+def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> None:
+    texts = [f"dog {'bark ' * (n % 9)}{n}" for n in range(60)]
+    expected = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
+    original, refused = embeddings._LocalWay._means, []
+
+    def narrow(self, rows):
+        if sum(map(len, rows)) > 70:
+            refused.append(len(rows))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(self, rows)
+
+    monkeypatch.setattr(embeddings._LocalWay, "_means", narrow)
+    found = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert 1 <= len(refused) < 10, "what was too much once is not tried again"
+
+
+def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
+    def none(self, rows):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(embeddings._LocalWay, "_means", none)
+    with pytest.raises(UserError, match="memory ran out with one text of"):
+        Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
+
+
+def test_a_text_without_tokens_is_a_vector_of_nothing(tmp_path) -> None:
+    from tests.experiment.models.tiny_models import tiny_llama
+
+    found = Embedder(ModelSettings(f"hf:{tiny_llama(tmp_path, adds_bos=False)}")).embed(["", "dog"])
+    assert (found[0] == 0).all() and np.linalg.norm(found[1]) == pytest.approx(1)
 
 
 @pytest.fixture

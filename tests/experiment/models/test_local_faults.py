@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from experiment.models import Message, Request
-from tests.experiment.models.tiny_models import ask
+from tests.experiment.models.test_local_families import FAMILIES, checkpoint
+from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
 
 torch = pytest.importorskip("torch")
 
 from experiment.models.local import computing  # noqa: E402
 from experiment.models.local.attention import Branches, Continuations, NotUnderstood  # noqa: E402
+from experiment.models.local.encdec import EncoderDecoderWay  # noqa: E402
 from experiment.models.local.head import CausalModel  # noqa: E402
 
 TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
@@ -67,6 +71,96 @@ def test_running_out_of_memory_while_texts_are_generated_loses_nothing(
     assert {key: reply.text for key, reply in found.items()} == {
         key: reply.text for key, reply in exact.items()
     }
+
+
+class Small:
+    """A device on which no pass holds more than some number of tokens, or of rows."""
+
+    def __init__(self, monkeypatch, most: int, rows: int = 1000) -> None:
+        self.refused = 0
+        original = CausalModel.logits
+
+        def logits(model, tokens, keep, **given):
+            self.see(tokens.numel(), most if tokens.shape[0] <= rows else 0)
+            return original(model, tokens, keep, **given)
+
+        monkeypatch.setattr(CausalModel, "logits", logits)
+        encdec_pass = EncoderDecoderWay._pass
+
+        def decoded(way, tokens, read, *given, **how):
+            self.see(tokens.numel() + read.last_hidden_state.shape[:2].numel(), most)
+            return encdec_pass(way, tokens, read, *given, **how)
+
+        monkeypatch.setattr(EncoderDecoderWay, "_pass", decoded)
+
+    def see(self, size: int, most: int) -> None:
+        if size > most:
+            self.refused += 1
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+@pytest.mark.parametrize("name", ["Llama", "Bloom", "Mamba", "Rwkv"])
+def test_on_every_way_memory_that_runs_out_halves_what_is_computed_at_once(
+    tmp_path, local, monkeypatch, name
+) -> None:
+    path, settings = FAMILIES[name]
+    checkpoint(tmp_path, name, settings)
+    requests = [
+        *requests_of(24),
+        *(replace(one, work_key=f"t{one.work_key}", labels=None) for one in requests_of(12)),
+    ]
+    exact = answers_of(local(tmp_path, determinism="exact"), requests)
+    engine = local(tmp_path, token_budget=2048)
+    list(engine.answer(requests[:1]))
+    longest = max(len(engine.wording.tokens(one).ids) for one in requests)
+    small = Small(monkeypatch, longest + 8, rows=5)
+    for key, reply in answers_of(engine, requests).items():
+        assert (reply.status in ("answered", "truncated"), reply.path) == (True, path)
+        assert reply.text == exact[key].text
+        assert (reply.label_logprobs or {}) == pytest.approx(exact[key].label_logprobs or {}, abs=1e-4)
+    assert small.refused and engine.budget.tokens < 2048
+
+
+def test_an_encoder_decoder_halves_too(tmp_path, local, monkeypatch) -> None:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    byte_pair_tokenizer(tmp_path, template=None, adds_bos=False)
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=400, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0,
+        initializer_factor=3.0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(str(tmp_path))
+    requests = [
+        *requests_of(24),
+        *(replace(one, work_key=f"t{one.work_key}", labels=None) for one in requests_of(12)),
+    ]
+    exact = answers_of(local(tmp_path, determinism="exact"), requests)
+    engine = local(tmp_path, token_budget=2048)
+    list(engine.answer(requests[:1]))
+    small = Small(monkeypatch, 300)
+    for key, reply in answers_of(engine, requests).items():
+        assert (reply.text, reply.path) == (exact[key].text, "batched")
+        assert (reply.label_logprobs or {}) == pytest.approx(exact[key].label_logprobs or {}, abs=1e-4)
+    assert small.refused and engine.budget.tokens < 2048
+
+
+def test_memory_that_runs_out_while_the_next_way_is_checked_ends_nothing(
+    plain_model, local, monkeypatch
+) -> None:
+    engine = local(plain_model)
+    list(engine.answer(requests_of(2)))
+    longest = max(len(engine.wording.tokens(one).ids) for one in requests_of(6))
+
+    def refuse(self, *given):
+        raise NotUnderstood("not any more")
+
+    monkeypatch.setattr(Branches, "attend", refuse)
+    small = Small(monkeypatch, longest - 10)
+    found = answers_of(engine, requests_of(6))
+    assert small.refused
+    assert engine.describe()["parity"]["changes"][0]["to"] == "expanded"
+    assert {reply.status for reply in found.values()} == {"answered"}
 
 
 def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch) -> None:
