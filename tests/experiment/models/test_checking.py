@@ -1,0 +1,209 @@
+"""What a study says of its models is checked above it, told by every command, and held against what each model gives."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.study import read_study
+from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
+from tests.scripted_answers import word_logprob
+from tests.scripted_openai import ScriptedOpenAI
+
+STUDY = """\
+wrods: 1
+study: held
+title: Held against
+seed: 7
+materials: {sentences: sentences.csv, scramble: {words: starred}}
+design: {factors: {spelling: {intact: none, swapped: {transpose: internal}}}}
+models:
+MODELS
+procedure:
+  - block:
+      trial:
+        - read: {show: sentence}
+        - choose: {show: question, keys: {"Yes": j, "No": f}}
+analysis:
+  planned:
+    accuracy: {measure: correct, compare: spelling, between: [human, m]}
+    time: {measure: {human: reading_time, m: reading_time}, compare: spelling, between: [human, m]}
+"""
+ROWS = "item,sentence,question,answer\na,The *garden* is green.,Green?,Yes\nb,The *river* runs.,Still?,No\n"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    with ScriptedOpenAI(answer=lambda body: "Yes") as running:
+        yield running
+
+
+def written(folder: Path, models: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "study.yaml").write_text(STUDY.replace("MODELS", models), "utf-8")
+    (folder / "sentences.csv").write_text(ROWS, "utf-8")
+    return folder
+
+
+def one(use: str, more: str = "", shared: str = "") -> str:
+    return f'{shared}  who: {{m: {{use: "{use}"{more}}}}}'
+
+
+def checked(folder: Path, *options: str) -> dict[str, Any]:
+    done = CliRunner().invoke(main, ["check", str(folder), "--json", *options])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)["models"]["m"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["check"], ["build"], ["run", "--dry-run"], ["run"], ["serve"], ["freeze"], ["status"], ["score"], ["export"],
+     ["simulate"], ["invite", "--code", "x"], ["report"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_line(
+    tmp_path: Path, command: list[str]
+) -> None:
+    folder = written(tmp_path / "s", one("baseline:random", ", dtype: float16"))
+    done = CliRunner().invoke(main, [command[0], str(folder), *command[1:]])
+    if "No such option" in done.output or "Missing" in done.output:
+        pytest.skip("the command has other options")
+    assert done.exit_code != 0
+    assert "study.yaml, line 8: models.who.m.dtype: dtype says nothing of baseline:random" in done.output
+
+
+def test_the_study_by_itself_knows_no_models(tmp_path: Path) -> None:
+    folder = written(tmp_path / "s", one("opnai:gpt"))
+    assert read_study(folder).id == "held"
+    with pytest.raises(UserError, match=r"line 8: models\.who\.m\.use: .*Did you mean 'openai'|line 8"):
+        load_study(folder)
+
+
+def test_a_server_that_was_not_probed_is_said_not_to_be(tmp_path: Path, server: ScriptedOpenAI) -> None:
+    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
+    told = checked(folder)
+    assert told["known_from"] is None and told["gaps"] == []
+    assert set(told["asked"]) == {"choices", "label_logprobs", "surprisal"}
+    assert any("wrods check --probe" in sentence for sentence in told["held_against"])
+    assert not server.requests and not (folder / "study.db").exists()
+
+
+def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
+    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
+    told = checked(folder, "--probe")
+    assert str(told["known_from"]).startswith("its probe of 20")
+    said = " ".join(told["gaps"])
+    assert "margins and label_logprobs stay empty" in said and "tells no surprisal" in said
+    asked = len(server.probes) + len(server.requests)
+    again = checked(folder)
+    assert (again["gaps"], again["known_from"]) == (told["gaps"], told["known_from"])
+    assert len(server.probes) + len(server.requests) == asked, "what is kept is not asked again"
+    written(folder, one("openai:another", f", base_url: {server.url}"))
+    assert checked(folder)["known_from"] is None, "another model at the same address is another"
+
+
+def test_a_server_that_gives_everything_has_no_gaps(tmp_path: Path, server: ScriptedOpenAI) -> None:
+    server.logprobs = lambda body: {"Yes": math.log(0.9), "No": math.log(0.1)}
+    server.prompt = word_logprob
+    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
+    assert checked(folder, "--probe")["gaps"] == []
+    done = CliRunner().invoke(main, ["check", str(folder)])
+    assert "it gives all of that." in " ".join(done.output.split())
+
+
+def test_the_probe_of_a_run_is_used(tmp_path: Path, server: ScriptedOpenAI) -> None:
+    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
+    build_study(load_study(folder))
+    assert CliRunner().invoke(main, ["run", str(folder), "--max-trials", "2"]).exit_code in (0, 1)
+    assert str(checked(folder)["known_from"]).startswith("its probe of 20")
+
+
+def test_a_server_that_cannot_be_probed_is_an_error_and_the_study_is_said_all_the_same(
+    tmp_path: Path,
+) -> None:
+    folder = written(tmp_path / "s", one("openai:gone", ', base_url: "http://127.0.0.1:9/v1", timeout: 1'))
+    done = CliRunner().invoke(main, ["check", str(folder), "--probe"])
+    assert done.exit_code == 1
+    assert "The study is valid." in done.output and "m was not probed" in done.output
+
+
+def test_a_local_model_is_looked_into_without_its_weights(tmp_path: Path) -> None:
+    from transformers import LlamaConfig, T5Config
+
+    LlamaConfig().save_pretrained(str(tmp_path / "llama"))
+    T5Config().save_pretrained(str(tmp_path / "t5"))
+    folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'llama'}", shared="  states: last\n"))
+    told = checked(folder)
+    assert (told["known_from"], told["gaps"]) == ("its checkpoint", [])
+    assert "states" in told["asked"]
+    written(folder, one(f"hf:{tmp_path / 't5'}", shared="  states: last\n"))
+    said = " ".join(checked(folder)["gaps"])
+    assert "it has no surprisal" in said and "hidden states are not kept" in said
+
+
+@pytest.mark.parametrize(
+    ("template", "takes"),
+    [
+        (CHAT_TEMPLATE, True),
+        ("{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}x", False),
+        ("{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}", False),
+    ],
+)  # fmt: skip
+def test_a_template_without_a_system_message_is_named_where_one_is_asked_for(
+    tmp_path: Path, template: str, takes: bool
+) -> None:
+    from transformers import LlamaConfig
+
+    LlamaConfig(vocab_size=400).save_pretrained(str(tmp_path / "m"))
+    byte_pair_tokenizer(tmp_path / "m", template=template, adds_bos=False)
+    folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'm'}", ", system: system"))
+    gaps = checked(folder)["gaps"]
+    assert (gaps == []) is takes
+    assert takes or "takes no system message" in gaps[0]
+
+
+def test_a_model_of_the_hub_is_not_downloaded_to_look_into_it(tmp_path: Path) -> None:
+    told = checked(written(tmp_path / "s", one("hf:nobody/not-on-this-machine")))
+    assert told["known_from"] is None
+    assert any("not on this machine yet" in sentence for sentence in told["held_against"])
+
+
+def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path: Path) -> None:
+    planned = checked(written(tmp_path / "s", one("baseline:random")))["planned"]
+    assert planned["accuracy"]["lack"] is None
+    assert "measured of people alone" in planned["time"]["lack"] and "surprisal" in planned["time"]["lack"]
+    planned = checked(written(tmp_path / "s", one("baseline:random", shared="  context: teacher_forced\n")))[
+        "planned"
+    ]
+    assert "never right or wrong" in planned["accuracy"]["lack"]
+
+
+def test_replicates_that_draw_nothing_are_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
+    more = f", base_url: {server.url}"
+    folder = written(tmp_path / "s", one("openai:scripted", more, "  replicates: 3\n"))
+    told = checked(folder)
+    assert "sampling" in told["asked"]
+    assert any(sentence.startswith("3 replicates at temperature 0") for sentence in told["held_against"])
+    written(folder, one("openai:scripted", more + ", temperature: 1", "  replicates: 3\n"))
+    assert not any("replicates at temperature 0" in one for one in checked(folder)["held_against"])
+
+
+def test_a_thought_before_the_answer_asks_for_no_label_probabilities(tmp_path: Path) -> None:
+    told = checked(written(tmp_path / "s", one("baseline:random", shared="  strategy: direct\n")))
+    assert "label_logprobs" in told["asked"]
+    from transformers import LlamaConfig
+
+    LlamaConfig().save_pretrained(str(tmp_path / "llama"))
+    folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'llama'}", ", strategy: chain_of_thought"))
+    assert set(checked(folder)["asked"]) == {"choices", "surprisal"}
