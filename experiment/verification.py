@@ -1,4 +1,4 @@
-"""Checks a frozen study: is its design the one that was locked, and does every session's hash chain hold."""
+"""Checks a study: is its design the one that was frozen, and does every session's hash chain hold."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ class Findings:
 
     Attributes
     ----------
-    hash : str
-        Of the freeze.
-    frozen_at : str
+    hash, frozen_at : str or None
+        Of the freeze; None where the study was never frozen, so that nothing can be said of its design.
     changes : list of str
         Differences between the study now and what was frozen.
     sessions : Counter of str
@@ -42,8 +41,8 @@ class Findings:
         The last link of each session.
     """
 
-    hash: str
-    frozen_at: str
+    hash: str | None
+    frozen_at: str | None
     changes: list[str]
     sessions: Counter[str] = field(default_factory=Counter)
     rows: int = 0
@@ -54,8 +53,8 @@ class Findings:
 
     @property
     def holds(self) -> bool:
-        """Say whether nothing was changed: neither the design nor a row."""
-        return not self.changes and not self.broken
+        """Say whether a freeze shows that the design is what it was, and the chains that no row was changed."""
+        return self.hash is not None and not self.changes and not self.broken
 
 
 def verify_study(
@@ -74,15 +73,19 @@ def verify_study(
     Raises
     ------
     UserError
-        The study was never frozen, or its freeze was changed by hand.
+        The study was never frozen and holds no rows, or its freeze was changed by hand.
     """
     frozen = read_freeze(study.folder)
     if frozen is None:
-        raise UserError(f"{study.id} was never frozen", mend=f"Freeze it with: wrods freeze {study.folder}")
-    found = Findings(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
+        if store is None:
+            raise UserError(
+                f"{study.id} was never frozen", mend=f"Freeze it with: wrods freeze {study.folder}"
+            )
+        found = Findings(None, None, [])
+    else:
+        found = Findings(frozen.hash, frozen.frozen_at, changes_since(study, frozen))
     if store is None:
         return found
-    frozen_design = frozen.design_hash
     with store.read() as connection:
         gone = set(withdrawn_sessions(connection, study.id))
         known = {
@@ -113,9 +116,9 @@ def verify_study(
                 found.sessions["withdrawn"] += session_id in gone
                 continue
             found.sessions[f"{row.reader_kind} pilot" if row.is_pilot else row.reader_kind] += 1
-            if not row.is_pilot and row.reader_kind == "human":
+            if frozen is not None and not row.is_pilot and row.reader_kind == "human":
                 found.before_freeze += row.created_at < frozen.frozen_at
-                found.other_design += row.design_hash != frozen_design
+                found.other_design += row.design_hash != frozen.design_hash
         found.broken += _lost_heads(connection, known_heads or {})
     return found
 

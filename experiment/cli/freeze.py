@@ -42,13 +42,13 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
 
     Writes freeze.json and registration.md, which is ready to be pasted into a preregistration. From then on `wrods serve`,
     `run` and `build` refuse a study that differs. --verify says whether the design is the frozen one and whether each
-    session's rows still agree with its hash chain, also after withdrawals; it exits with 1 where something was changed,
-    and names the first changed row of a session.
+    session's rows still agree with its hash chain, also after withdrawals; it exits with 1 where something was changed or
+    the study was never frozen, and names the first changed row of a session.
     """
+    from experiment.checking import load_study
     from experiment.freezing import DOCUMENT, FILE
     from experiment.freezing import freeze as lock
     from experiment.registration import registration
-    from experiment.checking import load_study
 
     loaded = load_study(study)
     if is_check:
@@ -100,7 +100,7 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
         if store is not None:
             opened.enter_context(store)
         found = verify_study(study, store, known_heads=known)
-    if heads is not None and found.holds:
+    if heads is not None and not found.changes and not found.broken:
         write_heads(heads, found)
     if as_json:
         click.echo(json.dumps(_as_json(found), ensure_ascii=False, indent=1))
@@ -126,8 +126,11 @@ def _as_json(found: Findings) -> dict[str, object]:
 
 def _tell(found: Findings) -> None:
     good, bad = click.style("holds", fg="green"), click.style("CHANGED", fg="red", bold=True)
-    click.echo(f"Frozen {found.frozen_at}, hash {found.hash}")
-    click.echo(f"Design {bad if found.changes else good}")
+    if found.hash is None:
+        click.echo(f"Design {click.style('NEVER FROZEN', fg='red', bold=True)}: nothing shows what it was")
+    else:
+        click.echo(f"Frozen {found.frozen_at}, hash {found.hash}")
+        click.echo(f"Design {bad if found.changes else good}")
     for line in found.changes:
         click.echo(f"  {line}")
     counted = ", ".join(f"{number} {kind}" for kind, number in sorted(found.sessions.items())) or "none yet"

@@ -3,11 +3,15 @@ import { AwayMeter } from "../src/timing/attention";
 import { Exposure } from "../src/timing/exposure";
 import { FrameClock, frames, median } from "../src/timing/frames";
 
-/** A screen whose frames come when the test says. */
-function screen() {
+/** A screen whose frames come when the test says, and where a layout takes so many milliseconds. */
+function screen(layoutMs = 0) {
   let callbacks: ((stamp: number) => void)[] = [];
   let clock = 0;
-  const frames = new FrameClock({ request: (callback) => callbacks.push(callback), now: () => clock });
+  const frames = new FrameClock({
+    request: (callback) => callbacks.push(callback),
+    now: () => clock,
+    layOut: () => void (clock += layoutMs),
+  });
   frames.start();
   const frame = (stamp: number, late = 0): void => {
     const due = callbacks;
@@ -29,6 +33,15 @@ test("the median of an even number of values lies between the middle two", () =>
 });
 
 describe("the frame clock", () => {
+  test("reads the onset once what was drawn is laid out, in the same frame", async () => {
+    const { frames, frame } = screen(7);
+    const drawn = vi.fn();
+    const onset = frames.draw(drawn);
+    frame(100, 2);
+    expect(drawn).toHaveBeenCalledOnce();
+    expect(await onset).toBe(109);
+  });
+
   test("knows no period before it saw enough frames", () => {
     const { frames, steady } = screen();
     steady(5, 10);

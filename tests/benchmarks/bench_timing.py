@@ -1,9 +1,10 @@
 """Response times in a real Chromium, ours beside jsPsych's stock keyboard plugin, each against the browser's own paint time.
 
-``python tests/benchmarks/bench_timing.py [--keys 250] [--many 10000]``. A key goes through the browser's input path a known
-time after the stimulus was painted (Element Timing); the error is the recorded response time less the time from paint to
-key. The peer runs in the same browser, page beside page, from an environment that is thrown away. It says nothing about
-screens and keyboards, which need a photodiode.
+``python tests/benchmarks/bench_timing.py [--keys 210] [--rounds 2] [--many 10000]``. A key goes through the browser's input
+path a known time after the stimulus was painted (Element Timing), each delay in random order and at a random phase of the
+frame. The error is the recorded response time less the time from paint to key: once with the key as it was sent (the way into
+the browser included, the same for both) and once with the browser's own time stamp of it. The peer runs in the same browser, turn by
+turn with ours, from an environment that is thrown away. It says nothing about screens and keyboards, which need a photodiode.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ from tests.browser.scripted_server import Listening, ScriptedServer  # noqa: E40
 
 CHROMIUM = "/usr/bin/chromium"
 PEER = ("jspsych@8.3.0", "@jspsych/plugin-html-keyboard-response@2.2.0")
+PLUGINS = ("wrods-choose", "html-keyboard-response")
 CONDITIONS = ("idle", "CPU slowed 4 times", "main thread blocked 50 ms")
-DELAYS_MS = (120, 350)
+DELAYS_MS = (150, 400)
+FRAME_MS = 1000 / 60
 WARM_UP = 10
 # Reports each stimulus's paint to the driver; the same script for both pages.
 OBSERVER = """
@@ -44,6 +47,11 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries())
     if (entry.renderTime > 0) window.painted(entry.renderTime, performance.timeOrigin, entry.identifier);
 }).observe({ type: "element" });
+"""
+# Keeps the browser's time stamp of each key; the same script for both pages.
+KEYS_SEEN = """
+window.keysSeen = [];
+addEventListener("keydown", (event) => window.keysSeen.push(event.timeStamp), true);
 """
 BLOCKING = """
 setInterval(() => { const end = performance.now() + 50; while (performance.now() < end); }, 170);
@@ -69,6 +77,8 @@ class Key:
 
     paint: float
     sent: float
+    delay_ms: float
+    seen: float = float("nan")
 
 
 class Driver:
@@ -89,17 +99,19 @@ class Driver:
         for script in scripts:
             await self.page.add_init_script(script)
 
-    async def answer(self, keys: int, delays: tuple[float, float] = DELAYS_MS) -> list[Key]:
+    async def answer(self, delays: list[float]) -> list[Key]:
+        """Press a key after each paint, so many milliseconds and a part of a frame later."""
         sent = []
-        for _ in range(keys):
+        for delay in delays:
             paint, origin = await asyncio.wait_for(self.paints.get(), timeout=30)
-            due = (origin + paint + self.draw.uniform(*delays)) / 1000
+            phase = self.draw.uniform(0, FRAME_MS) if delay else 0.0
+            due = (origin + paint + delay + phase) / 1000
             await asyncio.sleep(max(0.0, due - time.time() - 0.002))
             while time.time() < due:
                 pass
             moment = time.time() * 1000 - origin
             await self.press("f")
-            sent.append(Key(paint, moment))
+            sent.append(Key(paint, moment, delay))
         return sent
 
     async def press(self, key: str) -> None:
@@ -121,18 +133,26 @@ async def measure(
     page = await context.new_page()
     session = await context.new_cdp_session(page)
     driver = Driver(page, session)
-    await driver.prepare(OBSERVER, *([BLOCKING] if condition == CONDITIONS[2] else []))
+    await driver.prepare(OBSERVER, KEYS_SEEN, *([BLOCKING] if condition == CONDITIONS[2] else []))
     if condition == CONDITIONS[1]:
         await session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     await page.goto(address)
     await start(page)
-    sent = await driver.answer(keys)
+    delays: list[float] = [delay for delay in DELAYS_MS for _ in range((keys - WARM_UP) // len(DELAYS_MS))]
+    driver.draw.shuffle(delays)
+    sent = await driver.answer([DELAYS_MS[0]] * WARM_UP + delays)
     await asyncio.sleep(1.5)
+    for key, seen in zip(sent, (await page.evaluate("() => window.keysSeen"))[-len(sent) :], strict=True):
+        key.seen = seen
     return page, sent
 
 
-async def ours(browser: Any, condition: str, keys: int, *, gap_ms: int = 80) -> tuple[list[float], int]:
-    """Return errors of our plugin and the number of rows that the server lacks."""
+Errors = dict[float, list[tuple[float, float]]]
+"""By delay: recorded less true response times, the key's time as it was sent and as the browser had it."""
+
+
+async def ours(browser: Any, condition: str, keys: int, *, gap_ms: int = 80) -> tuple[Errors, int]:
+    """Return errors of our plugin by delay and the number of rows that the server lacks."""
     trials = [
         dict(ab(i, keys=["f", "j"]), fixation_ms=0, interval_ms=gap_ms, exemplars=[]) for i in range(keys)
     ]
@@ -148,8 +168,8 @@ async def ours(browser: Any, condition: str, keys: int, *, gap_ms: int = 80) -> 
     return errors([row["rt"] for row in rows], sent), keys - len(rows)
 
 
-async def stock(browser: Any, folder: Path, condition: str, keys: int) -> tuple[list[float], int]:
-    """Return errors of jsPsych's html-keyboard-response and the number of its missing rows."""
+async def stock(browser: Any, folder: Path, condition: str, keys: int) -> tuple[Errors, int]:
+    """Return errors of jsPsych's html-keyboard-response by delay and the number of its missing rows."""
     (folder / "index.html").write_text(STOCK % keys, "utf-8")
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -177,18 +197,24 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def errors(rts: list[float | None], sent: list[Key]) -> list[float]:
-    """Return recorded less true response times, without the first trials of a page."""
-    pairs = list(zip(rts, sent, strict=False))[WARM_UP:]
-    return [rt - (key.sent - key.paint) for rt, key in pairs if rt is not None]
+def errors(rts: list[float | None], sent: list[Key]) -> Errors:
+    """Return recorded less true response times by delay, without the first trials of a page."""
+    found: Errors = {delay: [] for delay in DELAYS_MS}
+    for rt, key in list(zip(rts, sent, strict=False))[WARM_UP:]:
+        if rt is not None:
+            found[key.delay_ms].append((rt - (key.sent - key.paint), rt - (key.seen - key.paint)))
+    return found
 
 
-def described(values: list[float]) -> str:
-    ordered = sorted(values)
-    p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
-    largest = max(values, key=abs)
-    mean, sd = statistics.fmean(values), statistics.stdev(values)
-    return f"{mean:+.1f} | {sd:.1f} | {p99:+.1f} | {largest:+.1f} | {len(values)}"
+def described(values: list[tuple[float, float]]) -> str:
+    cells = []
+    for column in zip(*values, strict=True):
+        ordered = sorted(column)
+        p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+        largest = max(column, key=abs)
+        mean, sd = statistics.fmean(column), statistics.stdev(column)
+        cells.append(f"{mean:+.2f} | {sd:.2f} | {p99:+.1f} | {largest:+.1f}")
+    return " | ".join((*cells, str(len(values))))
 
 
 def peer(folder: Path) -> None:
@@ -215,7 +241,7 @@ async def many(browser: Any, number: int) -> str:
         await page.goto(server.address)
         await page.get_by_role("button", name="Start").click()
         begun = time.time()
-        await driver.answer(number, delays=(0, 1))
+        await driver.answer([0.0] * number)
         await page.get_by_text("C0DE-4711").wait_for(timeout=300_000)
         lost = number - len({index for index, _ in server.trials})
         doubled = len(server.trials) - len({index for index, _ in server.trials})
@@ -223,28 +249,47 @@ async def many(browser: Any, number: int) -> str:
     return f"{number:,} trials in {time.time() - begun:.0f} s: {lost} lost, {doubled} doubled"
 
 
-async def main(keys: int, number: int) -> None:
+async def main(keys: int, rounds: int, number: int) -> None:
     from playwright.async_api import async_playwright
 
+    shown = WARM_UP + len(DELAYS_MS) * -(-keys // rounds)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         print(
-            f"Chromium {browser.version}, {keys} keys a cell, errors in ms against the browser's paint time\n"
+            f"Chromium {browser.version}, {rounds} turns each, errors in ms against the browser's paint time\n"
         )
-        print("| condition | plugin | mean | SD | p99 | largest | keys | rows missing |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        print(
+            "| condition | plugin | key after | mean | SD | p99 | largest | mean, browser's key time | SD | p99 | largest "
+            "| keys | rows missing |"
+        )
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             peer(folder)
             for condition in CONDITIONS:
-                for name, run in (
-                    ("wrods-choose", ours(browser, condition, keys)),
-                    ("html-keyboard-response", stock(browser, folder, condition, keys)),
-                ):
-                    found, missing = await run
-                    print(f"| {condition} | {name} | {described(found)} | {missing} |", flush=True)
+                found: dict[str, Errors] = {name: {delay: [] for delay in DELAYS_MS} for name in PLUGINS}
+                missing = dict.fromkeys(PLUGINS, 0)
+                for _ in range(rounds):
+                    for name in PLUGINS:
+                        values, lacking = await (
+                            ours(browser, condition, shown)
+                            if name == PLUGINS[0]
+                            else stock(browser, folder, condition, shown)
+                        )
+                        missing[name] += lacking
+                        for delay, some in values.items():
+                            found[name][delay] += some
+                for name in PLUGINS:
+                    for label, errors_of in (
+                        *((f"{delay} ms", found[name][delay]) for delay in DELAYS_MS),
+                        ("all", [value for some in found[name].values() for value in some]),
+                    ):
+                        print(
+                            f"| {condition} | {name} | {label} | {described(errors_of)} | {missing[name]} |",
+                            flush=True,
+                        )
         if number:
             print("\n" + await many(browser, number))
         await browser.close()
@@ -252,9 +297,10 @@ async def main(keys: int, number: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keys", type=int, default=250, help="keys a cell, at least 200")
+    parser.add_argument("--keys", type=int, default=210, help="keys a delay in each condition, at least 200")
+    parser.add_argument("--rounds", type=int, default=2, help="turns that each plugin takes in a condition")
     parser.add_argument(
         "--many", type=int, default=10_000, help="trials of the run that counts losses; 0 leaves it out"
     )
     given = parser.parse_args()
-    asyncio.run(main(given.keys, given.many))
+    asyncio.run(main(given.keys, given.rounds, given.many))

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from experiment.checking import load_study
 from experiment.cli import main
 from experiment.demo.tour import LocalServer, fill
 from experiment.people.service import service_for
 from experiment.store import open_store
-from experiment.checking import load_study
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.test_simulated import TRUTH
@@ -192,3 +192,13 @@ def test_a_study_that_was_never_frozen_has_nothing_to_verify_or_amend(study: Stu
     for option in ("--verify", "--amend=why"):
         refused = wrods("freeze", study.folder, option)
         assert refused.exit_code == 2 and "never frozen" in refused.output
+
+
+def test_the_rows_of_a_study_that_was_never_frozen_are_checked_all_the_same(study: Study) -> None:
+    collect(study)
+    code, found = verified(study)
+    assert code == 1 and not found["holds"] and found["hash"] is None
+    assert found["rows"] > 0 and found["broken"] == []
+    assert "NEVER FROZEN" in wrods("freeze", study.folder, "--verify").output
+    run_sql(study, "UPDATE trials SET response_raw = 'x' WHERE trial_index = 2")
+    assert verified(study)[1]["broken"]

@@ -44,11 +44,11 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const screen = trialScreen("read", messages, { item, below: [element("div", { class: "actions" }, button)] });
     const minimum = trial.minimum_ms ?? 0;
 
-    const exposure = await Exposure.begin(display, screen, text);
-    if (moving) {
-      moving.keepPlaces(); // still before the frame is painted
+    const exposure = await Exposure.begin(display, screen, text, () => {
+      if (!moving) return;
+      moving.keepPlaces();
       fitLines(screen);
-    }
+    });
     screen.focus({ preventScroll: true });
     onLoad?.();
     const isTooEarly = (now: number): boolean =>

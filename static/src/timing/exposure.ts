@@ -1,7 +1,7 @@
 /**
  * One stimulus on the screen, from the frame that draws it to the response that ends it.
  *
- * Onset: the page's clock inside the frame that draws it. Response: the event's own time stamp. The paint time, the clock
+ * Onset: the page's clock inside the frame that draws it, once it is laid out. Response: the event's own time stamp. The paint time, the clock
  * in the handler, dropped frames and time away are kept raw beside them.
  */
 
@@ -29,12 +29,18 @@ export class Exposure {
     this.watch = frames.watch();
   }
 
-  /** Draw a screen in the next frame; `stimulus` is the element in it whose paint is timed. */
-  static async begin(display: HTMLElement, screen: HTMLElement, stimulus: HTMLElement): Promise<Exposure> {
+  /** Draw a screen in the next frame; `stimulus` is the element in it whose paint is timed, `arrange` its last touch. */
+  static async begin(
+    display: HTMLElement,
+    screen: HTMLElement,
+    stimulus: HTMLElement,
+    arrange: () => void = () => {},
+  ): Promise<Exposure> {
     const name = paints.expect(stimulus);
     const onset = await frames.draw(() => {
       display.replaceChildren(screen);
       fitScreen(screen);
+      arrange();
     });
     return new Exposure(onset, name);
   }

@@ -1,13 +1,16 @@
 /**
  * The page's frame clock: one requestAnimationFrame loop for the whole visit.
  *
- * Stimuli are drawn inside one of its frames, and the onset is `performance.now()` read there: the frame's own time
- * stamp can lie before the drawing when the page was idle. Time limits are watched from the same loop.
+ * Stimuli are drawn inside one of its frames, and the onset is `performance.now()` read there once they are laid out: the
+ * frame's own time stamp can lie before the drawing when the page was idle, and laying out takes long on slow machines.
+ * Time limits are watched from the same loop.
  */
 
 export interface FrameSource {
   request(callback: (stamp: number) => void): void;
   now(): number;
+  /** Have what was drawn laid out now instead of at the end of the frame. */
+  layOut(): void;
 }
 
 const KEPT_INTERVALS = 120;
@@ -70,23 +73,27 @@ export class FrameClock {
     return this.intervals.length < FEWEST_INTERVALS ? null : median(this.intervals);
   }
 
-  /** Run `draw` inside the next frame; resolves with the page's clock as read there, after the drawing. */
+  /** Run `draw` inside the next frame; resolves with the page's clock as read there, after drawing and layout. */
   draw(draw: () => void): Promise<number> {
     if (this.isOpen) {
       this.isOpen = false;
-      draw();
-      return Promise.resolve(this.source.now());
+      return Promise.resolve(this.drawn(draw));
     }
     return new Promise((resolve, reject) => {
       this.once.push(() => {
         try {
-          draw();
-          resolve(this.source.now());
+          resolve(this.drawn(draw));
         } catch (error) {
           reject(error instanceof Error ? error : new Error(String(error)));
         }
       });
     });
+  }
+
+  private drawn(draw: () => void): number {
+    draw();
+    this.source.layOut();
+    return this.source.now();
   }
 
   /**
@@ -145,6 +152,7 @@ export class FrameClock {
 export const frames = new FrameClock({
   request: (callback) => void requestAnimationFrame(callback),
   now: () => performance.now(),
+  layOut: () => void document.body.getBoundingClientRect(),
 });
 
 document.addEventListener("visibilitychange", () => frames.forgetPrevious());
