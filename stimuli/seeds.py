@@ -13,12 +13,13 @@ import json
 import random
 import struct
 from collections.abc import Iterator, Sequence
-from json.encoder import encode_basestring as _quoted
+from json.encoder import encode_basestring
 from typing import TypeVar
 
 Part = str | int | float | None
 Thing = TypeVar("Thing")
 
+_quoted = functools.lru_cache(maxsize=16)(encode_basestring)  # a text has several rows of draws
 _MASK = (1 << 64) - 1
 _LONG = 4096  # things from which taking one out of a list costs more than finding it in a tree
 _FEW = 64  # things asked for before the tree pays

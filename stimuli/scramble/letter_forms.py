@@ -176,7 +176,7 @@ class LetterForms:
         spelled = None if barred is None else self._spelled
         bars: Container[str] = barred or ()
         bare = not self._writing.gap
-        recall, meet = self._recall, self._meet
+        recall, meet, too_short = self._recall, self._meet, TOO_SHORT
         heads: list[tuple[int, int, str, str]] = []
         tails: list[Tail] = []
         failed: list[tuple[int, str]] = []
@@ -192,7 +192,7 @@ class LetterForms:
             if found is None:
                 found = recall(word) or meet(word)
             outcome: Outcome
-            if found is TOO_SHORT:
+            if found is too_short:
                 start += len(word)
                 continue
             if found.__class__ is tuple and spelled is not None:

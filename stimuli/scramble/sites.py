@@ -23,8 +23,8 @@ SiteKey = tuple[str, int, str, int]
 Recorded = tuple[int, int, Tail, Tail]
 """A site with what a record says of a change of it, or of its first and of its second letter."""
 
-_Pools = tuple[Sequence[str], Sequence[str], int]
-"""What may stand for each letter of a pair, and after how many numbers all that is drawn from them comes again."""
+_Pools = tuple[Sequence[str], int, Sequence[str], int, int]
+"""What may stand for each letter of a pair and how much that is, and after how many numbers all draws come again."""
 
 AnySite = TypeVar("AnySite", Site, Recorded)
 
@@ -196,7 +196,7 @@ class Substituted(SiteRule):
         super().__init__(position, distance, of_class, letter, letters)
         self.new_letters = letters
         self._replacements = replacements
-        self._count = count
+        self._takes_one = count == 1
         self._pools: dict[str, _Pools] = {}
 
     def ready(self, letters: str) -> Sequence[Recorded] | None:
@@ -205,7 +205,7 @@ class Substituted(SiteRule):
 
     def recorded(self, size: int, i: int, j: int) -> Recorded:
         """Return a site with the record of new letters: of either alone, or of both."""
-        if self._count == 1:
+        if self._takes_one:
             return i, j, _without(size, i, i), _without(size, j, j)
         both = _without(size, i, j)
         return i, j, both, both
@@ -214,22 +214,26 @@ class Substituted(SiteRule):
         """Spell one drawing of new letters at the first site."""
         i, j, tail, other_tail = ready[site_number % len(ready)]
         pair = letters[i] + letters[j]
-        first, second, period = self._pools.get(pair) or self._pools_of(pair)
+        first, firsts, second, seconds, period = self._pools.get(pair) or self._pools_of(pair)
         drawn = number % period
-        if self._count == 1:
+        if self._takes_one:
             if drawn & 1:
-                if not first:
-                    return None
-                return letters[:i] + first[(drawn >> 1) % len(first)] + letters[i + 1 :], tail
-            if not second:
-                return None
-            return letters[:j] + second[(drawn >> 1) % len(second)] + letters[j + 1 :], other_tail
+                return (
+                    (f"{letters[:i]}{first[(drawn >> 1) % firsts]}{letters[i + 1 :]}", tail)
+                    if first
+                    else None
+                )
+            return (
+                (f"{letters[:j]}{second[(drawn >> 1) % seconds]}{letters[j + 1 :]}", other_tail)
+                if second
+                else None
+            )
         if not first or not second:
             return None
-        place, drawn = divmod(drawn, len(first))
-        new, other = first[drawn], second[place % len(second)]
+        place, drawn = divmod(drawn, firsts)
+        new, other = first[drawn], second[place % seconds]
         if new == other:  # the pools hold a letter once, so the next one differs
-            other = second[(place + 1) % len(second)]
+            other = second[(place + 1) % seconds]
             if new == other:
                 return None
         return letters[:i] + new + letters[i + 1 : j] + other + letters[j + 1 :], tail
@@ -238,7 +242,8 @@ class Substituted(SiteRule):
         if len(self._pools) >= _REMEMBERED:
             self._pools.clear()
         first, second = self._replacements.of(pair[0], pair), self._replacements.of(pair[1], pair)
-        pools = first, second, 2 * (len(first) or 1) * (len(second) or 1)
+        firsts, seconds = len(first), len(second)
+        pools = first, firsts, second, seconds, 2 * (firsts or 1) * (seconds or 1)
         self._pools[pair] = pools
         return pools
 
@@ -247,11 +252,11 @@ class Substituted(SiteRule):
         draw = Draw(number)
         pair = letters[site[0]] + letters[site[1]]
         if len(pair) == 2:
-            pools = (self._pools.get(pair) or self._pools_of(pair))[:2]
+            pools = (self._pools.get(pair) or self._pools_of(pair))[:3:2]
         else:
             both = letters[site[0]], letters[site[1]]
             pools = self._replacements.of(both[0], both), self._replacements.of(both[1], both)
-        if self._count == 1:
+        if self._takes_one:
             for which in draw.dealt((0, 1)):
                 place = site[which]
                 for new in draw.dealt(pools[which]):

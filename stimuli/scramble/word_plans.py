@@ -55,6 +55,9 @@ def plan_of(word: str, language: str) -> Plan:
         case = "title" if word[0] + small[1:] == word else "upper" if word.isupper() else "mixed"
         return _PLAN(Plan, (small, len(word), case))
     clusters, movable = parts_of(word)
+    if word.isascii() and not is_turkic(language):
+        small = word.lower()
+        return _PLAN(Plan, (tuple([small[place] for place in movable]), sum(map(str.isalpha, word)), "mixed"))
     letters = tuple(lower(clusters[place], language) for place in movable)
     counted = sum(is_letter(cluster) for cluster in clusters)
     plain = len(movable) == len(word) and letters == clusters and all(map(_simple_small, clusters))

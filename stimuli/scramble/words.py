@@ -23,6 +23,7 @@ from stimuli.scramble.addresses import find_addresses
 APOSTROPHES = frozenset("'’ʼ＇՚׳")
 SOFT_HYPHEN = "\u00ad"
 _CLUSTER = regex.compile(r"\X")
+_PRINTABLE_ASCII = re.compile("[ -~]*")
 # Characters that are each a grapheme cluster whatever stands beside them, and whose letters Python's \w knows.
 _SIMPLE = re.compile(
     r"[\t\n\x20-\x7e\xa0-\xac\xae-\xb1\xb4-\xb8\xba\xbb\xbf-\u02af\u0386-\u03ff\u0400-\u0482\u048a-\u052f"
@@ -162,7 +163,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isprintable()
+    return _PRINTABLE_ASCII.fullmatch(text) is not None
 
 
 def _words_by_cluster(text: str) -> list[str]:
@@ -227,7 +228,18 @@ def word_starts(text: str) -> list[int]:
 
 def movable_places(word: str) -> tuple[int, ...]:
     """Return the places (grapheme clusters) of the letters of a word that may move."""
-    return tuple(range(len(word))) if word.isascii() and word.isalpha() else _longest_part(clusters_of(word))
+    if not word.isascii():
+        return _longest_part(clusters_of(word))
+    longest: tuple[int, ...] = ()
+    start = 0
+    for part in word.split("'"):
+        end = start + len(part)
+        within = range(start, end)
+        places = tuple(within if part.isalpha() else [at for at in within if word[at].isalpha()])
+        if len(places) > len(longest):
+            longest = places
+        start = end + 1
+    return longest
 
 
 def written_without_spaces(word: str) -> bool:
