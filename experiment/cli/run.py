@@ -147,10 +147,27 @@ def run(
     from experiment.models.runs import Limits
 
     loaded = load_study(study)
-    given: dict[str, Any] = {"base_url": base_url, "key_env": key_env, "concurrency": concurrency}
-    if timing:
-        given["timing"] = True
+    given = {"--base-url": base_url, "--key-env": key_env, "--concurrency": concurrency}
     models = _chosen(loaded, names, {name: value for name, value in given.items() if value is not None})
+    kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
+    for option, is_given, why in (
+        ("--batch", batch and timing, "answers of a batch have no times; leave out --timing or --batch"),
+        (
+            "--engine ray",
+            engine_name and "hf" not in kinds,
+            "it is for local models (hf:…), and none is asked here",
+        ),
+        (
+            "--self-test",
+            self_test and "hf" not in kinds,
+            "it is for local models (hf:…), and none is asked here",
+        ),
+        ("--max-minutes", max_minutes is not None and max_minutes != max_minutes, "it is no number"),
+    ):
+        if is_given:
+            raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
+    if timing:
+        models = {name: {**settings, "timing": True} for name, settings in models.items()}
     if dry_run:
         from experiment.cli.run_dry import preview, print_previews
 
@@ -209,7 +226,7 @@ def _finish(
 
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the settings of the models to run, by name."""
+    """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
     from experiment.models.opening import check_use, known_kinds
 
     if not names and not study.models:
@@ -220,12 +237,20 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
     chosen: dict[str, dict[str, Any]] = {}
     for name in names or study.models:
         if name in study.models:
-            chosen[name] = {**study.models[name], **given}
+            chosen[name] = dict(study.models[name])
         elif ":" in name:
             check_use(name)
-            chosen[name] = {"use": name, **given}
+            chosen[name] = {"use": name}
         else:
             raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
+    asked = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]
+    if given and not asked:
+        raise UserError(
+            f"{next(iter(given))} cannot be given here: it is for models of a server (openai:…), and none is asked here",
+            mend="Name one, such as --model openai:my-model --base-url http://localhost:8000/v1.",
+        )
+    for settings in asked:
+        settings |= {option.removeprefix("--").replace("-", "_"): value for option, value in given.items()}
     return chosen
 
 
@@ -274,6 +299,8 @@ def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json
             _print_self_test(name, found[name])
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=1, default=str))
+    if not all(one["holds"] for one in found.values()):
+        sys.exit(1)
 
 
 def _print_self_test(name: str, found: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 
-WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 100, 84, 76, 66
+WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 108, 84, 76, 66
 """From how many columns on there are bars, percent, tokens, and trials a second."""
 
 ENDED = ("finished", "stopped", "interrupted", "failed")

@@ -53,6 +53,8 @@ class Asking:
         Why no further trial is asked, though some are left.
     trial_seconds : float or None
         What a trial of a model on this machine took, in its last block.
+    waits : str or None
+        What of the run it waits for.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Asking:
         self.trial_seconds: float | None = None
         self.asked_trials = 0
         self.full: str | None = None
+        self.waits: str | None = None
         self._most_trials = most_trials
         self._told, self._computed = told, computed
         self._seed = seed
@@ -171,8 +174,10 @@ class Asking:
         try:
             while not self.stop.is_asked and self.full is None and self._pending.peek() is not None:
                 self._advance()
+                self.waits = "for models that are a block behind"
                 if not gate.wait(self.reader, self._pending.place, self.stop, ahead=ahead):
                     break
+                self.waits = None
                 if self._streams:
                     self._answer(self._stream())
                 else:
@@ -185,6 +190,7 @@ class Asking:
                 gate.hold(self.reader, f"{self.reader} failed")
             raise
         finally:
+            self.waits = None
             gate.leave(self.reader)
             self._pending.close()
             self.recording.settle(0)
@@ -219,9 +225,11 @@ class Asking:
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
         """Do blocks as long as the others are not behind: the last in a round is the first in the next."""
         if turns is not None:
+            self.waits = "for its turn on this machine"
             while not turns.acquire(timeout=0.25):
                 if self.stop.is_asked:
                     return
+            self.waits = None
         has_worked = False
         try:
             while not self.stop.is_asked and self.full is None:

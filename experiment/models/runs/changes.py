@@ -87,9 +87,10 @@ def changed_sessions(
             told = dict(row.client or {})
             if row.session_id in known or "imported" in told:
                 continue
-            is_timed = bool(told.get("timed"))
+            if bool(told.get("timed")) != bool(about.get("timed")):
+                continue  # timed sessions stand beside the others
             place = (row.list_id, row.prompt_variant, row.replicate, row.yoked_to)
-            if place not in found.places or is_timed != bool(about.get("timed")):
+            if place not in found.places:
                 changed.others += 1
                 continue
             changed.session_ids.append(row.session_id)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
+from experiment.models.runs.affording import shortfall
 from experiment.models.runs.asked import (
     budget_of,
     has_probe,
@@ -35,8 +35,9 @@ from experiment.models.runs.batching import collect_and_hand_over
 from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
-from experiment.models.runs.live import Board, Figures, Speed
+from experiment.models.runs.live import Board, Figures
 from experiment.models.runs.outcome import Outcome
+from experiment.models.runs.parts import Part, ended_of, figures_of
 from experiment.models.runs.planned import is_talk, survey
 from experiment.models.runs.recording import Recording
 from experiment.models.runs.signals import interruptible
@@ -62,21 +63,6 @@ LOOK_S = 0.5
 Opener = Callable[[ModelSettings], Engine]
 Draw = Callable[[Sequence[Figures]], None]
 Say = Callable[[str], None]
-
-
-@dataclass
-class Part:
-    """One model of a run."""
-
-    asking: Asking
-    outcome: Outcome
-    figures: Figures
-    purse: Purse
-    recording: Recording
-    speed: Speed = field(default_factory=Speed)
-    fault: BaseException | None = None
-    is_local: bool = False
-    is_checked: bool = False
 
 
 class Run:
@@ -197,7 +183,7 @@ class Run:
             computed=lambda: part_told[1](), seed=self.study.seed,
         )  # fmt: skip
         part = Part(asking, outcome, figures, purse, recording, is_local=settings.kind == "hf")
-        part_told[0] = lambda: self._board.tell(outcome.run_id, self._figures(part))
+        part_told[0] = lambda: self._board.tell(outcome.run_id, figures_of(part))
         part_told[1] = lambda: self._computed(part)
         recording.finish(found.unfinished)
         return part
@@ -258,7 +244,7 @@ class Run:
             self._note(
                 part, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(part)}
             )
-            self._board.begin(part.outcome.run_id, self._figures(part))
+            self._board.begin(part.outcome.run_id, figures_of(part))
         return able
 
     def _computed(self, part: Part) -> None:
@@ -346,7 +332,7 @@ class Run:
             # of the round before some trials may still be under way
             some = rounds[max(0, number - 1) : number + 1]
             missing = [sum(part.asking.found.missing.get(one, 0) for one in some) for part in parts]
-            return self._affords(parts, missing, clock)
+            return shortfall(parts, missing, clock, self._cost, self._tokens, self.budget)
 
         self._gate = Gate((part.outcome.reader for part in parts), affords)
         local = [part for part in parts if part.is_local]
@@ -367,31 +353,6 @@ class Run:
             )
 
         self._in_threads(parts, clock, work)
-
-    def _affords(self, parts: Sequence[Part], counts: Sequence[int], clock: Clock) -> str | None:
-        """Say why a round cannot be finished, as far as what was asked so far tells; None where it can."""
-        cost = tokens = seconds = 0.0
-        for part, count in zip(parts, counts, strict=True):
-            known = [one for costs in part.asking.costs.values() for one in costs]
-            cost += count * sum(known) / len(known) if known else 0.0
-            used = sum(part.outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
-            tokens += count * used / part.outcome.answered if part.outcome.answered else 0.0
-            seconds += count * (part.asking.trial_seconds or 0.0)
-        if self._cost is not None and cost > (left := self._cost.most - self._cost.used):
-            return f"the next block of all models costs about {written(cost)} and --max-cost leaves {written(left)}"
-        if self._tokens is not None and tokens > self._tokens.most - self._tokens.used:
-            return (
-                f"the next block of all models takes about {tokens:.0f} tokens, more than --max-tokens leaves"
-            )
-        if self.budget is not None and cost > 0:
-            spent = parts[0].recording.read(lambda connection: spending(connection, self.study.id))
-            if cost > self.budget - spent.spent - spent.unknown:
-                return (
-                    f"the next block of all models costs about {written(cost)}, more than the budget leaves"
-                )
-        if clock.left is not None and seconds > clock.left:
-            return f"the next block of all models takes about {seconds:.0f} s, more than --max-minutes leaves"
-        return None
 
     def _make_room(self, part: Part) -> None:
         """Let go of a model's weights, so that the next one has room."""
@@ -440,7 +401,7 @@ class Run:
                     part.asking.engine.close()
                 if leaves:
                     return
-            figures = [self._figures(part) for part in self._parts]
+            figures = [figures_of(part) for part in self._parts]
             for part, one in zip(self._parts, figures, strict=True):
                 if part in parts:
                     self._board.tell(part.outcome.run_id, one)
@@ -478,27 +439,11 @@ class Run:
         ):
             return
         part.recording.close()
-        self._board.tell(outcome.run_id, self._figures(part), is_last=True)
+        self._board.tell(outcome.run_id, figures_of(part), is_last=True)
         try:
-            self._note(part, "run_ended", _ended(part))
+            self._note(part, "run_ended", ended_of(part))
         except UserError as fault:
             outcome.stopped = outcome.stopped or str(fault)
-
-    def _figures(self, part: Part) -> Figures:
-        """Return a model's figures as they are now."""
-        figures, outcome = part.figures, part.outcome
-        figures.planned, figures.stored_before = outcome.planned, outcome.stored_before
-        figures.answered, figures.failed = outcome.answered, outcome.failed
-        figures.cached, figures.cost_usd = outcome.cached, outcome.cost_usd
-        figures.error_kinds, figures.tokens = outcome.error_kinds, outcome.tokens
-        figures.per_second = part.speed.of(outcome.answered)
-        figures.seconds_left = outcome.left / figures.per_second if figures.per_second else None
-        status = getattr(part.asking.engine, "status", None)
-        told = status() if callable(status) else None
-        figures.engine = None if told is None else str(told)
-        figures.waits = part.recording.waits_for or (None if told is None else getattr(told, "why", None))
-        figures.stopped = outcome.stopped
-        return figures
 
     def _note(self, part: Part, action: str, detail: Mapping[str, Any]) -> None:
         outcome = part.outcome
@@ -512,13 +457,3 @@ class Run:
 
 def _find_out(part: Part) -> None:
     part.asking.engine.probe()  # type: ignore[attr-defined]
-
-
-def _ended(part: Part) -> dict[str, Any]:
-    outcome = part.outcome
-    return {
-        "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
-        "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
-        "estimate": outcome.estimate, "lost_usd": outcome.lost_usd, "blocks": outcome.blocks,
-        "interrupted": outcome.interrupted, "stopped": outcome.stopped, "engine": part.asking.engine.describe(),
-    }  # fmt: skip

@@ -26,7 +26,9 @@ def blocks_of(asking: Asking) -> str:
     """Say in words how far a model is."""
     total = len(asking.found.rounds)
     begun = sum(count > 0 for count in asking.found.missing.values())
-    return f"{total - begun} of {total} blocks of each list" if begun else f"all {total} blocks of each list"
+    if not begun:
+        return f"all {total} blocks of each list" if total > 1 else "the one block of each list"
+    return f"{total - begun} of {total} blocks of each list"
 
 
 def told_endpoint(reader: str, probe: object) -> list[str]:
@@ -41,7 +43,7 @@ def told_endpoint(reader: str, probe: object) -> list[str]:
         "temperature" if probe["temperature"] else "",
         "seed" if probe["seed"] else "",
         "system message" if probe["system_role"] else "",
-        ("thoughts, counted apart" if probe["reasoning_counts"] else "thoughts") if probe["thinks"] else "",
+        ("thoughts (counted apart)" if probe["reasoning_counts"] else "thoughts") if probe["thinks"] else "",
     ]
     lacks = [
         "" if labels else "log-probabilities of answers (choices are read from its text)",

@@ -1,0 +1,151 @@
+"""What a run tells while it goes on, and what it says where options do not go together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+from sqlalchemy import update
+
+from experiment.cli.run_progress import compact, line, shortened, table
+from experiment.models.runs import Figures
+from experiment.store import open_store
+from experiment.store.tables import runs
+from tests.experiment.models.running import (
+    TRIALS,
+    command,
+    edit,
+    invoke,
+    of_store,
+    remote,
+    stored,
+    with_models,
+)
+
+
+def figures() -> list[Figures]:
+    busy = Figures(
+        "gpt-4.1-mini", "runs", 12000, 100, 3400, per_second=23.4, seconds_left=370.0, cost_usd=3.21
+    )
+    busy.tokens = {"prompt_tokens": 1_234_567, "completion_tokens": 34_567}
+    busy.error_kinds = {"the server failed (500): upstream connect error or disconnect before headers": 3}
+    busy.engine = (
+        "87 of 100 at once, 12 waiting until 21:22:03: the server limits the rate (429), 34 tried again"
+    )
+    lost = Figures("hf:Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "failed", 12000)
+    return [busy, lost, Figures("llama", "waits", 12000, waits="for its turn on this machine")]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width) -> None:
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    console.print(table(figures(), width))
+    lines = console.export_text().splitlines()
+    assert all(len(one) <= width for one in lines)
+    rows = {one.split()[0]: one for one in lines}
+    assert (
+        "3,500/12,000" in rows["gpt-4.1-mini"]
+        and "6 min" in rows["gpt-4.1-mini"]
+        and "3.21" in rows["gpt-4.1-mini"]
+    )
+    assert "3,500/36,000" in rows["together"]
+    assert any("failed" in one and "FP8" in one for one in lines), "the end of a long name tells models apart"
+    assert "gpt-4.1-mini: 3 × the server failed (500)" in "\n".join(lines)
+    assert "llama: waits: for its turn on this machine" in lines
+    assert ("1.27M" in rows["gpt-4.1-mini"]) == (width >= 80)
+
+
+def test_numbers_and_names_are_shortened_so_that_they_can_be_told_apart() -> None:
+    assert [compact(n) for n in (999, 9999, 12_345, 999_400, 1_269_134, 2_000_000_000)] == [
+        "999", "9,999", "12.3k", "999k", "1.27M", "2G",
+    ]  # fmt: skip
+    assert shortened("hf:owner/model-7b", 30) == "hf:owner/model-7b"
+    assert shortened("a" * 20 + "-7b", 10).endswith("-7b") and len(shortened("a" * 20 + "-7b", 10)) == 10
+
+
+def test_one_line_says_all_of_a_model() -> None:
+    said = line(figures()[0])
+    assert said.startswith(
+        "gpt-4.1-mini: 3,500 of 12,000 trials, 23.4 a second, 6 min left, 1,269,134 tokens, 3.21 USD"
+    )
+    assert "3 × the server failed" in said and "waiting until 21:22:03" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--base-url", "http://localhost:8000/v1"), "--base-url cannot be given here"),
+        (("--concurrency", "4"), "--concurrency cannot be given here"),
+        (("--engine", "ray"), "--engine ray cannot be given here"),
+        (("--self-test",), "--self-test cannot be given here"),
+        (("--timing", "--batch"), "answers of a batch have no times"),
+        (("--max-minutes", "nan"), "--max-minutes cannot be given here"),
+        (("--max-cost", "5 EUR"), "US dollars"),
+        (("--max-cost", "much"), "no amount of money"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, options, words) -> None:
+    result = invoke("run", study, *options)
+    assert result.exit_code == 2 and words in result.output and len(result.output.splitlines()) >= 2
+    assert not (study / "study.db").exists()
+
+
+def test_options_of_servers_go_to_models_of_servers_alone(study, server) -> None:
+    with_models(
+        study, 'api: {use: "openai:m", price: free, probe: false}', 'guesser: {use: "baseline:random"}'
+    )
+    assert invoke("run", study, "--base-url", server.url).exit_code == 0
+    assert len(server.requests) == TRIALS and len(stored(study)) == 2 * TRIALS
+
+
+def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
+    assert invoke("run", study, "--max-trials", "10").exit_code == 0
+    (row,) = of_store(study, runs.select())
+    asleep = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    from experiment.models.runs.live import process_mark
+
+    here = {"pid": os.getpid(), "ended_at": None, "seen_at": asleep, "state": "runs"}
+    here["figures"] = row["figures"] | {"process": process_mark(os.getpid())}
+    with open_store(study) as store:
+        store.write(lambda connection: connection.execute(update(runs).values(**here))).result()
+    said = invoke("status", study).stdout
+    assert "now: guesser: 10 of 96 trials" in said and "not heard of for 5 min" in said
+
+
+def test_timed_sessions_are_no_leftovers_of_untimed_ones(study) -> None:
+    edit(study, 'guesser: {use: "baseline:random"}', 'guesser: {use: "baseline:always_a"}')
+    assert invoke("run", study).exit_code == 0
+    assert "not part of this plan" not in invoke("run", study, "--timing").output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end(study, server) -> None:
+    import pty
+    import subprocess
+
+    server.delay = 0.05
+    with_models(study, remote("one", server), 'guesser: {use: "baseline:random"}', budget="5 USD")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "90", "LINES": "30"}
+    running = subprocess.Popen(
+        command("run", study), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    seen = bytearray()
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    said = seen.decode("utf-8", "replace")
+    assert running.wait(timeout=60) == 0, said
+    assert "together" in said and "a second" in said and "/96" in said
+    assert "one: 20 trials asked; the other 76 will cost" in said
+    assert said.rstrip().endswith("the one block of each list")
