@@ -28,11 +28,22 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Let this model of the study read replies to choices; the only calls made.",
 )
+@click.option(
+    "--similarity",
+    is_flag=True,
+    help="Compare free answers, and the texts shown, by the embedding model that the study names.",
+)
 @click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write and send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def score(
-    study: Path, parser: str | None, judge: str | None, reader: str | None, dry_run: bool, as_json: bool
+    study: Path,
+    parser: str | None,
+    judge: str | None,
+    similarity: bool,
+    reader: str | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Score stored responses again, and say how many verdicts change.
 
@@ -40,14 +51,21 @@ def score(
     where published holds scoring, else wrods' own. Verdicts of another scorer stand beside and enter no table, so that a
     paper's parser can be compared with ours. What people rated stays as they rated it.
 
+    With --similarity the cosine of text vectors is taken (models: embeddings: {use: hf:FOLDER}): of what each condition shows
+    and the intact text, and of each free answer and the answer that is right, or else the same reader's answer about the
+    intact text. It stands beside and says nothing of right or wrong; --json prints each.
+
     Example: wrods score my-study --parser published --dry-run
     """
     from experiment.cli.study_store import opened_study, this_user
     from experiment.rescoring import score_again
     from experiment.store import records
 
-    if parser is not None and judge is not None:
-        raise click.UsageError("Give --parser or --judge, not both.")
+    if sum((parser is not None, judge is not None, similarity)) > 1:
+        raise click.UsageError("Give one of --parser, --judge and --similarity.")
+    if similarity:
+        _similarity(study, reader, dry_run=dry_run, as_json=as_json)
+        return
     with opened_study(study) as opened:
         if judge is not None:
             outcome, sent = _judge(opened.study, opened.store, judge, reader, dry_run=dry_run)
@@ -78,6 +96,37 @@ def score(
     }
     for name, judged in judges.items() if judge is None else ():
         click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
+
+
+def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Compare texts by their vectors and print what came of it."""
+    from experiment.cli.study_store import opened_study, this_user
+    from experiment.models.embeddings import Embedder
+    from experiment.models.similarity import SIMILARITY, compare_texts, embedding_settings, told
+    from experiment.store import records
+
+    with opened_study(study) as opened:
+        embedder = Embedder(embedding_settings(opened.study))
+        outcome = compare_texts(opened.study, opened.store, embedder, reader=reader, dry_run=dry_run)
+        if not dry_run:
+            detail = {
+                "scorer": SIMILARITY,
+                **embedder.describe(),
+                "responses": len(outcome.answers),
+                "reader": reader,
+            }
+            opened.store.write(
+                lambda connection: records.add_audit(
+                    connection, this_user(), "score", study=opened.study.id, detail=detail
+                )
+            ).result()
+    if as_json:
+        click.echo(json.dumps(outcome.as_json() | {"dry_run": dry_run}, ensure_ascii=False, indent=1))
+        return
+    click.echo(f"similarity by {outcome.use} (mean cosine):")
+    for line in told(outcome):
+        click.echo(line)
+    click.echo("Nothing was written." if dry_run else "These values stand beside and enter no table.")
 
 
 def _judge(

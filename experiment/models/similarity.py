@@ -1,0 +1,231 @@
+"""How near texts come in meaning, by the cosine of their vectors: what a study shows, and what was answered freely about it.
+
+Mind Scramble compared texts so: what a condition shows with the intact text, and a model's answer about it with the same
+model's answer about the intact text. Where answers count as right, the answer is compared with the first of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from experiment.models.embeddings import Embedder
+from experiment.models.planning import is_remote
+from experiment.models.settings import ModelSettings
+from experiment.rescoring import MODEL_KINDS, Response, responses, write_scores
+from experiment.scores import Score
+from experiment.store import Store
+from experiment.store.queries import BESIDE
+from experiment.study import Study
+from stimuli.errors import UserError
+from stimuli.item import Item
+
+SIMILARITY = "similarity"
+VERSION = 1
+MOST_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One answer and how near it comes to the one it is compared with."""
+
+    reader: str
+    session_id: str
+    trial_index: int
+    attempt: int
+    item_id: str
+    condition: Mapping[str, str]
+    similarity: float
+
+
+@dataclass
+class Similarity:
+    """What comparing a study's texts came to.
+
+    Attributes
+    ----------
+    use : str
+        The embedding model.
+    answers : list of Compared
+    alone : int
+        Answers with nothing to be compared with: of people each item is seen in one condition.
+    unread : int
+        Replies that are no valid answer (empty, cut short, refused).
+    kept_here : int
+        Answers of people that were not sent to the embedding model, which is on another machine.
+    shown : dict of str to list of float
+        Cosine of shown and intact text, item by item, by condition.
+    """
+
+    use: str
+    answers: list[Compared] = field(default_factory=list)
+    alone: int = 0
+    unread: int = 0
+    kept_here: int = 0
+    shown: dict[str, list[float]] = field(default_factory=dict)
+
+    def by_condition(self) -> dict[tuple[str, str], list[float]]:
+        """Return the similarities of answers by reader and condition."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for one in self.answers:
+            found.setdefault((one.reader, ", ".join(one.condition.values())), []).append(one.similarity)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON: means by condition, and each answer's."""
+        return {
+            "use": self.use,
+            "shown": {name: {"items": len(some), "mean": fmean(some)} for name, some in self.shown.items()},
+            "answers_by_condition": [
+                {"reader": reader, "condition": name, "answers": len(some), "mean": fmean(some)}
+                for (reader, name), some in self.by_condition().items()
+            ],
+            "alone": self.alone,
+            "unread": self.unread,
+            "kept_here": self.kept_here,
+            "answers": [vars(one) | {"condition": dict(one.condition)} for one in self.answers],
+        }
+
+
+def embedding_settings(study: Study) -> ModelSettings:
+    """Return the embedding model that a study names.
+
+    Raises
+    ------
+    UserError
+        It names none.
+    """
+    given = study.get("models", "embeddings")
+    if given is None:
+        raise UserError(
+            f"{study.place('models')}: the study names no model that turns texts into vectors",
+            mend="Add models: embeddings: {use: hf:FOLDER} or {use: openai:text-embedding-3-small}.",
+        )
+    return ModelSettings(str(given["use"]), {k: v for k, v in given.items() if k != "use"}, study.folder)
+
+
+def compare_texts(
+    study: Study, store: Store, embedder: Embedder, *, reader: str | None = None, dry_run: bool = False
+) -> Similarity:
+    """Compare shown texts with intact ones and free answers with what they are to be compared with; keep the latter.
+
+    The verdicts stand beside those of the study's scorer (``also:similarity:…``) and say nothing of right or wrong. What
+    people answered goes to no embedding model on another machine.
+
+    Parameters
+    ----------
+    study : Study
+    store : Store
+    embedder : Embedder
+    reader : str, optional
+        Only this one's answers.
+    dry_run : bool
+        Write nothing.
+
+    Raises
+    ------
+    UserError
+        There is no such reader, or the embedding model cannot be asked.
+    """
+    outcome = Similarity(embedder.settings.use)
+    for name, pairs in _shown(study.items).items():
+        outcome.shown[name] = _cosines(embedder, pairs)
+    with store.read() as connection:
+        free = [one for one in responses(study, connection, reader=reader) if _is_free(one)]
+    given = [one for one in free if _text(one)]
+    outcome.unread = len(free) - len(given)
+    if is_remote(embedder.settings):
+        here = [one for one in given if one.reader_kind not in MODEL_KINDS]
+        outcome.kept_here = len(here)
+        given = [one for one in given if one.reader_kind in MODEL_KINDS]
+    intact = {_key(one): _text(one) for one in given if _is_intact(one.trial)}
+    compared: list[tuple[Response, str]] = []
+    for one in given:
+        wanted = (one.trial["accepted"] or [None])[0] or intact.get(_key(one))
+        if wanted is None:
+            outcome.alone += 1
+        else:
+            compared.append((one, str(wanted)))
+    values = _cosines(embedder, [(_text(one), wanted) for one, wanted in compared])
+    scored: list[tuple[Response, Score]] = []
+    for (one, _), value in zip(compared, values, strict=True):
+        outcome.answers.append(
+            Compared(
+                one.reader,
+                one.session_id,
+                one.trial["trial_index"],
+                one.attempt,
+                one.trial["item_id"],
+                one.trial["condition"],
+                value,
+            )
+        )
+        name = f"{BESIDE}{SIMILARITY}:{embedder.settings.use}-{VERSION}"
+        scored.append((one, Score(_text(one), "valid", None, value, name, VERSION)))
+    for begin in range(0, 0 if dry_run else len(scored), MOST_AT_ONCE):
+        write_scores(store, scored[begin : begin + MOST_AT_ONCE])
+    return outcome
+
+
+def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the cosine of each pair of texts, each different text embedded once."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    if not texts:
+        return []
+    vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+    return [float(vectors[one] @ vectors[other]) for one, other in pairs]
+
+
+def _shown(items: Sequence[Item]) -> dict[str, list[tuple[str, str]]]:
+    """Return shown and intact text of each item by condition; without what is withheld."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for item in items:
+        pairs = [(item.shown[name], text) for name, text in item.intact.items() if item.shown.get(name)]
+        if item.role == "test" and pairs:
+            found.setdefault(", ".join(item.condition.values()), []).append(pairs[0])
+    return found
+
+
+def _is_free(one: Response) -> bool:
+    step = one.trial["steps"][-1]
+    is_text = step["step"] == "answer" and step.get("read_as", "text") == "text"
+    return is_text and not one.trial["is_practice"]
+
+
+def _text(one: Response) -> str:
+    """Return what was answered, as it was read; empty where nothing valid was."""
+    counts = one.counts
+    is_valid = counts is not None and counts["response_status"] == "valid"
+    return str(counts["response"] or "").strip() if counts is not None and is_valid else ""
+
+
+def _is_intact(trial: Mapping[str, Any]) -> bool:
+    return all(trial["shown"].get(name) == text for name, text in trial["intact"].items())
+
+
+def _key(one: Response) -> tuple[str, str, str, int, int]:
+    """Return by what an answer about the intact text is found: reader, item, wording and replicate."""
+    plan = one.plan
+    return (
+        one.reader,
+        one.trial["set"],
+        one.trial["item_id"],
+        int(plan["prompt_variant"]),
+        int(plan["replicate"]),
+    )
+
+
+def told(outcome: Similarity) -> Iterator[str]:
+    """Yield what came of it in lines."""
+    for name, some in outcome.shown.items():
+        yield f"  {len(some):>6}  shown and intact text, {name or 'all'}: {fmean(some):.3f}"
+    for (reader, name), some in outcome.by_condition().items():
+        yield f"  {len(some):>6}  answers of {reader}, {name or 'all'}: {fmean(some):.3f}"
+    if outcome.alone:
+        yield f"  {outcome.alone} answers have nothing to be compared with: no answer about the intact text, none that is right."
+    if outcome.unread:
+        yield f"  {outcome.unread} replies are no valid answer (empty, cut short, refused) and are not compared."
+    if outcome.kept_here:
+        yield f"  {outcome.kept_here} answers of people stay here: {outcome.use} is on another machine."

@@ -1,0 +1,151 @@
+"""Texts compared by their vectors: shown with intact, free answers with what is right or with those about the intact text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.models import ModelSettings
+from experiment.models.embeddings import Embedder
+from experiment.models.similarity import compare_texts, embedding_settings
+from experiment.store import Store, open_store
+from experiment.store.queries import all_scores
+from experiment.study import Study
+from experiment.trial_rows import trial_rows
+from stimuli.errors import UserError
+from tests.experiment.models.test_rescoring import run
+from tests.experiment.models.tiny_models import tiny_llama
+
+YAML = """\
+wrods: 1
+study: near
+title: Near
+seed: 3
+materials: {sentences: s.csv, scramble: {words: all}}
+design: {factors: {letters: {intact: none, scrambled: {shuffle: all}}}}
+models:
+  EMBEDDINGS
+  who: {m: {use: "hf:m"}, n: {use: "hf:m"}}
+procedure:
+  - block: {trial: [{answer: {show: sentence, ask: Summarise the text.}}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llama(tmp_path_factory.mktemp("encoder"), seed=3)
+
+
+def written(folder: Path, embeddings: str) -> Study:
+    (folder / "study.yaml").write_text(YAML.replace("EMBEDDINGS", embeddings), "utf-8")
+    (folder / "s.csv").write_text(
+        "item,sentence\na,The garden behind the house is green.\nb,The river runs along the old wall.\n",
+        "utf-8",
+    )
+    return load_study(folder)
+
+
+@pytest.fixture
+def study(tmp_path: Path, encoder: Path) -> Study:
+    made = written(tmp_path, f'embeddings: {{use: "hf:{encoder}"}}')
+    build_study(made)
+    return made
+
+
+@pytest.fixture
+def store(study: Study) -> Iterator[Store]:
+    with open_store(study.folder) as opened:
+        yield opened
+
+
+def said_of(trial: dict[str, Any]) -> str:
+    is_intact = trial["condition"]["letters"] == "intact"
+    return f"about {trial['item_id']}" if is_intact else f"perhaps {trial['item_id']}"
+
+
+def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text(
+    study, store, encoder
+) -> None:
+    run(study, store, said_of, reader="m")
+    run(study, store, lambda trial: "the same", reader="n")
+    embedder = Embedder(embedding_settings(study))
+    outcome = compare_texts(study, store, embedder)
+    found = {(one.reader, one.item_id, one.condition["letters"]): one.similarity for one in outcome.answers}
+    assert len(found) == 8 and outcome.alone == outcome.unread == 0
+    for (reader, item_id, level), similarity in found.items():
+        if reader == "n" or level == "intact":
+            assert similarity == pytest.approx(1, abs=1e-5)
+        else:
+            one, other = Embedder(ModelSettings(f"hf:{encoder}")).embed(
+                [f"perhaps {item_id}", f"about {item_id}"]
+            )
+            assert similarity == pytest.approx(float(np.dot(one, other)), abs=1e-5)
+
+
+def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder) -> None:
+    shown = compare_texts(study, store, Embedder(embedding_settings(study))).shown
+    assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
+    assert max(shown["scrambled"]) < 0.999
+
+
+def test_similarities_stand_beside_and_change_no_verdict(study, store) -> None:
+    run(study, store, said_of, reader="m")
+
+    def tables() -> list[Any]:
+        with store.read() as connection:
+            return [(row["correct"], row["score"], row["scorer"]) for row in trial_rows(connection, study.id)]
+
+    before = tables()
+    compare_texts(study, store, Embedder(embedding_settings(study)), dry_run=True)
+    with store.read() as connection:
+        assert not [row for row in all_scores(connection) if "similarity" in row["scorer"]]
+    compare_texts(study, store, Embedder(embedding_settings(study)))
+    with store.read() as connection:
+        beside = [row for row in all_scores(connection) if row["scorer"].startswith("also:similarity:hf:")]
+    assert len(beside) == 4 and all(row["correct"] is None for row in beside)
+    assert tables() == before
+
+
+def test_the_command_prints_means_and_each_answer(study, store) -> None:
+    run(study, store, said_of, reader="m")
+    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert {(one["reader"], one["condition"], one["answers"]) for one in told["answers_by_condition"]} == {
+        ("m", "intact", 2),
+        ("m", "scrambled", 2),
+    }
+    assert len(told["answers"]) == 4
+    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--parser", "published"])
+    assert done.exit_code == 2
+
+
+def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path, encoder: Path) -> None:
+    with pytest.raises(UserError, match="names no model that turns texts into vectors"):
+        embedding_settings(written(tmp_path, "replicates: 1"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('{use: "baseline:random"}', "kind of embedding model 'baseline' is not known"),
+        ('{use: "hf:x", base_url: "http://localhost:1/v1"}', "base_url says nothing of hf:x"),
+        ('{use: "openai:e", device: cpu}', "device says nothing of openai:e"),
+        ('{use: "openai:e", temperature: 0}', "temperature is not a setting"),
+    ],
+)
+def test_what_an_embedding_model_cannot_be_is_said_with_its_line(
+    tmp_path: Path, given: str, said: str
+) -> None:
+    with pytest.raises(UserError) as fault:
+        written(tmp_path, f"embeddings: {given}")
+    assert said in str(fault.value) and "study.yaml, line 8" in str(fault.value)
