@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiment.models import Message, Reply, Request
+from stimuli.seeds import stable_seed
 from tests.experiment.models.tiny_models import ask, tiny_llama
 
 torch = pytest.importorskip("torch")
@@ -32,7 +33,7 @@ class Conversations:
 
     def __init__(self, sessions: int, turns: int, **asked: object) -> None:
         self.turns = turns
-        self.asked = {"labels": ("A", "B"), "max_tokens": 4, **asked}
+        self.asked = {"labels": ("A", "B"), "max_tokens": 4, "temperature": 0.0, **asked}
         self.sent: dict[str, Request] = {}
         self.begun = [
             self._request(f"{n}:0", (Message("user", BEFORE + ITEMS[n % len(ITEMS)] + str(n)),))
@@ -40,7 +41,7 @@ class Conversations:
         ]
 
     def _request(self, key: str, messages: tuple[Message, ...]) -> Request:
-        request = Request(key, messages, temperature=0.0, seed=1, **self.asked)
+        request = Request(key, messages, seed=stable_seed(key), **self.asked)
         self.sent[key] = request
         return request
 
@@ -122,15 +123,17 @@ def test_what_conversations_begin_with_is_held_once(plain_model, local) -> None:
     assert held == kept.tokens * 2 * 16, "2 layers, 2 heads of 8: nothing else is held on to"
 
 
-def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local) -> None:
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local, temperature) -> None:
     together, alone = local(chat_model), local(chat_model, determinism="stable")
     for engine in (together, alone):
         engine._load().ends = set()
     found = []
     for engine in (together, alone):
-        talk = Conversations(8, 4, labels=None, max_tokens=12)
+        talk = Conversations(8, 4, labels=None, max_tokens=12, temperature=temperature)
         found.append({reply.work_key: reply.text for reply in engine.answer(talk.begun, talk.follow)})
     assert found[0] == found[1]
+    assert len(set(found[0].values())) > 16, "answers are not all the same"
     assert together._load().calls < alone._load().calls / 2
 
 
