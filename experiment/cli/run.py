@@ -67,6 +67,12 @@ Examples:
     type=click.Choice(["ray"]),
     help="ray: local models on all GPUs of a Ray cluster, one engine each.",
 )
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --engine ray: how many engines; one a GPU, or one for two processors, unless given.",
+)
 @click.option("--max-cost", metavar="AMOUNT", help='Spend at most so much in this command, such as "5 USD".')
 @click.option(
     "--max-tokens",
@@ -118,6 +124,7 @@ def run(
     self_test: bool,
     batch: bool,
     engine_name: str | None,
+    workers: int | None,
     max_cost: str | None,
     max_tokens: int | None,
     max_minutes: float | None,
@@ -166,6 +173,8 @@ def run(
     ):
         if is_given:
             raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
+    if workers is not None:
+        models = {name: {**settings, "workers": workers} for name, settings in models.items()}
     if timing:
         models = {name: {**settings, "timing": True} for name, settings in models.items()}
     if dry_run:

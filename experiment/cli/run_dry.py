@@ -135,6 +135,8 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
             )
             rule = f"── {model['model']}: {prompt['set']}, item {prompt['item_id']}, answers {answers}{more} "
             click.echo(rule.ljust(100, "─"))
+            if "url" in prompt:
+                click.echo(f"POST {prompt['url']}")
             click.echo(
                 prompt["text"]
                 if "text" in prompt
@@ -153,4 +155,9 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
         click.echo(
             f"{model['model']} ({model['use']}): {model['trials']} trials in {model['sessions']} sessions{tokens}{guess}{money}"
         )
+        if str(model["use"]).startswith("openai:"):
+            click.echo(
+                "  Before the first trial a few tiny requests find out what the server takes; what it refuses by name is left "
+                "out of these."
+            )
     click.echo("Nothing was sent.")

@@ -1,14 +1,18 @@
 """Local models on a Ray cluster: one engine a GPU, replies stream to the run, and what a killed worker had is done by another.
 
 Workers never open the store. Each computes small bundles of requests and streams replies back; a reply that came counts,
-whatever becomes of its worker, and only requests without a reply are given to another. So every trial is done once.
+whatever becomes of its worker, and only requests without a reply are given to another. So every trial is done once. The next
+turn of a conversation goes to the worker that computed the turn before it.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,17 +27,51 @@ BUNDLE = 256
 MOST_LOSSES = 3
 """Workers that a request may lose before it is set aside as an error: it may be what kills them."""
 
+TALKS = 32
+"""The same where replies may lead on: so many conversations a worker keeps in memory for their next turns."""
+
 LOOK_S = 0.5
 
+GRACE_S = 5.0
+"""How long workers may still take for what they compute when the run is ended."""
 
-@dataclass
+
+@dataclass(eq=False)
 class _Worker:
-    """One actor, what it was given, and its stream of replies."""
+    """One actor, what it was given, its stream of replies, and the turns that go on from what it has in memory."""
 
     actor: Any
     pid: Any
     stream: Any = None
     given: dict[str, Request] = field(default_factory=dict)
+    turns: deque[Request] = field(default_factory=deque)
+
+
+class _Cluster:
+    """The connection to Ray that all engines of a process share; the last one to leave ends it, where we began it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._is_ours = False
+
+    def enter(self, ray: Any, address: object) -> None:
+        with self._lock:
+            if not ray.is_initialized():
+                dashboard = False if address is None else None
+                ray.init(address=address, log_to_driver=False, include_dashboard=dashboard)
+                self._is_ours = True
+            self._users += 1
+
+    def leave(self, ray: Any) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users and self._is_ours:
+                self._is_ours = False
+                ray.shutdown()
+
+
+_cluster = _Cluster()
 
 
 def open_on_ray(settings: ModelSettings) -> Engine:
@@ -47,14 +85,21 @@ class RayEngine:
     Parameters
     ----------
     settings : ModelSettings
-        Reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors), ``ray_address``, and all
-        that the local engine reads.
+        Reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors; one alone where times
+        are taken), ``ray_address``, and all that the local engine reads.
+
+    Attributes
+    ----------
+    computes_alone : bool
+        With ``determinism: stable``, requests whose replies lead on are given to workers one by one, as they must be computed.
 
     Raises
     ------
     UserError
         Ray is not installed, or the model cannot be opened.
     """
+
+    computes_alone = True
 
     def __init__(self, settings: ModelSettings) -> None:
         try:
@@ -68,24 +113,24 @@ class RayEngine:
         self.settings = settings
         self._local = LocalEngine(settings)
         self._ray: Any = ray
-        self._began_ray = False
-        if not ray.is_initialized():
-            address = settings.options.get("ray_address") or os.environ.get("RAY_ADDRESS")
-            ray.init(
-                address=address, log_to_driver=False, include_dashboard=False if address is None else None
-            )
-            self._began_ray = True
+        _cluster.enter(ray, settings.options.get("ray_address") or os.environ.get("RAY_ADDRESS"))
+        self._is_in = True
         resources: Mapping[str, float] = ray.cluster_resources()
         self._gpus = int(resources.get("GPU", 0))
         self._cpus = max(1, int(resources.get("CPU", 1)))
         asked = settings.options.get("workers")
         self.size = int(str(asked)) if asked is not None else (self._gpus or max(1, self._cpus // 2))
+        if self._local.timing:
+            self.size = 1
         if self.size < 1:
-            raise UserError(f"workers is {self.size}; at least one is needed")
+            self.close()
+            raise UserError(
+                f"workers is {self.size}; at least one is needed", mend="Give workers: 1 or more."
+            )
         self._workers: list[_Worker] = []
         self._described: dict[str, object] = {}
         self._losses = 0
-        self._closed = False
+        self._is_answering = self._closed = False
 
     @property
     def bundle(self) -> int | None:
@@ -105,55 +150,97 @@ class RayEngine:
         return self._local.preview(request)
 
     def close(self) -> None:
-        """Give out no further work, and let the workers go."""
+        """Give out no further work; a running :meth:`answer` yields what workers have and lets them go."""
         self._closed = True
+        if self._is_answering:
+            for worker in tuple(self._workers):
+                worker.actor.stop.remote()
+        else:
+            self._leave()
+
+    def rest(self) -> None:
+        """Let the workers go, so that another model has their GPUs; the next :meth:`answer` begins new ones."""
         workers, self._workers = self._workers, []
         for worker in workers:
             self._ray.kill(worker.actor)
-        if self._began_ray:
-            self._began_ray = False
-            self._ray.shutdown()
+
+    def _leave(self) -> None:
+        if self._is_in:
+            self._is_in = False
+            self.rest()
+            _cluster.leave(self._ray)
 
     def worker_pids(self) -> list[int]:
         """Return the process ids of the workers."""
         return [int(self._ray.get(worker.pid)) for worker in self._workers]
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield a reply for each request and for each that follows, in the order in which workers bring them."""
+        """Yield a reply for each request and for each that follows, in the order in which workers bring them.
+
+        What follows from a reply goes to the worker that gave it, which has the conversation in memory.
+        """
         waiting = deque(requests)
         lost: dict[str, int] = {}
-        while not self._closed:
-            self._give_out(waiting)
-            busy = [worker for worker in self._workers if worker.stream is not None]
-            if not busy:
-                return
-            ready, _ = self._ray.wait([worker.stream for worker in busy], timeout=LOOK_S, fetch_local=False)
-            for worker in [one for one in busy if one.stream in ready]:
-                for reply in self._taken(worker, waiting, lost):
-                    if follow is not None:
-                        waiting.extend(follow(reply))
-                    yield reply
-                    if self._closed:
-                        return
+        until: float | None = None
+        self._is_answering = True
+        try:
+            while True:
+                if self._closed:
+                    until = until or time.monotonic() + GRACE_S
+                else:
+                    self._give_out(waiting, leads_on=follow is not None)
+                busy = [worker for worker in self._workers if worker.stream is not None]
+                if not busy or (until is not None and time.monotonic() > until):
+                    return
+                streams = [worker.stream for worker in busy]
+                ready, _ = self._ray.wait(streams, timeout=LOOK_S, fetch_local=False)
+                for worker in [one for one in busy if one.stream in ready]:
+                    for reply in self._taken(worker, waiting, lost):
+                        if follow is not None:
+                            worker.turns.extend(follow(reply))
+                        yield reply
+        finally:
+            self._is_answering = False
+            if self._closed:
+                self._leave()
 
-    def _give_out(self, waiting: deque[Request]) -> None:
-        """Give every idle worker a bundle; begin workers as long as there is work for them."""
-        size = self.bundle or max(1, min(BUNDLE, -(-len(waiting) // max(1, self.size))))
+    def _give_out(self, waiting: deque[Request], *, leads_on: bool) -> None:
+        """Give every idle worker something to do; begin workers as long as there is work for them."""
+        for worker in [one for one in self._workers if one.stream is None and one.turns]:
+            self._give(
+                worker, worker.turns, self._most(len(worker.turns), leads_on, are_turns=True), leads_on
+            )
+        most = self._most(-(-len(waiting) // max(1, self.size)), leads_on)
         while waiting:
             idle = next((worker for worker in self._workers if worker.stream is None), None)
             if idle is None:
                 if len(self._workers) >= self.size:
                     return
                 idle = self._begin()
-            some = [waiting.popleft() for _ in range(min(size, len(waiting)))]
-            idle.given = {request.work_key: request for request in some}
-            idle.stream = idle.actor.answer.options(num_returns="streaming").remote(some)
+            self._give(idle, waiting, most, leads_on)
+        for idle in [one for one in self._workers if one.stream is None]:
+            longest = max(self._workers, key=lambda one: len(one.turns))
+            if len(longest.turns) > 1:
+                share = self._most(len(longest.turns) // 2, leads_on, are_turns=True)
+                self._give(idle, longest.turns, share, leads_on)
+
+    def _most(self, share: int, leads_on: bool, *, are_turns: bool = False) -> int:
+        """Return how many requests a worker is given at once."""
+        if self.bundle:
+            return 1 if leads_on or are_turns else self.bundle
+        return max(1, min(TALKS if leads_on else BUNDLE, share))
+
+    def _give(self, worker: _Worker, source: deque[Request], most: int, leads_on: bool) -> None:
+        some = [source.popleft() for _ in range(min(most, len(source)))]
+        worker.given = {request.work_key: request for request in some}
+        worker.stream = worker.actor.answer.options(num_returns="streaming").remote(some, leads_on)
 
     def _begin(self) -> _Worker:
         """Begin a worker."""
         ray = self._ray
         share = {"num_gpus": 1, "num_cpus": 1} if self._gpus else {"num_cpus": 1}
-        actor = ray.remote(**share, max_restarts=0)(_Work).remote(self.settings)
+        # the second thread hears that the run is to end
+        actor = ray.remote(**share, max_restarts=0, max_concurrency=2)(_Work).remote(self.settings)
         worker = _Worker(actor, actor.pid.remote())
         self._workers.append(worker)
         return worker
@@ -179,9 +266,10 @@ class RayEngine:
     def _replaced(
         self, worker: _Worker, waiting: deque[Request], lost: dict[str, int], why: str
     ) -> list[Reply]:
-        self._workers.remove(worker)
+        self._workers = [one for one in self._workers if one is not worker]
         self._losses += 1
         failed: list[Reply] = []
+        waiting.extendleft(reversed(worker.turns))
         for key, request in reversed(worker.given.items()):
             lost[key] = lost.get(key, 0) + 1
             if lost[key] < MOST_LOSSES:
@@ -204,9 +292,16 @@ class _Work:
 
         self._engine = LocalEngine(settings)
 
-    def answer(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """Yield replies as they are computed."""
-        yield from self._engine.answer(requests)
+    def answer(self, requests: Sequence[Request], leads_on: bool) -> Iterator[Reply]:
+        """Yield replies as they are computed; what they may lead on from stays in memory."""
+        from experiment.models.local.head import Closed
+
+        with suppress(Closed):
+            yield from self._engine.answer(requests, _nothing_yet if leads_on else None)
+
+    def stop(self) -> None:
+        """Begin no further pass."""
+        self._engine.close()
 
     def describe(self) -> dict[str, object]:
         """Return what was run and how."""
@@ -215,3 +310,8 @@ class _Work:
     def pid(self) -> int:
         """Return this worker's process id."""
         return os.getpid()
+
+
+def _nothing_yet(reply: Reply) -> Sequence[Request]:
+    """Say that a reply may lead on, and that the run gives what follows later."""
+    return ()

@@ -42,13 +42,11 @@ class Asking:
     plan : callable
         Gives the model's sessions from the first; the same each time.
     most_trials : int or None
-    told : callable
-        Called after each answer.
-    computed : callable
-        Called once, after a model on this machine has computed its first block.
 
     Attributes
     ----------
+    computed : callable
+        Called after each block of a model on this machine.
     full : str or None
         Why no further trial is asked, though some are left.
     trial_seconds : float or None
@@ -72,8 +70,6 @@ class Asking:
         tokens: Allowance | None,
         stop: Stop,
         most_trials: int | None = None,
-        told: Callable[[], None] = lambda: None,
-        computed: Callable[[], None] = lambda: None,
         seed: int = 0,
     ) -> None:
         self.reader, self.settings, self.engine = reader, settings, engine
@@ -85,7 +81,7 @@ class Asking:
         self.full: str | None = None
         self.waits: str | None = None
         self._most_trials = most_trials
-        self._told, self._computed = told, computed
+        self.computed: Callable[[], None] = lambda: None
         self._seed = seed
         self._streams = settings.kind == "openai"
         self._is_timed = bool(settings.options.get("timing"))
@@ -243,11 +239,15 @@ class Asking:
                     break
                 has_worked = True
                 began, before = time.monotonic(), self.asked_trials - len(block)
-                self._answer(block)
+                try:
+                    self._answer(block)
+                except Exception as fault:
+                    if not (self.stop.is_asked and self.settings.kind == "hf" and _is_closing(fault)):
+                        raise
                 self.recording.write_held()
                 self._advance()
                 self.trial_seconds = (time.monotonic() - began) / max(1, self.asked_trials - before)
-                self._computed()
+                self.computed()
         finally:
             if turns is not None:
                 if has_worked:
@@ -432,7 +432,6 @@ class Asking:
                 self.costs.setdefault(kind_of(trial), []).append(cost)
             if ":" not in reply.work_key:
                 self._note_done(session, trial)
-        self._told()
 
     def _note_done(self, session: ModelSession, trial: Any) -> None:
         kind = kind_of(trial)
@@ -451,6 +450,13 @@ class Asking:
         if reply.status == "timeout":
             return None
         return 0.0 if reply.status == "error" else most
+
+
+def _is_closing(fault: Exception) -> bool:
+    """Say whether a fault only says that a model on this machine was closed before its first pass."""
+    from experiment.models.local.head import Closed
+
+    return isinstance(fault, Closed)
 
 
 __all__ = ["Asking", "RunStopped"]

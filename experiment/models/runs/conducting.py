@@ -176,15 +176,13 @@ class Run:
         stack.callback(recording.close)
         stack.callback(purse.close)
         figures = Figures(reader)
-        part_told: list[Callable[[], None]] = [lambda: None, lambda: None]
         asking = Asking(
             reader, settings, engine, plan, found, self.store, recording, price=price, purse=purse,
-            tokens=self._tokens, stop=self.stop, most_trials=self.limits.trials, told=lambda: part_told[0](),
-            computed=lambda: part_told[1](), seed=self.study.seed,
+            tokens=self._tokens, stop=self.stop, most_trials=self.limits.trials,
+            seed=self.study.seed,
         )  # fmt: skip
         part = Part(asking, outcome, figures, purse, recording, is_local=settings.kind == "hf")
-        part_told[0] = lambda: self._board.tell(outcome.run_id, figures_of(part))
-        part_told[1] = lambda: self._computed(part)
+        asking.computed = lambda: self._computed(part)
         recording.finish(found.unfinished)
         return part
 
@@ -252,7 +250,8 @@ class Run:
         parity = part.asking.engine.describe().get("parity")
         if not part.is_checked and isinstance(parity, Mapping) and parity.get("path"):
             part.is_checked = True
-            self._note(part, "run_checked", {"parity": dict(parity)})
+            told = {"parity": dict(parity)}
+            part.recording.patiently(lambda: self._note(part, "run_checked", told))
             for line in told_parity(part.outcome.reader, parity):
                 self._say(line)
 

@@ -97,7 +97,7 @@ class Board:
 
     def __init__(self, store: Store, study: str, version: int) -> None:
         self._store, self._study, self._version = store, study, version
-        self._last: dict[str, float] = {}
+        self._last: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
     def begin(self, run_id: str, figures: Figures) -> None:
@@ -115,12 +115,13 @@ class Board:
         self._store.write(lambda connection: _insert(connection, row)).result()
 
     def tell(self, run_id: str, figures: Figures, *, is_last: bool = False) -> None:
-        """Write figures every few seconds, and the last ones always."""
+        """Write figures every few seconds, when the state changes, and the last ones always."""
         with self._lock:
             now = time.monotonic()
-            if not is_last and now - self._last.get(run_id, -EVERY_S) < EVERY_S:
+            last, state = self._last.get(run_id, (-EVERY_S, ""))
+            if not is_last and state == figures.state and now - last < EVERY_S:
                 return
-            self._last[run_id] = now
+            self._last[run_id] = (now, figures.state)
         moment = records.now()
         values: dict[str, Any] = {"state": figures.state, "figures": told(figures), "seen_at": moment}
         if is_last:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiment.models.engine import Message, Reply, Request
 from experiment.models.local import LocalEngine
+from experiment.models.opening import open_engine
 from experiment.models.ray_engine import RayEngine, open_on_ray
+from experiment.models.runs import Run, version_of
 from experiment.models.settings import ModelSettings
+from experiment.store import open_store
+from tests.experiment.models.running import stored
+from tests.experiment.models.test_planning import READ, with_models
 
 pytestmark = [pytest.mark.full]
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'wrods[ray]')")
@@ -111,6 +117,86 @@ def _killing(engine: RayEngine, asked: list[Request]):
 
     engine._begin = doomed  # type: ignore[method-assign]
     yield from engine.answer(asked)
+
+
+def talk(first: int, length: int) -> tuple[list[Request], Any]:
+    """Return the first turns of some conversations, and what follows from each reply."""
+    opening = "the cats sleep on a mat and the dogs bark at them all night " * 3
+
+    def turn(number: int, messages: tuple[Message, ...]) -> Request:
+        return Request(f"{number}/{len(messages) // 2}", messages, ("Yes", "No"), 4, 0.0, 1)
+
+    asked = {str(n): turn(n, (Message("user", f"{opening} {n}?"),)) for n in range(first)}
+    sent = {one.work_key: one for one in asked.values()}
+
+    def follow(reply: Reply) -> list[Request]:
+        before = sent[reply.work_key].messages
+        number = reply.work_key.partition("/")[0]
+        if len(before) // 2 + 1 >= length:
+            return []
+        more = (Message("assistant", str(reply.text)), Message("user", "and then?"))
+        now = turn(int(number), (*before, *more))
+        sent[now.work_key] = now
+        return [now]
+
+    return list(asked.values()), follow
+
+
+@pytest.mark.parametrize("determinism", ["fast", "stable"])
+def test_conversations_come_out_as_with_one_engine_and_stay_with_their_worker(
+    plain_model, determinism
+) -> None:
+    engine = RayEngine(settings(plain_model, determinism=determinism))
+    found = {reply.work_key: reply for reply in engine.answer(*talk(6, 4))}
+    engine.close()
+    own = LocalEngine(ModelSettings(f"hf:{plain_model}", {"determinism": determinism}))
+    alone = {reply.work_key: reply for reply in own.answer(*talk(6, 4))}
+    assert set(found) == set(alone) and len(found) == 24
+    for key, reply in found.items():
+        assert reply.label_logprobs == pytest.approx(alone[key].label_logprobs, abs=1e-4)
+    if determinism == "fast":
+        later = [reply for key, reply in found.items() if not key.endswith("/0")]
+        assert all((reply.cached_tokens or 0) > 40 for reply in later), (
+            "a turn goes on from what is in memory"
+        )
+
+
+def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_model) -> None:
+    engine = RayEngine(settings(plain_model))
+    replies: list[Reply] = []
+    for reply in engine.answer(*talk(40, 4)):
+        replies.append(reply)
+        if len(replies) == 50:
+            os.kill(engine.worker_pids()[0], signal.SIGKILL)
+    engine.close()
+    keys = [reply.work_key for reply in replies]
+    assert len(keys) == len(set(keys)) == 160 and {reply.status for reply in replies} == {"answered"}
+
+
+def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model) -> None:
+    engine = RayEngine(settings(plain_model))
+    replies = []
+    for reply in engine.answer(requests(3000)):
+        replies.append(reply)
+        if len(replies) == 20:
+            engine.close()
+    assert 20 <= len(replies) < 3000 and len({reply.work_key for reply in replies}) == len(replies)
+    assert ray.is_initialized(), "the cluster is the tests' own"
+
+
+def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
+    make_study, plain_model, chat_model
+) -> None:
+    who = f'a: {{use: "hf:{plain_model}"}}, b: {{use: "hf:{chat_model}"}}'
+    answers = []
+    for name, opener in (("ray", open_on_ray), ("local", open_engine)):
+        study = make_study(with_models("context: session", who=who), READ, name=name)
+        with open_store(study.folder) as store:
+            run = Run(study, store, version=version_of(study, store), opener=opener)
+            outcomes = run.run({one: {**given, "workers": 2} for one, given in study.models.items()})
+        assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
+        answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})
+    assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * 5
 
 
 def test_other_models_are_opened_as_usual() -> None:

@@ -101,6 +101,17 @@ def test_options_of_servers_go_to_models_of_servers_alone(study, server) -> None
     assert len(server.requests) == TRIALS and len(stored(study)) == 2 * TRIALS
 
 
+def test_a_dry_run_says_where_requests_go_and_that_a_probe_comes_first(study) -> None:
+    with_models(
+        study,
+        'api: {use: "openai:m", base_url: "http://127.0.0.1:9/v1"}',
+        'guesser: {use: "baseline:random"}',
+    )
+    said = invoke("run", study, "--dry-run").stdout
+    assert "POST http://127.0.0.1:9/v1/chat/completions" in said and said.count("tiny requests") == 1
+    assert said.rstrip().endswith("Nothing was sent.") and not (study / "study.db").exists()
+
+
 def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
     assert invoke("run", study, "--max-trials", "10").exit_code == 0
     (row,) = of_store(study, runs.select())
