@@ -52,8 +52,17 @@ class Changed(NamedTuple):
 _Plain = tuple[str, str, Any]
 """A plain word that the rule spells straight away: its small letters, its case, and what the rule keeps ready of it.
 
-A bare tuple, which is taken apart in a third of the time of a named one.
+A bare tuple, which is taken apart in a third of the time of a named one; its forms are ASCII, so that none joins into
+other characters.
 """
+
+
+class _Wider(NamedTuple):
+    """The same of a word whose forms may hold other letters than ASCII's."""
+
+    letters: str
+    case: str
+    ready: Any
 
 
 class _Listed(NamedTuple):
@@ -64,7 +73,7 @@ class _Listed(NamedTuple):
     forms: list[Spelt | None]
 
 
-_Remembered: TypeAlias = "_Listed | _Plain | str | Plan"
+_Remembered: TypeAlias = "_Listed | _Plain | _Wider | str | Plan"
 
 
 class LetterForms:
@@ -123,6 +132,7 @@ class LetterForms:
         self._leaves_runs = leaves_runs
         self._new_letters: Alphabet | None = getattr(rule, "new_letters", None)
         self._writes_ascii = self._new_letters is None or self._new_letters.writes("a")
+        self._writes_only_ascii = self._new_letters is None or "".join(self._new_letters.letters).isascii()
         self._barred: frozenset[str] | None = None
         self._looked_up = False
         self._language = language
@@ -175,6 +185,7 @@ class LetterForms:
         # Where no list says which forms are real words, every word goes the long way.
         spelled = None if barred is None else self._spelled
         bars: Container[str] = barred or ()
+        has_bars = bool(barred)
         bare = not self._writing.gap
         recall, meet, too_short = self._recall, self._meet, TOO_SHORT
         heads: list[tuple[int, int, str, str]] = []
@@ -198,9 +209,9 @@ class LetterForms:
             if found.__class__ is tuple and spelled is not None:
                 letters, case, ready = found
                 form = spelled(letters, ready, number, site)
-                if form is None or (joined := form[0]) == letters or joined in bars:
+                if form is None or (joined := form[0]) == letters or (has_bars and joined in bars):
                     outcome = self._search(word, self.plan(word), number, site)
-                elif joined.isascii():
+                else:
                     if case != "lower":
                         joined = joined.capitalize() if case == "title" else joined.upper()
                     if not bare:
@@ -210,8 +221,6 @@ class LetterForms:
                     formed[place] = joined
                     start += len(joined)
                     continue
-                else:
-                    outcome = self.first(word, number, site)
             elif found.__class__ is _Listed:
                 index = site % len(found.forms)
                 outcome = found.forms[index] or self._fill(word, found, index, number, site)
@@ -281,7 +290,7 @@ class LetterForms:
             if len(word) < self._least:
                 found = TOO_SHORT
             elif case in self._at_once and (ready := self._ready(small)) is not None:
-                found = small, case, ready
+                found = (small, case, ready) if self._writes_only_ascii else _Wider(small, case, ready)
         if found is None:
             found, cost = self._found(word)
         if len(word) <= KEPT_UP_TO:
@@ -307,7 +316,11 @@ class LetterForms:
             and case in self._at_once
             and (ready := self._ready(letters)) is not None
         ):
-            found = (letters, case, ready)
+            found = (
+                (letters, case, ready)
+                if letters.isascii() and self._writes_only_ascii
+                else _Wider(letters, case, ready)
+            )
         elif self.site_rule is not None and not self.site_rule.sites(letters):
             found = self._none_fits
         else:
@@ -343,7 +356,7 @@ class LetterForms:
         forms[index] = form
         return form
 
-    def _quick(self, word: str, plain: _Plain, number: int, site_number: int) -> Spelt | None:
+    def _quick(self, word: str, plain: _Plain | _Wider, number: int, site_number: int) -> Spelt | None:
         """Return the first candidate of a plain word where it is spelled straight away and suits."""
         assert self._spelled is not None
         letters, case, ready = plain
