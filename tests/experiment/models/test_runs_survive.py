@@ -1,0 +1,356 @@
+"""Runs come through whatever happens to them: kills, sleep, lost servers and databases, full disks; once each, paid once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, select, update
+from sqlalchemy.exc import OperationalError
+
+from experiment.checking import load_study
+from experiment.models.leases import leased
+from experiment.models.money import spending
+from experiment.models.runs import Run, version_of
+from experiment.models.runs.live import is_alive
+from experiment.store import open_store
+from experiment.store.tables import calls, runs, sessions
+from stimuli.errors import UserError
+from tests.experiment.models.running import (
+    TRIALS,
+    begin,
+    done,
+    invoke,
+    of_store,
+    remote,
+    spread,
+    stored,
+    wait_until,
+    with_models,
+    wrods,
+)
+from tests.scripted_openai import ScriptedOpenAI
+
+BLOCKS = 4
+IN_A_BLOCK = TRIALS // 4 // BLOCKS
+COST = 10e-6
+"""US dollars a token, as the tests' models cost."""
+
+on_linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads /proc, sets limits of a process"
+)
+
+
+def is_exact(target: Path | str, models: int) -> bool:
+    """Say whether every trial of every model is stored once, with one answered call, in finished sessions."""
+    trials = stored(target)
+    answered = Counter(
+        row["work_key"] for row in of_store(target, select(calls)) if row["status"] == "answered"
+    )
+    states = {row["state"] for row in of_store(target, select(sessions.c.state))}
+    keys = {trial["work_key"] for trial in trials}
+    return (
+        len(trials) == len(keys) == models * TRIALS
+        and set(answered) == keys
+        and set(answered.values()) == {1}
+        and states == {"finished"}
+    )
+
+
+def told(target: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoke("status", target, "--json").stdout)
+    return found
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.full)])
+def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_forgotten(
+    study, server, kills
+) -> None:
+    server.delay = 0.02
+    with_models(study, remote("one", server), remote("two", server), budget="1 USD")
+    draw = random.Random(kills)
+    for _ in range(kills):
+        running = begin("run", study)
+        before = len(server.requests)
+        most = before + draw.randrange(1, max(2, (2 * TRIALS - before) // 2))
+        wait_until(lambda: len(server.requests) >= most or running.poll() is not None)  # noqa: B023
+        time.sleep(draw.random() / 5)
+        running.kill()
+        running.communicate(timeout=60)
+        if study.joinpath("study.db").exists():
+            assert spread(study, 2) <= IN_A_BLOCK + 5, "a block, and trials of the probe"
+    result = wrods("run", study)
+    assert result.returncode == 0, result.stderr
+    assert is_exact(study, 2)
+    with open_store(study) as store, store.read() as connection:
+        money = spending(connection, load_study(study).id)
+    billed = COST * sum(tokens_of(body, server) for body in server.requests)
+    paid = sum(row["cost_usd"] for row in of_store(study, select(calls)))
+    assert money.spent == pytest.approx(paid) and money.set_aside == pytest.approx(0)
+    assert paid <= billed + 1e-9 <= money.spent + money.unknown + 2e-9 <= 1.0
+
+
+def tokens_of(body: dict[str, Any], server: ScriptedOpenAI) -> int:
+    """Return what the server counts for a request."""
+    usage = json.loads(server.whole("/v1/chat/completions", body, "Yes"))["usage"]
+    return int(usage["prompt_tokens"] + usage["completion_tokens"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_local_models_that_take_turns_are_within_one_block_whenever_they_are_stopped(
+    study, plain_model, chat_model, number
+) -> None:
+    pytest.importorskip("torch")
+    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
+    draw = random.Random(1)
+    trials = 2 * 2 * TRIALS  # each sentence is read, each question answered
+    for part in (0.15, 0.4, 0.7):
+        running = begin("run", study)
+        wait_until(lambda: running.poll() is not None or (study / "study.db").exists())  # noqa: B023
+        wait_until(lambda: running.poll() is not None or count_of(study) >= part * trials)  # noqa: B023
+        time.sleep(draw.random() / 10)
+        running.send_signal(number)
+        said = running.communicate(timeout=120)[1]
+        assert "Traceback" not in said
+        assert spread(study, 2) <= 2 * IN_A_BLOCK, done(study)
+    assert invoke("run", study).exit_code == 0
+    assert set(map(len, done(study).values())) == {4 * BLOCKS}
+    assert len(stored(study)) == len({row["work_key"] for row in stored(study)})
+
+
+def count_of(folder: Path) -> int:
+    try:
+        return sum(sum(counts.values()) for counts in done(folder).values())
+    except UserError:
+        return 0
+
+
+def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(study, server) -> None:
+    slow = load_study(study).items[0].shown["question"]
+    with_models(study, remote("one", server, "price: free, timeout: 600"))
+    server.always[slow] = "stall"
+    running = begin("run", study)
+    wait_until(lambda: len(server.requests) >= TRIALS // 4)
+    time.sleep(1.0)
+    asked = len(server.requests)
+    running.kill()
+    running.communicate(timeout=60)
+    assert asked < TRIALS and spread(study, 1) <= IN_A_BLOCK
+    server.always.clear()
+    assert invoke("run", study).exit_code == 0 and is_exact(study, 1)
+
+
+def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server) -> None:
+    first = ScriptedOpenAI(answer=lambda body: "Yes", delay=0.03)
+    with first:
+        with_models(study, remote("one", first, "price: free"))
+        running = begin("run", study)
+        wait_until(lambda: len(first.requests) >= 30)
+    time.sleep(2.0)
+    assert running.poll() is None, "the run waits for its server"
+    with ScriptedOpenAI(
+        answer=lambda body: "Yes", port=int(first.url.split(":")[2].partition("/")[0])
+    ) as second:
+        said = running.communicate(timeout=120)
+        assert running.returncode == 0, said
+        assert is_exact(study, 1)
+        assert len(second.requests) < TRIALS, "what was answered before is not asked again"
+
+
+@on_linux
+def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(study, server) -> None:
+    server.delay = 0.05
+    with_models(study, remote("one", server, "price: {input: 10, output: 10}, timeout: 1"), budget="5 USD")
+    running = begin("run", study)
+    wait_until(lambda: len(server.requests) >= 30)
+    os.kill(running.pid, signal.SIGSTOP)
+    time.sleep(4.0)
+    asleep = told(study)["runs"][0]
+    assert asleep["alive"] and asleep["state"] in ("probe", "runs")
+    refused = invoke("run", study)
+    assert refused.exit_code == 1 and "another run of one is under way" in refused.output
+    os.kill(running.pid, signal.SIGCONT)
+    said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert is_exact(study, 1)
+
+
+def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that_goes_on(
+    study, server
+) -> None:
+    server.delay = 0.05
+    with_models(study, remote("one", server, "price: free"))
+    running = begin("run", study)
+    wait_until(lambda: len(server.requests) >= 30)
+    row = told(study)["runs"][0]
+    running.kill()
+    running.communicate(timeout=60)
+    (there,) = of_store(study, select(runs))
+    assert row["alive"] and not is_alive(there)
+    assert not is_alive({**there, "pid": os.getpid()}), "this process began at another time"
+
+
+def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study) -> None:
+    assert invoke("run", study, "--max-trials", "10").exit_code == 0
+    later = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
+    with open_store(study) as store:
+        store.write(lambda connection: connection.execute(update(runs).values(began_at=later))).result()
+    assert invoke("run", study).exit_code == 0
+    assert [(run["state"], run["answered"]) for run in told(study)["runs"]] == [("finished", TRIALS - 10)]
+
+
+@on_linux
+def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server) -> None:
+    """A limit on the size of files stands for the disk; the system refuses writes beyond it alike."""
+    with_models(study, remote("one", server, "price: free"))
+    assert invoke("run", study, "--max-trials", "1").exit_code == 0
+    server.delay = 0.02
+    running = begin("run", study)
+    wait_until(lambda: len(server.requests) >= 20)
+    full = max(file.stat().st_size for file in study.glob("study.db*"))
+    before = resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+    time.sleep(5.0)
+    assert running.poll() is None, running.communicate()
+    assert len(server.requests) < TRIALS, "nothing more is asked that could not be kept"
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, before)
+    said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert is_exact(study, 1) and len(server.requests) == TRIALS, "nothing was asked twice"
+
+
+def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
+    """The database commits and the connection breaks before it can say so."""
+    loaded = load_study(study)
+    given = {"use": "openai:m", "base_url": server.url, "price": {"input": 10, "output": 10}, "cache": False}
+    with open_store(study) as store:
+        version = version_of(loaded, store)
+        dialect = store._writing.dialect
+        commit = dialect.do_commit
+        broken = []
+
+        def and_break(connection: Any) -> None:
+            commit(connection)
+            if len(server.requests) > 30 and len(broken) < 3:
+                broken.append(1)
+                raise dialect.dbapi.OperationalError("the connection was lost")
+
+        dialect.do_commit = and_break
+        (outcome,) = Run(loaded, store, version=version).run({"m": given})
+        dialect.do_commit = commit
+    assert len(broken) == 3 and outcome.is_whole and outcome.answered == TRIALS
+    assert is_exact(study, 1)
+    assert outcome.cost_usd == pytest.approx(sum(row["cost_usd"] for row in of_store(study, select(calls))))
+
+
+def test_a_model_that_runs_out_of_money_keeps_the_others_within_a_block(study, server) -> None:
+    dear = "price: {input: 1000, output: 1000}, max_tokens: 10"
+    with_models(
+        study, remote("dear", server, dear), remote("cheap", server, "price: {input: 0.001, output: 0.001}")
+    )
+    result = invoke("run", study, "--max-cost", "4 USD", "--json")
+    by_name = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
+    assert 0 < by_name["dear"]["left"] < TRIALS and by_name["cheap"]["left"] > 0
+    assert sum(one["cost_usd"] for one in by_name.values()) <= 4
+    assert spread(study, 2) <= IN_A_BLOCK + 5
+
+
+# PostgreSQL
+
+
+@pytest.mark.postgres
+def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, monkeypatch) -> None:
+    monkeypatch.setenv("WRODS_STORE", postgres_url)
+    server.delay = 0.02
+    with_models(study, remote("one", server), remote("two", server), budget="5 USD")
+    for most in (40, 90):
+        running = begin("run", study)
+        wait_until(lambda: len(server.requests) >= most or running.poll() is not None)  # noqa: B023
+        running.kill()
+        running.communicate(timeout=60)
+        assert spread(postgres_url, 2) <= IN_A_BLOCK + 5
+    result = wrods("run", study)
+    assert result.returncode == 0, result.stderr
+    assert is_exact(postgres_url, 2)
+    assert {run["state"] for run in told(study)["runs"]} == {"finished"}
+
+
+@pytest.mark.postgres
+def test_connections_that_break_in_the_midst_of_a_run_are_made_anew(
+    study, server, postgres_url, monkeypatch
+) -> None:
+    monkeypatch.setenv("WRODS_STORE", postgres_url)
+    server.delay = 0.02
+    with_models(study, remote("one", server), budget="5 USD")
+    running = begin("run", study)
+    engine = create_engine(
+        postgres_url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+    )
+    for most in (30, 60):
+        wait_until(lambda: len(server.requests) >= most)  # noqa: B023
+        with engine.connect() as connection:
+            connection.exec_driver_sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+    engine.dispose()
+    said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert is_exact(postgres_url, 1)
+
+
+@pytest.mark.postgres
+def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(postgres_url) -> None:
+    engine = create_engine(
+        postgres_url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+    )
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    told_why: list[str] = []
+    with engine.connect() as connection, leased(postgres_url, "s", "m", lost=told_why.append, look_s=0.2):
+        connection.exec_driver_sql(end)
+        time.sleep(1.0)
+        with pytest.raises(UserError, match="under way"), leased(postgres_url, "s", "m"):
+            pass
+        assert told_why == []
+    with engine.connect() as connection, leased(postgres_url, "s", "m", lost=told_why.append, look_s=3.0):
+        connection.exec_driver_sql(end)
+        with leased(postgres_url, "s", "m"):
+            wait_until(lambda: bool(told_why), 20.0)
+    assert "another run of m began" in told_why[0]
+    engine.dispose()
+    with leased(postgres_url, "s", "m"):
+        pass
+
+
+def test_reading_waits_for_the_database_too(study, server) -> None:
+    loaded = load_study(study)
+    given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
+    with open_store(study) as store:
+        version = version_of(loaded, store)
+        run = Run(loaded, store, version=version)
+        known = run._known
+        read = store.read
+        away = [3]
+
+        def and_break() -> Any:
+            if away and away[0] > 0:
+                away[0] -= 1
+                raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+            return read()
+
+        def begun(*arguments: Any) -> Any:
+            found = known(*arguments)
+            store.read = and_break  # type: ignore[method-assign]
+            return found
+
+        run._known = begun  # type: ignore[method-assign]
+        (outcome,) = run.run({"m": given})
+    assert outcome.is_whole and outcome.answered == TRIALS and away == [0]
