@@ -70,9 +70,9 @@ class EncoderDecoderWay:
             seen = seen.long().to(self.model.device)
             if self.model.is_closed:
                 raise Closed
-            hidden = self.model.model.get_encoder()(
+            read = self.model.model.get_encoder()(
                 input_ids=padded(sources, self.model.device), attention_mask=seen
-            ).last_hidden_state
+            )
         self.model.forwarded += sum(map(len, sources))
         lines = [(number, place) for number, places in enumerate(batch) for place in places]
         first = {places[0]: len(source) for places, source in zip(batch, sources, strict=True)}
@@ -86,7 +86,7 @@ class EncoderDecoderWay:
                 )
                 together = [one for one in some if not continues or len(rows[one[1]].ids) == length]
                 together = together[: 1 if self.alone else max(1, at_once)]
-                for place, found in self._decode(rows, together, hidden, seen, started):
+                for place, found in self._decode(rows, together, read, seen, started):
                     found.computed = first.get(place, 0)
                     if self.alone:
                         found.milliseconds = (time.perf_counter() - started) * 1000
@@ -95,7 +95,7 @@ class EncoderDecoderWay:
                 some = [one for one in some if one not in taken]
 
     def _decode(
-        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], hidden: Any, seen: Any, started: float
+        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any, started: float
     ) -> Iterator[tuple[int, Found]]:
         """Score rows of one batch of the decoder, or continue them.
 
@@ -103,14 +103,14 @@ class EncoderDecoderWay:
         ----------
         lines : sequence of (int, int)
             The line of the encoder's batch that a row goes on from, and the row's place.
-        hidden : tensor, shape (texts, longest, width)
+        read
+            What the encoder gave: ``last_hidden_state`` of shape (texts, longest, width).
         seen : tensor of int, shape (texts, longest)
             1 where a text has a token.
         started : float
             When the encoder began, by the performance counter.
         """
         import torch
-        from transformers.modeling_outputs import BaseModelOutput
 
         some = [rows[place] for _, place in lines]
         found = [Found() for _ in some]
@@ -118,7 +118,7 @@ class EncoderDecoderWay:
         decodings = [row.decoding for row in some if row.decoding is not None]
         with torch.inference_mode():
             of_line = torch.tensor([number for number, _ in lines], device=self.model.device)
-            read, mask = BaseModelOutput(last_hidden_state=hidden[of_line]), seen[of_line]
+            read, mask = _of_lines(read, of_line), seen[of_line]
             begun = padded([row.ids for row in some], self.model.device)
             output = self._pass(begun, read, mask, None, use_cache=bool(decodings))
             logits = output.logits[:, list(asked.columns())].float()
@@ -139,7 +139,6 @@ class EncoderDecoderWay:
     ) -> Iterator[tuple[int, Decoded, float]]:
         """Continue rows one token a pass; yield each as it is done, and when the first tokens were chosen."""
         import torch
-        from transformers.modeling_outputs import BaseModelOutput
 
         draws = [generator("sampling", one.seed) for one in how]
         done = [Decoded() for _ in how]
@@ -162,8 +161,7 @@ class EncoderDecoderWay:
                 if len(stay) < len(active):
                     left = torch.tensor(stay, device=self.model.device)
                     cache.reorder_cache(left)
-                    read = BaseModelOutput(last_hidden_state=read.last_hidden_state[left])
-                    mask = mask[left]
+                    read, mask = _of_lines(read, left), mask[left]
                 active = [active[number] for number in stay]
                 news = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
                 output = self._pass(news, read, mask, cache, use_cache=True)
@@ -181,6 +179,11 @@ class EncoderDecoderWay:
             past_key_values=cache,
             use_cache=use_cache,
         )
+
+
+def _of_lines(read: Any, lines: Any) -> Any:
+    """Return what an encoder gave for some lines of its batch, one for each row of the decoder."""
+    return type(read)(last_hidden_state=read.last_hidden_state[lines])
 
 
 def _source(row: Row) -> Ids:

@@ -201,3 +201,54 @@ def test_a_model_that_is_only_known_as_one_that_sees_is_loaded_too(tmp_path, loc
     engine = local(tmp_path)
     held_against_full_passes(engine, model, requests_of(4))
     assert engine.describe()["parity"]["path"] == "packed"
+
+
+ENCODED = {
+    **{"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4},
+    **{"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 400},
+    **{"max_position_embeddings": 256, "init_std": 0.3, "decoder_start_token_id": 1, "pad_token_id": 1},
+    **{"bos_token_id": 0, "eos_token_id": 1},
+}
+ENCODERS: dict[str, dict[str, object]] = {
+    "Bart": ENCODED,
+    "M2M100": ENCODED,
+    "T5Gemma": {
+        "vocab_size": 400,
+        "encoder": {**SMALL, **HEADS, "sliding_window": 20},
+        "decoder": {**SMALL, **HEADS, "sliding_window": 20, "cross_attention_hidden_size": 32},
+    },
+}
+
+
+@pytest.mark.parametrize("first", [None, 7])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path, local, name, first) -> None:
+    model = checkpoint(tmp_path, name, ENCODERS[name])
+    model.generation_config.forced_bos_token_id = first
+    model.generation_config.save_pretrained(str(tmp_path))
+    engine = local(tmp_path)
+    begun = engine.wording.decoder_start
+    assert begun[1:] == (() if first is None else (first,)), (
+        "what a model is made to say first is no part of a label"
+    )
+    requests = [
+        Request(f"{n}{kind}", (Message("user", text),), labels, 6, 0.0, 1)
+        for n, text in enumerate(TEXTS)
+        for kind, labels in (("c", ("yes", "of course not")), ("t", None))
+    ]
+    replies = {reply.work_key: reply for reply in engine.answer(requests)}
+    assert engine.describe()["parity"]["path"] == "batched"
+    tokenizer = engine.wording.tokenizer
+    for n, text in enumerate(TEXTS):
+        given = {key: tokenizer(text, return_tensors="pt")[key] for key in ("input_ids", "attention_mask")}
+        for label in ("yes", "of course not"):
+            ids = [*begun, *tokenizer(label, add_special_tokens=False)["input_ids"]]
+            with torch.no_grad():
+                logprobs = model(**given, decoder_input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+            expected = sum(logprobs[at - 1, ids[at]].item() for at in range(len(begun), len(ids)))
+            assert replies[f"{n}c"].label_logprobs[label] == pytest.approx(expected, abs=5e-4)
+        whole = model.generate(
+            **given, max_new_tokens=len(begun) + 5, do_sample=False, num_beams=1, forced_eos_token_id=None
+        )
+        expected_text = tokenizer.decode(whole[0, len(begun) : len(begun) + 6], skip_special_tokens=True)
+        assert replies[f"{n}t"].text == expected_text
