@@ -159,14 +159,14 @@ class Asking:
         order : mapping of Round to int
             Numbers of the rounds, the same for all models of the run.
         turns : Lock or None
-            Held while a model on this machine works; None for one elsewhere.
+            Held while a model works that must be alone: one on this machine, or one whose times are taken.
         release : callable
             Called at the end of a turn.
         keeps_going : bool
             The others do not wait for this model once it can go on no more.
         """
         self._gate, self._pending = gate, self._to_ask(order)
-        ahead = AHEAD_OF_SERVERS if self._streams else 1.0
+        ahead = AHEAD_OF_SERVERS if turns is None and self._streams else 1.0
         try:
             while not self.stop.is_asked and self.full is None and self._pending.peek() is not None:
                 self._advance()
@@ -174,7 +174,7 @@ class Asking:
                 if not gate.wait(self.reader, self._pending.place, self.stop, ahead=ahead):
                     break
                 self.waits = None
-                if self._streams:
+                if turns is None and self._streams:
                     self._answer(self._stream())
                 else:
                     self._turn(gate, turns, release)
@@ -221,7 +221,7 @@ class Asking:
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
         """Do blocks as long as the others are not behind: the last in a round is the first in the next."""
         if turns is not None:
-            self.waits = "for its turn on this machine"
+            self.waits = "for its turn"
             while not turns.acquire(timeout=0.25):
                 if self.stop.is_asked:
                     return

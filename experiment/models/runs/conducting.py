@@ -265,9 +265,12 @@ class Run:
         for part in parts:
             part.figures.state = "probe"
         most = self.limits.trials
-        self._in_threads(
-            parts, clock, lambda part: part.asking.probe(PROBE if most is None else min(PROBE, most))
-        )
+        timed = [part for part in parts if part.asking.settings.options.get("timing")]
+        # times are taken of one model after the other
+        for some in [[part] for part in timed] or [parts]:
+            self._in_threads(
+                some, clock, lambda part: part.asking.probe(PROBE if most is None else min(PROBE, most))
+            )
         estimates = [(part, one) for part in parts if (one := self._estimate(part)) is not None]
         with self.store.read() as connection:
             spent = spending(connection, self.study.id)
@@ -346,7 +349,7 @@ class Run:
             part.asking.work(
                 self._gate,
                 order,
-                turns if part.is_local else None,
+                turns if part.is_local or part.asking.settings.options.get("timing") else None,
                 (lambda: None) if stay or not part.is_local else lambda: self._make_room(part),
                 keeps_going=self._keep_going,
             )
