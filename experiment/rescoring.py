@@ -21,6 +21,8 @@ from experiment.store import Store, queries, records
 from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
+from experiment.study.meaning import PUBLISHED as PUBLISHED_MATERIALS
+from experiment.study.meaning import kind_of_material
 from stimuli.errors import UserError, unknown_name
 
 RATED = "rated"
@@ -154,12 +156,19 @@ def score_again(
     Raises
     ------
     UserError
-        The parser or the reader is not known.
+        The parser or the reader is not known, or no paper scored answers to such materials.
     """
     own = parser_of(study) or OWN
     asked = parser or own
     if asked not in PARSERS:
         raise unknown_name("parser", asked, PARSERS)
+    kind = kind_of_material(study)
+    if asked == "published" and kind not in PUBLISHED_MATERIALS:
+        papers = ", ".join(name for name in PARSERS if name not in (OWN, "published"))
+        raise UserError(
+            f"answers to `{kind}` were scored by no paper",
+            mend=f"Name the paper whose parser is to read them: --parser {papers}.",
+        )
     outcome = Rescored(asked, asked == own)
     judged = {name for name, settings in study.models.items() if settings.get("judge")}
     of_paper = None if asked == OWN else asked

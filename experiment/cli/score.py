@@ -132,7 +132,7 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
-    from experiment.models.judging import judge_again
+    from experiment.models.judging import first_judged, judge_again
     from experiment.models.money import Purse, price_of
     from experiment.models.opening import open_engine
     from experiment.models.runs import budget_of
@@ -144,6 +144,10 @@ def _judge(
         str(given["use"]), {name: value for name, value in given.items() if name != "use"}, study.folder
     )
     if dry_run:
+        first = first_judged(study, store, judge, settings, reader=reader)
+        for message in first.messages if first is not None else ():
+            click.echo(f"── {judge} would be sent first ".ljust(100, "─"), err=True)
+            click.echo(f"{message.content}\n{'─' * 100}", err=True)
         return judge_again(study, store, None, judge, settings, reader=reader)
     price = price_of(settings)
     run_id = f"judge-{secrets.token_hex(6)}"

@@ -101,7 +101,7 @@ def judge_again(
     Rescored, int
         What changed, and how many replies are (or would be) sent.
     """
-    named = {name for name, given in study.models.items() if given.get(JUDGE) == judge}
+    named = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(named))
     scorer = f"{JUDGE}:{judge}-{VERSION}"
     with store.read() as connection:
@@ -137,6 +137,22 @@ def judge_again(
         if outcome.stopped is not None:
             break
     return outcome, len(waiting)
+
+
+def first_judged(
+    study: Study, store: Store, judge: str, settings: ModelSettings, *, reader: str | None = None
+) -> Request | None:
+    """Return the first request that a judge would be sent; None where it has nothing to read."""
+    named = _judged_by(study, judge)
+    scorer = f"{JUDGE}:{judge}-{VERSION}"
+    with store.read() as connection:
+        nobody = Rescored(scorer, bool(named))
+        one = next(_waiting(study, connection, nobody, scorer, reader, named, judge), None)
+    return None if one is None else judge_request(study, judge, settings, one)
+
+
+def _judged_by(study: Study, judge: str) -> set[str]:
+    return {name for name, given in study.models.items() if given.get(JUDGE) == judge}
 
 
 def _waiting(

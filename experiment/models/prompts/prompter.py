@@ -168,7 +168,10 @@ class Prompter:
         return str(self.words["no_answer"])
 
     def _few_shot(self, trial: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
-        """Put the question first, then solved trials and the trial itself, all in one form."""
+        """Put the question first, then solved trials and the trial itself, all in one form.
+
+        Where nothing is shown beside them, as where their rule is asked for, the question comes behind the solved trials.
+        """
         *before, answering = trial["steps"]
         how = list(asked)
         ending = how.pop() if how and how[-1] == self.words["answer"] else ""
@@ -178,6 +181,14 @@ class Prompter:
             for one in trial["exemplars"]
         ]
         closing = ending or ("" if self.thinks else self.words["answer"])
+        if not _with_options(answering):
+            asks = [line for line in (answering.get("ask"), *asked) if line]
+            return [
+                *(self._step_text(step) for step in before),
+                self.words["exemplars"][self.variant],
+                *solved,
+                "\n".join(asks),
+            ]
         last = "\n".join(part for part in (_with_options(answering), closing) if part)
         return [
             *(self._step_text(step) for step in before),

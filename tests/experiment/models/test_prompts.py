@@ -205,3 +205,15 @@ def test_what_stands_before_an_item_is_what_the_paper_released(
         plan = plan_session(study, items, list_id=list_id)
         for one in trials_of(plan):
             assert Prompter(plan).turn(one).text.startswith(released[prefix])
+
+
+def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced() -> None:
+    step = {"step": "answer", "text": None, "caption": None, "ask": "What tells A from B?", "options": None,
+            "multiline": True, "read_as": "text", "hint": None, "decimal": "."}  # fmt: skip
+    examples = [{"text": "an Oak", "label": "A"}, {"text": "an oak", "label": "B"}]
+    trial = {"trial_type": "answer", "steps": [step], "exemplars": examples, "shown": {}, "intact": {}}
+    for strategy in ("direct", "chain_of_thought"):
+        prompter = Prompter({"language": "en", "prompt_variant": 1}, strategy=strategy)
+        text = prompter.turn(trial).text
+        assert text.startswith("Examples:\n\nan Oak\nAnswer: A\n\nan oak\nAnswer: B\n\nWhat tells A from B?")
+        assert "Now the one to answer" not in text

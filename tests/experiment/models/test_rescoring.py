@@ -137,17 +137,17 @@ def all_scores(store: Store) -> list[dict[str, Any]]:
 def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, store) -> None:
     run(study, store, lambda trial: "I cannot tell")
     assert {row["response_status"] for row in latest(store, study)} == {"refused"}
-    dry = score_again(study, store, parser="published", dry_run=True)
+    dry = score_again(study, store, parser="htest", dry_run=True)
     assert (dry.responses, dry.changed, dry.counts) == (8, 8, False)
     assert dry.moved == {("refused", "right"): 4, ("refused", "wrong"): 4}
     assert len(all_scores(store)) == 8
-    score_again(study, store, parser="published")
+    score_again(study, store, parser="htest")
     assert {row["response_status"] for row in latest(store, study)} == {"refused"}, (
         "tables take the study's own scorer"
     )
     assert {row["scorer"] for row in all_scores(store)[8:]} == {"also:published_htest-1"}
     assert len(all_scores(store)) == 16
-    score_again(study, store, parser="published")
+    score_again(study, store, parser="htest")
     assert len(all_scores(store)) == 16, "the same verdict is not added twice"
 
 
@@ -337,3 +337,22 @@ def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store)
     own = next(plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {}))
     (request, *_) = own.begin({})
     assert own.verdict(Reply(request.work_key, "I cannot tell", "answered")).response_status == "refused"
+
+
+def test_no_papers_parser_is_meant_where_no_paper_scored_such_answers(study, store) -> None:
+    run(study, store, lambda trial: "A")
+    with pytest.raises(UserError, match="answers to `words` were scored by no paper"):
+        score_again(study, store, parser="published")
+    assert len(all_scores(store)) == 8
+
+
+def test_a_dry_run_shows_what_the_judge_would_be_sent_first(study, store) -> None:
+    from experiment.models.judging import first_judged
+
+    settings = ModelSettings("hf:j", {}, study.folder)
+    assert first_judged(study, store, "j", settings) is None
+    run(study, store, lambda trial: "It starts with a vowel, so B.", reader="t", strategy="chain_of_thought")
+    request = first_judged(study, store, "j", settings)
+    assert request is not None and request.labels == ("A", "B", "None")
+    assert "It starts with a vowel, so B." in request.messages[0].content
+    assert len(all_scores(store)) == 8, "nothing is sent and nothing written"
