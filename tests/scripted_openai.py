@@ -58,6 +58,8 @@ class ScriptedOpenAI:
         Body → log-probability by token for the first token, sent when the request asks for logprobs.
     prompt : callable or None
         Token → log-probability of a prompt's token, sent where asked.
+    agrees : bool
+        Whether the probe is told the same of a token in a prompt and in an answer.
     heeds : set of str
         Ways of holding an answer to labels that are heeded, as the dialect names them.
     delay : float
@@ -83,6 +85,7 @@ class ScriptedOpenAI:
         self.message: dict[str, Any] = {}
         self.delay = delay
         self.draws = "seed"
+        self.agrees = True
         self.keeps_requests = True
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -172,11 +175,12 @@ class ScriptedOpenAI:
 
     async def _take(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        is_probe = any(text in answers.last_text(body) for text in _PROBES)
+        is_probe = any(text in str(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)
             answer = self._drawn(body) or self.answer_to(body)
-            return self._refusal(request, body) or _json(self.whole(request.path, body, answer))
+            told = self._told_of_ends(body)
+            return self._refusal(request, body) or _json(self.whole(request.path, body, answer, prompt=told))
         self._note(request, body)
         try:
             if self.delay:
@@ -185,6 +189,13 @@ class ScriptedOpenAI:
         finally:
             with self._lock:
                 self.at_once -= 1
+
+    def _told_of_ends(self, body: dict[str, Any]) -> Callable[[str], float] | None:
+        """Return what is told of a prompt's tokens: of an answer's first tokens the same as of answers."""
+        if self.prompt is None or self.logprobs is None or not self.agrees:
+            return self.prompt
+        told, of_prompt = self.logprobs(body), self.prompt
+        return lambda word: told[word] if word in told else told.get(word.strip(), of_prompt(word))
 
     def _drawn(self, body: dict[str, Any]) -> str | None:
         if _DRAW not in answers.last_text(body) or self.draws == "nothing":
@@ -202,16 +213,24 @@ class ScriptedOpenAI:
         return json.dumps({"answer": label}) if "response_format" in body or "text" in body else label
 
     def whole(
-        self, path: str, body: dict[str, Any], content: str | None, finish: str = "stop", **message: Any
+        self,
+        path: str,
+        body: dict[str, Any],
+        content: str | None,
+        finish: str = "stop",
+        prompt: Callable[[str], float] | None = None,
+        **message: Any,
     ) -> bytes:
         """Return a whole answer in the form that was asked."""
         told = {"model": self.model, "finish": finish, "logprobs": self.logprobs}
         if path.endswith("/chat/completions"):
             given = {**self.message, **message}
-            return answers.chat(body, content, prompt=self.prompt, usage=self.usage, **told, **given)
+            return answers.chat(
+                body, content, prompt=prompt or self.prompt, usage=self.usage, **told, **given
+            )
         if path.endswith("/responses"):
             return answers.response(body, content, refusal=message.get("refusal"), **told)
-        return answers.completion(body, content or "", prompt=self.prompt, **told)
+        return answers.completion(body, content or "", prompt=prompt or self.prompt, **told)
 
     def _refusal(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         if any(name in body for name in self.breaks_on):

@@ -3,7 +3,8 @@
 1. A choice with everything that is usual: what the server refuses by name is dropped and noted, what it takes and does
    not give (log-probabilities that do not come) is seen from the answer.
 2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
-3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes.
+3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes. What is told of the
+   first tokens of an answer is held against what is told of them as the end of a prompt: some servers are off by a token.
 4. Letters drawn at temperature 1, twice with one seed and once with another: a seed that is heeded gives the same twice, a server
    that draws at all gives another text.
 """
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Generator, Mapping
 from copy import copy
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from statistics import fmean
+from typing import Any, TypeVar
 
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import STRUCTURES, Structure
@@ -30,13 +33,16 @@ from experiment.models.api.retrying import (
     judge_status,
     unreached,
 )
-from experiment.models.api.surfaces import Speaker
+from experiment.models.api.surfaces import Call, Speaker
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Message, Reply, Request, Span
 from stimuli.seeds import stable_seed
 
 MOST_REWORDED = 12
 DRAWN_TOKENS = 12
+MOST_COMPARED = 4
+MOST_DIFFERENT = 0.1
+"""Nats between two tellings of one log-probability, on average; half precision differs by a tenth of that."""
 _TOLERANCE = 1e-6
 
 _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
@@ -49,6 +55,9 @@ _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
     "a system message": {"system": False},
 }
 """What a request can do without, where a server fails and does not say at what."""
+
+
+T = TypeVar("T")
 
 
 class _Unanswered(Exception):
@@ -80,15 +89,20 @@ class _Asking:
     ) -> Reply:
         """Return the reply to a request, or raise _Unanswered."""
         speaker = speaker or self.speaker
-        talk = speaker.ask(request)
+        return await self.hold(speaker.ask(request), speaker if learns else None, tries)
+
+    async def hold(
+        self, talk: Generator[Call, Mapping[str, Any], T], speaker: Speaker | None, tries: int = FIRST_TRIES
+    ) -> T:
+        """Return what a conversation with the server comes to, or raise _Unanswered; learn refusals where a speaker is given."""
         call = next(talk)
         while True:
-            payload = await self._send(call.path, call.body, speaker if learns else None, tries)
+            payload = await self._send(call.path, call.body, speaker, tries)
             try:
                 call = talk.send(payload)
             except StopIteration as ended:
-                reply: Reply = ended.value
-                return reply
+                outcome: T = ended.value
+                return outcome
             except NoAnswer as fault:
                 raise _Unanswered(str(fault)) from fault
 
@@ -164,7 +178,7 @@ async def probe(
     if reply is not None and top == 0 and dialect.top_logprobs:
         dialect.top_logprobs = 0
         remarks.append("It takes a request for log-probabilities and sends none.")
-    is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"])
+    is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"], remarks)
     tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
     heeds_seed, draws_differ = await _find_draws(asking, plain, texts["draw"])
     thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
@@ -257,8 +271,10 @@ async def _find_draws(
     return (drawn[0] == drawn[1]) if differs and speaker.dialect.seed else None, differs
 
 
-async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mapping[str, Any]) -> bool | None:
-    """Find out whether the prompt's log-probabilities are told, and whether they are the same twice."""
+async def _find_prompt_logprobs(
+    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+) -> bool | None:
+    """Find out whether the prompt's log-probabilities are told, right, and the same twice."""
     dialect = speaker.dialect
     if speaker.wishes.surface == "responses" or not dialect.prompt_logprobs:
         dialect.prompt_logprobs = False
@@ -271,11 +287,42 @@ async def _find_prompt_logprobs(asking: _Asking, speaker: Speaker, texts: Mappin
             dialect.prompt_logprobs = False
             return None
         second = await asking.ask(request, speaker)
+        differences = await _differences(asking, speaker, replace(request, regions=()))
     except _Unanswered:
         dialect.prompt_logprobs = False
         return None
+    if differences and fmean(differences) > MOST_DIFFERENT:
+        dialect.prompt_logprobs = False
+        remarks.append(
+            "Its log-probabilities of the prompt are not those that it tells of its own answers (the same tokens differ by "
+            f"{fmean(differences):.2f} nats): they are wrong, and not used."
+        )
+        return None
+    if not differences:
+        remarks.append(
+            "Whether its log-probabilities of the prompt are those of its answers could not be compared."
+        )
     again = second.regions[0].surprisal if second.regions else None
     return again is not None and abs(again - first.regions[0].surprisal) < _TOLERANCE
+
+
+async def _differences(asking: _Asking, speaker: Speaker, request: Request) -> list[float]:
+    """Compare what is told of some first tokens of an answer with what is told of them as the end of the prompt."""
+    if not speaker.dialect.top_logprobs:
+        return []
+    drawn = replace(request, labels=("A", "B"), temperature=1.0)
+    token = await asking.hold(speaker.first_token(drawn), speaker)
+    found: list[float] = []
+    alternatives = () if token is None else sorted(token.alternatives, key=lambda one: -one[1])
+    plain = [one for one in alternatives if re.fullmatch(r" ?[A-Za-z]+", one[0])]
+    for text, told in plain[:MOST_COMPARED]:
+        if speaker.wishes.surface == "chat" and text.startswith(" "):
+            continue
+        tokens, _ = await asking.hold(speaker.read_ending(request, text), None)
+        last = tokens[-1] if tokens else None
+        if last is not None and last.text == text and last.logprob is not None:
+            found.append(abs(last.logprob - told))
+    return found
 
 
 def _ways(speaker: Speaker, has_openai_models: bool) -> tuple[Structure, ...]:

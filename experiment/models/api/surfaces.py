@@ -241,14 +241,9 @@ class Speaker:
         usage = Usage()
         payload: Mapping[str, Any] = {}
         for label in request.labels:
-            ending = self._label_text(known, label)
-            payload = yield Call(self._whole_path(), self._whole_body(request, label, ending))
-            if self.wishes.surface == "chat":
-                tokens: Sequence[scoring.Token] = up_to_last(scoring.prompt_tokens(payload), label)
-                score = scoring.score_of_end(tokens, label)
-            else:
-                tokens, _ = divided(scoring.completion_tokens(first_choice(payload)), known + ending)
-                score = scoring.score_of_end(tokens, ending)
+            ending = label if self.wishes.surface == "chat" else self._label_text(known, label)
+            tokens, payload = yield from self.read_ending(request, ending)
+            score = scoring.score_of_end(tokens, ending)
             usage += read_usage(payload)
             if score is not None:
                 logprobs[label] = score
@@ -276,16 +271,31 @@ class Speaker:
             path=f"{self.wishes.surface}+prompt_logprobs",
         )  # fmt: skip
 
-    def _whole_path(self) -> str:
-        return PATHS[self.wishes.surface]
+    def read_ending(
+        self, request: Request, ending: str
+    ) -> Generator[Call, Mapping[str, Any], tuple[Sequence[scoring.Token], Mapping[str, Any]]]:
+        """Have the prompt read with a text at its end; return its tokens and the response."""
+        payload = yield Call(PATHS[self.wishes.surface], self._whole_body(request, ending))
+        if self.wishes.surface == "chat":
+            return up_to_last(scoring.prompt_tokens(payload), ending), payload
+        whole = plain_text(request.messages) + ending
+        return divided(scoring.completion_tokens(first_choice(payload)), whole)[0], payload
 
-    def _whole_body(self, request: Request, label: str, ending: str) -> Callable[[], dict[str, Any]]:
+    def first_token(self, request: Request) -> Generator[Call, Mapping[str, Any], scoring.Token | None]:
+        """Ask for a choice and return the first token of the answer with its alternatives."""
+        path, _ = self.body(request)
+        choice = first_choice((yield Call(path, lambda: self.body(request)[1])))
+        is_chat = self.wishes.surface == "chat"
+        tokens = scoring.chat_tokens(choice) if is_chat else scoring.completion_tokens(choice)
+        return tokens[0] if tokens else None
+
+    def _whole_body(self, request: Request, ending: str) -> Callable[[], dict[str, Any]]:
         if self.wishes.surface == "completions":
             return lambda: {
                 "model": self.model, "prompt": plain_text(request.messages) + ending, "max_tokens": 1,
                 "temperature": 0.0, "echo": True, "logprobs": 1, **self.wishes.extra_body,
             }  # fmt: skip
-        given = (*request.messages, Message("assistant", label))
+        given = (*request.messages, Message("assistant", ending))
         return lambda: {
             "model": self.model, "messages": turns(given, system=self.dialect.system), "max_tokens": 1,
             "temperature": 0.0, "prompt_logprobs": 1, "add_generation_prompt": False,

@@ -109,6 +109,16 @@ def test_three_draws_tell_whether_a_server_draws_and_heeds_a_seed(
     assert bool(found.gaps(["sampling"])) == (draws == "nothing")
 
 
+def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server) -> None:
+    server.logprobs = lambda body: {" A": math.log(0.9), " B": math.log(0.1)}
+    server.prompt = word_logprob
+    found = capabilities(api_settings(server, api="completions"))
+    assert found.prompt_logprobs and not any("could not be compared" in one for one in found.remarks)
+    server.agrees = False
+    found = capabilities(api_settings(server, api="completions"))
+    assert not found.prompt_logprobs and any("they are wrong, and not used" in one for one in found.remarks)
+
+
 def test_a_server_without_a_temperature_is_not_asked_to_draw(server) -> None:
     server.refuses.add("temperature")
     found = capabilities(api_settings(server))
