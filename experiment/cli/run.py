@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -227,11 +229,21 @@ def _finish(
         if one.stopped is not None:
             _say_error(f"{one.reader}: {one.stopped}")
     if any(one.interrupted for one in outcomes):
+        _leave_probes()
         raise KeyboardInterrupt
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
     if faults or not all(one.is_whole for one in outcomes):
         sys.exit(1)
+
+
+def _leave_probes() -> None:
+    """End the process where a probe still waits for a server that does not answer; all else is closed by now."""
+    if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
+        click.echo("Stopped. What was finished is stored; the same command goes on from there.", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -184,19 +184,24 @@ def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model)
     assert ray.is_initialized(), "the cluster is the tests' own"
 
 
+@pytest.mark.parametrize(
+    ("context", "strategy"),
+    [("session", "direct"), ("independent", "chain_of_thought"), ("independent", "unscramble_first")],
+)
 def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
-    make_study, plain_model, chat_model
+    make_study, plain_model, chat_model, context, strategy
 ) -> None:
-    who = f'a: {{use: "hf:{plain_model}"}}, b: {{use: "hf:{chat_model}"}}'
+    how = f"strategy: {strategy}, max_tokens: 12"
+    who = f'a: {{use: "hf:{plain_model}", {how}}}, b: {{use: "hf:{chat_model}", {how}}}'
     answers = []
     for name, opener in (("ray", open_on_ray), ("local", open_engine)):
-        study = make_study(with_models("context: session", who=who), READ, name=name)
+        study = make_study(with_models(f"context: {context}", who=who), READ, name=name)
         with open_store(study.folder) as store:
             run = Run(study, store, version=version_of(study, store), opener=opener)
             outcomes = run.run({one: {**given, "workers": 2} for one, given in study.models.items()})
         assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
         answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})
-    assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * 5
+    assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * (5 if context == "session" else 4)
 
 
 def test_other_models_are_opened_as_usual() -> None:

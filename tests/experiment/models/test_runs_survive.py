@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import signal
+import socket
 import sys
 import time
 from collections import Counter
@@ -165,6 +166,21 @@ def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server) -> 
         assert running.returncode == 0, said
         assert is_exact(study, 1)
         assert len(second.requests) < TRIALS, "what was answered before is not asked again"
+
+
+def test_a_run_whose_server_never_answers_can_be_interrupted(study) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(20)
+        port = silent.getsockname()[1]
+        with_models(study, f'api: {{use: "openai:m", base_url: "http://127.0.0.1:{port}/v1", timeout: 600}}')
+        running = begin("run", study)
+        asked, _ = silent.accept()
+        asked.recv(1)
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=60)[1]
+        asked.close()
+    assert running.returncode == 1 and "Stopped." in said and "Traceback" not in said
 
 
 @on_linux

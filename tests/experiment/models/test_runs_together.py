@@ -16,10 +16,24 @@ import pytest
 from sqlalchemy import event, select
 
 from experiment.checking import load_study
+from experiment.models.baselines import BaselineEngine
+from experiment.models.engine import Engine
 from experiment.models.money import spending
-from experiment.models.runs import Limits, Run, runs_of, version_of
+from experiment.models.opening import open_engine
+from experiment.models.runs import (
+    Limits,
+    Run,
+    conducting,
+    planned,
+    runs_of,
+    sessions_of,
+    settings_of,
+    version_of,
+)
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
+from experiment.models.runs.planned import waves
+from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
 from tests.experiment.models.running import (
@@ -27,6 +41,7 @@ from tests.experiment.models.running import (
     TRIALS,
     command,
     done,
+    edit,
     invoke,
     of_store,
     remote,
@@ -332,3 +347,34 @@ def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_mode
     assert {one["left"] for one in told} == {0} and len(trials) == sum(one["planned"] for one in told)
     assert {row["state"] for row in of_store(study, select(sessions.c.state))} == {"finished"}
     assert [one["blocks"] for one in told] == ["all 4 blocks of each list"] * 2
+
+
+def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
+    study, plain_model, chat_model, monkeypatch
+) -> None:
+    """With four rounds there are five turns: who is last in a round is first in the next."""
+    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
+    monkeypatch.setattr(conducting, "fit_together", lambda models: False)
+    opened: list[str] = []
+
+    def counted(settings: ModelSettings) -> Engine:
+        opened.append(settings.name)
+        return open_engine(settings)
+
+    loaded = load_study(study)
+    with open_store(study) as store:
+        run = Run(loaded, store, version=version_of(loaded, store), opener=counted)
+        outcomes = run.run(loaded.models)
+    assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
+    assert len(opened) == 2 + 5
+
+
+def test_a_wave_holds_several_prompt_variants_only_where_one_keeps_nobody_busy(study, monkeypatch) -> None:
+    edit(study, "prompt_variants: 1", "prompt_variants: 5\n  replicates: 2")
+    loaded = load_study(study)
+    settings = settings_of(loaded, "baseline:random", {})
+    plan = list(sessions_of(loaded, "m", settings, BaselineEngine(settings), None, 1)())
+    together = [len(wave) for wave in waves(plan)]
+    assert together == [40], "24 trials of a block in each variant are few"
+    monkeypatch.setattr(planned, "ENOUGH", 24)
+    assert [len(wave) for wave in waves(plan)] == [4] * 10, "each variant for itself"
