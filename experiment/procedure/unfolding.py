@@ -158,7 +158,7 @@ class Unfolding:
 
     def _text(self, name: str) -> StudyText:
         """Return a text of the procedure, or the one that the session's levels show in its place."""
-        return self.study.text(self.between["texts"].get(name, name))
+        return self.study.text(self.between.get("texts", {}).get(name, name))
 
     def _eligibility(self) -> list[Screen]:
         found: list[Screen] = []

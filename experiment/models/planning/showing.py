@@ -58,8 +58,13 @@ def first_prompts(session: ModelSession) -> list[Shown]:
         for request in waiting:
             trial = session.trial_of(request.work_key)
             turn = sum(message.role == "user" for message in request.messages)
-            stands_in = request.purpose != UNSCRAMBLE and (
-                turn > 1 or session.manner.strategy == "unscramble_first"
+            is_own = (
+                session.manner.context == "teacher_forced"
+            )  # what stands before is what the person answered
+            stands_in = (
+                not is_own
+                and request.purpose != UNSCRAMBLE
+                and (turn > 1 or session.manner.strategy == "unscramble_first")
             )
             shown = Shown(trial, request, turn, stands_in)
             is_new = shown.kind not in found
