@@ -38,7 +38,7 @@ from experiment.models.api.reading import (
     without_thought,
 )
 from experiment.models.api.retrying import NoAnswer
-from experiment.models.engine import Message, Reply, Request
+from experiment.models.engine import Message, RegionScore, Reply, Request
 
 SEED_MASK = 0x7FFFFFFF
 
@@ -240,11 +240,13 @@ class Speaker:
         logprobs: dict[str, float] = {}
         usage = Usage()
         payload: Mapping[str, Any] = {}
+        regions: tuple[RegionScore, ...] = ()
         for label in request.labels:
             ending = label if self.wishes.surface == "chat" else self._label_text(known, label)
             tokens, payload = yield from self.read_ending(request, ending)
             score = scoring.score_of_end(tokens, ending)
             usage += read_usage(payload)
+            regions = regions or self._regions(request, tokens)
             if score is not None:
                 logprobs[label] = score
         best = max(logprobs, key=lambda one: logprobs[one]) if len(logprobs) == len(request.labels) else None
@@ -264,6 +266,7 @@ class Speaker:
             generated=None if generated is None else generated.generated or generated.text,
             label_logprobs=logprobs or None,
             label_bounds=None,
+            regions=regions,
             prompt_tokens=usage.prompt, cached_tokens=usage.cached,
             completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
             requested_model=self.model,
@@ -311,6 +314,12 @@ class Speaker:
         """Return path and body of a request's first call."""
         call = next(self.ask(request))
         return call.path, call.body()
+
+    def _regions(self, request: Request, prompt: Sequence[scoring.Token]) -> tuple[RegionScore, ...]:
+        """Return what reading the regions cost, where the prompt's tokens are told."""
+        texts = [message.content for message in request.messages]
+        spans = [(span.message, span.start, span.end) for span in request.regions]
+        return scoring.score_regions(prompt, texts, spans) if prompt and spans else ()
 
     def _limit(self, request: Request) -> int:
         """Return how many tokens a request may write: its answer, the form of one held to labels, and a thought."""
@@ -378,9 +387,7 @@ class Speaker:
             if scores is not None and scores.best is not None:
                 text, status = scores.best, "answered"
         usage = read_usage(payload)
-        texts = [message.content for message in request.messages]
-        spans = [(span.message, span.start, span.end) for span in request.regions]
-        regions = scoring.score_regions(prompt, texts, spans) if prompt and spans else ()
+        regions = self._regions(request, prompt)
         return Reply(
             work_key=request.work_key,
             text=text,

@@ -180,6 +180,16 @@ def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surfa
     assert reply.text == "A"
 
 
+@pytest.mark.parametrize("surface", ["chat", "completions"])
+def test_surprisal_comes_beside_whole_labels_too(server, surface) -> None:
+    server.prompt = word_logprob
+    messages = (Message("user", "The big tac sat on it"),)
+    request = choice(1, messages=messages, regions=(Span(0, 4, 7), Span(0, 8, 11)))
+    (reply,) = api_engine(server, api=surface, label_scoring="whole").answer([request])
+    assert [score.surprisal for score in reply.regions] == pytest.approx([0.75, 0.75])
+    assert set(reply.label_logprobs or ()) == {"A", "B"} and len(server.requests) == 2
+
+
 def test_regions_at_a_server_that_tells_no_prompt_are_left_out(server) -> None:
     (reply,) = api_engine(server).answer([choice(1, regions=(Span(0, 0, 5),))])
     assert reply.regions == () and reply.status == "answered"
