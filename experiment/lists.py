@@ -9,6 +9,7 @@ each level between sessions has such a group of lists.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -115,15 +116,27 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     if study.get("design", "lists") == "one":
         return [*tested, *fillers]
     row = (list_id - 1) % n_conditions
+    families = [
+        list(versions) for _, versions in groupby(tested, key=lambda item: (item.set_name, item.item_id))
+    ]
+    groups = [
+        (family[0].set_name, *_same_in_all(family), *_class_of(study, family[0])) for family in families
+    ]
+    place = _first_ranks(groups) if study.arms is not None else dict.fromkeys(groups, 0)
     chosen = []
-    place: dict[tuple[str, ...], int] = {}
-    for _, versions in groupby(tested, key=lambda item: (item.set_name, item.item_id)):
-        family = list(versions)
-        group = (family[0].set_name, *_same_in_all(family), *_class_of(study, family[0]))
-        rank = place.get(group, 0)
-        place[group] = rank + 1
-        chosen.append(family[(rank + row) % n_conditions])
+    for family, group in zip(families, groups, strict=True):
+        chosen.append(family[(place[group] + row) % n_conditions])
+        place[group] += 1
     return [*chosen, *fillers]
+
+
+def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """Return where each group's count begins: where the one before it ends, so that what is left over goes round."""
+    sizes = Counter(groups)
+    starts: dict[tuple[str, ...], int] = {}
+    for group in dict.fromkeys(groups):
+        starts[group] = sum(sizes[earlier] for earlier in starts)
+    return starts
 
 
 def _class_of(study: Study, item: Item) -> list[str]:

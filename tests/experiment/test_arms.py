@@ -105,6 +105,18 @@ def test_both_classes_meet_every_level_in_every_list(tmp_path: Path) -> None:
         assert set(cells.values()) == {3} and len(cells) == 12
 
 
+@pytest.mark.parametrize(
+    ("text", "change"), [(HTEST, ("items: 12", "items: 10")), (GEOMETRY, ("items: 48", "items: 20"))]
+)
+def test_what_does_not_divide_evenly_goes_round(tmp_path: Path, text: str, change: tuple[str, str]) -> None:
+    """Five items of a class at two levels: the odd one is not the same level's in every class and set."""
+    made = study(tmp_path / "s", text, change)
+    items = make_items(made).items
+    for list_id in list_ids(made, items):
+        levels = Counter(item.condition["evidence"] for item in items_of_list(made, items, list_id))
+        assert max(levels.values()) - min(levels.values()) <= 1
+
+
 def test_the_audit_names_the_rules_that_are_about_more_than_letters(tmp_path: Path) -> None:
     items = make_items(study(tmp_path / "s", HTEST)).items
     audit = audit_items(items, language="en", shortcut=False)
