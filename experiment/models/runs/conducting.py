@@ -424,10 +424,10 @@ class Run:
         left = outcome.left - outcome.failed > 0 and outcome.left > 0
         if outcome.stopped is None and left:
             outcome.interrupted = self.stop.interrupted
-            if asking.full is None or not asking.full.endswith("(--max-trials)"):
-                outcome.stopped = self.stop.reason or asking.full or self._gate.why
-            if outcome.interrupted:
-                outcome.stopped = None
+            why = self.stop.reason or asking.full or self._gate.why or ""
+            # an end that was asked for is no fault
+            if not outcome.interrupted and not why.endswith("(--max-trials)"):
+                outcome.stopped = why or None
         outcome.blocks = blocks_of(asking)
         outcome.engine = asking.engine.describe()
         part.figures.state = (
