@@ -322,6 +322,9 @@ def collect(
     asked = {request.work_key: request for request in requests}
     for batch in desk.ledger.state.to_collect:
         left = {key for key in desk.ledger.keys(batch) if key in asked}
+        if not left:
+            # stored by now, or of another entry of the study that asks the same model
+            continue
         for file_id in (batch.output_file, batch.error_file):
             for line in desk.lines_of(file_id):
                 key = str(line.get("custom_id"))

@@ -148,6 +148,17 @@ def test_a_request_that_is_stored_by_now_is_not_given_again(server, study) -> No
     assert [reply.work_key for reply in batch.collect(study, [choice(3)])] == ["k3"]
 
 
+def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) -> None:
+    warm = replace(study, options={**study.options, "temperature": 1.0})
+    batch.submit(study, choices(2))
+    batch.submit(warm, (choice(number) for number in range(10, 13)))
+    server.batches.end()
+    assert {reply.work_key for reply in batch.collect(study, choices(2))} == {"k0", "k1"}
+    theirs = list(batch.collect(warm, [choice(number) for number in range(10, 13)]))
+    assert [reply.status for reply in theirs] == ["answered"] * 3
+    assert all(one.is_collected for one in batch.state(study).batches)
+
+
 def test_two_models_of_a_study_keep_their_batches_apart(server, study) -> None:
     other = replace(study, use="openai:other")
     batch.submit(study, choices(2))

@@ -192,6 +192,7 @@ def test_a_way_of_holding_answers_that_is_taken_and_not_heeded_does_not_count(se
 
 
 def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
+    server.heeds.add("guided_choice")
     engine = api_engine(server)
     assert engine.describe()["probe"] is None
     list(engine.answer(choices(3)))
