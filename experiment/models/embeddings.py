@@ -162,13 +162,13 @@ class _LocalWay:
             "input_ids"
         ]
         order = sorted(range(len(given)), key=lambda place: -len(given[place]))
-        vectors = np.zeros((len(given), self._width), dtype=np.float32)
+        found: dict[int, Vectors] = {}
         left = [place for place in order if given[place]]
         while left:
             batch = left[: max(1, self._tokens // len(given[left[0]]))]
             said: str | None = None
             try:
-                vectors[batch] = self._means([given[place] for place in batch])
+                found |= zip(batch, self._means([given[place] for place in batch]), strict=True)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -184,11 +184,11 @@ class _LocalWay:
             else:
                 self._tokens = max(1, len(given[batch[0]]) * len(batch) // 2)
                 give_back()
-        return vectors
-
-    @property
-    def _width(self) -> int:
-        return int(self._model.config.get_text_config().hidden_size)
+        width = next(
+            (len(vector) for vector in found.values()), self._model.config.get_text_config().hidden_size
+        )
+        nothing = np.zeros(width, dtype=np.float32)
+        return np.stack([found.get(place, nothing) for place in range(len(given))])
 
     def _means(self, rows: Sequence[Sequence[int]]) -> Vectors:
         """Return the mean of the last hidden states of each row, shape (rows, width)."""
