@@ -345,7 +345,8 @@ async def _find_structure(
     for structure in _ways(speaker, asking.has_openai_models):
         tokens: dict[str, int] = {}
         if structure == "logit_bias":
-            tokens = await _label_tokens(asking, speaker.model, labels)
+            asking.count += len(labels)
+            tokens = await asking.transport.tokens_of(speaker.model, labels, seconds=asking.timeout)
             if not tokens:
                 continue
         dialect.structure = structure
@@ -360,23 +361,3 @@ async def _find_structure(
     if speaker.wishes.label_only:
         remarks.append("label_only is set, and no way of holding answers to labels is heeded here.")
     return {}
-
-
-async def _label_tokens(asking: _Asking, model: str, labels: tuple[str, ...]) -> dict[str, int]:
-    """Return the token of each label from a local server's ``/tokenize``; empty unless each is one token."""
-    found = {}
-    for label in labels:
-        asking.count += 1
-        try:
-            response = await asking.transport.post_beside(
-                "/tokenize",
-                {"model": model, "prompt": label, "content": label, "add_special_tokens": False},
-                seconds=asking.timeout,
-            )
-            tokens = json.loads(response.body)["tokens"]
-        except Exception:
-            return {}
-        if response.status != 200 or not isinstance(tokens, list) or len(tokens) != 1:
-            return {}
-        found[label] = int(tokens[0])
-    return found

@@ -273,6 +273,7 @@ class Sending:
                 if self._allow is not None and not await self._allow(one):
                     self.end()
                     return
+                await self._know_labels(one)
                 one = _Asked(one, self._speaker.ask(one))
                 one.call = next(one.talk)
             outcome = await self._try(one)
@@ -284,6 +285,16 @@ class Sending:
             self._again_or_not(one, outcome)
         elif not self._is_ending:
             self._ready.appendleft(one)
+
+    async def _know_labels(self, request: Request) -> None:
+        """Look up the tokens of labels that are new, where answers are held to labels by their tokens."""
+        speaker = self._speaker
+        if speaker.dialect.structure != "logit_bias" or not speaker.wishes.label_only:
+            return
+        new = [label for label in request.labels or () if label not in speaker.label_tokens]
+        if new:
+            found = await self._transport.tokens_of(speaker.model, new, seconds=self._timeout)
+            speaker.label_tokens.update(found)
 
     async def _try(self, one: _Asked) -> Reply | Retry | None:
         """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""

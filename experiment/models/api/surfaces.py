@@ -63,14 +63,14 @@ class Speaker:
     model : str
     dialect : Dialect
     wishes : Wishes
-    label_tokens : mapping of str to int
-        The token of each label, for ``logit_bias``.
+    label_tokens : dict of str to int
+        The token of each label that is known so far, for ``logit_bias``.
     """
 
     model: str
     dialect: Dialect
     wishes: Wishes
-    label_tokens: Mapping[str, int]
+    label_tokens: dict[str, int]
 
     def ask(self, request: Request) -> Conversation:
         """Return the conversation about a request."""

@@ -14,7 +14,7 @@ import json
 import ssl
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -207,6 +207,23 @@ class Transport:
             return Response(
                 response.status, response.headers, (await response.read()).decode("utf-8", "replace")
             )
+
+    async def tokens_of(self, model: str, labels: Sequence[str], *, seconds: float) -> dict[str, int]:
+        """Return the token of each label from a local server's ``/tokenize``; empty unless each is one token."""
+        import aiohttp
+
+        found = {}
+        for label in labels:
+            asked = {"model": model, "prompt": label, "content": label, "add_special_tokens": False}
+            try:
+                response = await self.post_beside("/tokenize", asked, seconds=seconds)
+                tokens = json.loads(response.body)["tokens"]
+            except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError):
+                return {}
+            if response.status != 200 or not isinstance(tokens, list) or len(tokens) != 1:
+                return {}
+            found[label] = int(tokens[0])
+        return found
 
 
 def _proxy_of(url: str) -> str | None:
