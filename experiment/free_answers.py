@@ -22,7 +22,7 @@ DECIMAL_COMMA = frozenset(
 )  # fmt: skip
 """Languages that write 3,5 and 1.500 (Unicode CLDR 46, decimal and group of the standard numbers)."""
 _ANNOUNCED = re.compile(
-    r"(?:\banswer\s{0,3}(?:is|:|=)|####|\bantwort\s{0,3}(?:ist|lautet|:)|\brespuesta\s{0,3}(?:es|:))"
+    r"(?:\banswer\s{0,3}(?:is|:|=)|####|\bantwort\s{0,3}(?:ist|lautet|:)|\brespuesta\s{0,3}(?:correcta\s|final\s)?(?:es|:)(?:\s(?:la|el)\b)?)"
     r"\s{0,3}:?\s{0,3}(?P<given>[^\n]+)",
     re.IGNORECASE,
 )

@@ -11,8 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiment.free_answers import read_free
-from experiment.parsing_labels import parse_label, words
-from experiment.parsing_text import Parsed, ResponseStatus, final_answer, fold, tidy, without_thought
+from experiment.parsing_labels import parse_label
+from experiment.parsing_restored import inside, parse_recovered
+from experiment.parsing_text import (
+    Parsed,
+    ResponseStatus,
+    final_answer,
+    fold,
+    tidy,
+    unmarked,
+    without_thought,
+    words,
+)
 
 __all__ = [
     "PARSERS",
@@ -28,40 +38,6 @@ __all__ = [
     "without_thought",
 ]
 
-UNRESTORED = re.compile(
-    r"(?:i(?:['’]m| am) sorry\b[,.]? (?:but )?i\b|as an ai\b|"
-    r"(?:i(?:['’]m| am) (?:unable|not able) to|i (?:can ?not|can['’]t|won['’]t)) "
-    r"(?:recover|restore|reconstruct|determine|decipher|unscramble|decode|help|assist|provide|make out)\b|"
-    r"ich kann (?:den|diesen|das|dies) (?:text|satz|wort)?\s?(?:leider )?nicht\b|"
-    r"(?:lo siento\b[,.]? )?(?:pero )?no puedo (?:restaurar|recuperar|descifrar|determinar|ayudar)\b)",
-    re.IGNORECASE,
-)
-"""How a reply begins that gives no text back; narrower than refusals, for a restored sentence may begin with "I cannot"."""
-_HEADING = re.compile(
-    r"(?:>?\s?fixed\s?:|\**(?:(?:the |der |el )?(?:recovered|restored|corrected|intact|original|wiederhergestellter?|korrigierter?)\s"
-    r"(?:sentence|text|word|passage|satz)|(?:texto|frase|palabra)\s(?:restaurad[oa]|corregid[oa]|original))\**\s?:\**)\s*",
-    re.IGNORECASE,
-)
-
-
-def parse_recovered(reply: str | None, *, multiline: bool = False) -> Parsed:
-    """Return the restored text of a reply: its first line (or all of it), without an announcement or quotes around it."""
-    if reply is None or not reply.strip():
-        return Parsed(None, "empty")
-    whole = reply.strip()
-    heading = _HEADING.match(whole)
-    if heading is not None:
-        whole = whole[heading.end() :]
-    lines = (line.strip() for line in whole.splitlines())
-    text = whole if multiline else next((line for line in lines if line), "")
-    if len(text) > 1 and (text[0], text[-1]) in {('"', '"'), ("'", "'"), ("“", "”"), ("„", "“")}:
-        text = text[1:-1]
-    if not text.strip():
-        return Parsed(None, "empty")
-    if UNRESTORED.match(text):
-        return Parsed(None, "refused")
-    return Parsed(text.strip(), "valid")
-
 
 def parse_free(
     reply: str | None,
@@ -75,7 +51,8 @@ def parse_free(
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     if read_as != "code":
-        reply = reply if multiline and read_as == "text" else tidy(reply)
+        reply = inside(reply.strip())
+        reply = reply if multiline and read_as == "text" else unmarked(tidy(reply))
         if re.match(rf"(?:{words('refused')})(?!\w)", reply.strip().replace("’", "'"), re.IGNORECASE):
             return Parsed(None, "refused")
     value = read_free(reply, read_as, multiline=multiline, decimal=decimal, options=options or ())

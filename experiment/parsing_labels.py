@@ -8,14 +8,12 @@ or in a supposition, nor where the reply goes on to another label.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 
-from experiment.parsing_text import WRAPPING, Parsed, fold, tidy, unmarked
+from experiment.parsing_text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
 _SENTENCE = re.compile(r"[.!?\n;]")
 _LOOK_BACK = 300
@@ -24,15 +22,6 @@ _OPEN = r"[\"'“„«(\[*_`$]{0,4}"
 _SHUT = r"[\"'”“»)\]*_`$]{0,4}"
 _MARK = r"\s?(?:[.,;:)\]}!\n]|$|[-–—] )"
 _END = r"\s?(?:[.!\n}\]]|$)"
-
-
-@cache
-def words(name: str) -> str:
-    """Return the words of a kind in all languages as alternatives of a regular expression, longer ones first."""
-    text = resources.files("experiment").joinpath("parsing_words.json").read_text("utf-8")
-    of_kind = json.loads(text)[name]
-    found = {word for language in ("en", "de", "es") for word in of_kind[language]}
-    return "|".join(sorted(found, key=lambda word: (-len(word), word)))
 
 
 @cache

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Literal
 
 ResponseStatus = Literal["valid", "unparsed", "refused", "truncated", "empty", "timeout", "skipped", "error"]
@@ -27,6 +30,15 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\n(?: ?\n)+")
 _FENCE = re.compile(r"^ ?(?:```|~~~)[\w+-]{0,20} ?$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|fbox|text|textbf|mathbf|mathrm|mathtt)\{([^{}\n]{0,200})\}")
+
+
+@cache
+def words(name: str) -> str:
+    """Return the words of a kind in all languages as alternatives of a regular expression, longer ones first."""
+    text = resources.files("experiment").joinpath("parsing_words.json").read_text("utf-8")
+    of_kind = json.loads(text)[name]
+    found = {word for language in ("en", "de", "es") for word in of_kind[language]}
+    return "|".join(sorted(found, key=lambda word: (-len(word), word)))
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,8 @@ def test_published_scores_of_whole_trials() -> None:
     )
 
 
-REPLIES = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))["replies"]
+COLLECTED = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))
+REPLIES = COLLECTED["replies"]
 
 
 @pytest.mark.parametrize(
@@ -302,3 +303,27 @@ def test_a_label_at_the_cut_of_a_reply_may_be_the_beginning_of_something_else(
     reply: str, status: str
 ) -> None:
     assert score_trial(trial(), reply, reply_status="truncated").response_status == status
+
+
+@pytest.mark.parametrize(("reply", "wanted"), COLLECTED["restored"])
+def test_what_stands_around_a_restored_text_is_taken_off(reply: str, wanted: str) -> None:
+    """Greetings, headings, fences, JSON, quotes and stars; a sentence that only looks like one of these stays whole."""
+    parsed = parse_recovered(reply)
+    assert (parsed.value if parsed.status == "valid" else parsed.status) == wanted
+
+
+@pytest.mark.parametrize(
+    ("reply", "read_as", "wanted"),
+    [
+        ("```\nParis\n```", "text", "Paris"), ('{"answer": "Paris"}', "text", "Paris"), ('{"answer": 42}', "number", "42"),
+        ("The answer is $\\boxed{42}$.", "number", "42"), ("\\boxed{B}", "option", "two"), ('{"answer": "B"}', "option", "two"),
+        ("La respuesta correcta es la B.", "option", "two"), ("A or B", "option", None), ("The answer is not A", "option", None),
+        ("I cannot tell", "option", None), ("Ich weiß es nicht.", "text", None), ("No lo sé.", "number", None),
+    ],
+)  # fmt: skip
+def test_free_answers_are_read_out_of_what_stands_around_them(
+    reply: str, read_as: str, wanted: str | None
+) -> None:
+    parsed = parse_free(reply, read_as, multiline=False, options=["one", "two", "three"])
+    assert parsed.value == wanted
+    assert wanted is not None or parsed.status in ("refused", "unparsed")

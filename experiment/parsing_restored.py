@@ -1,0 +1,107 @@
+"""Finds the restored text in a reply: what stands around it (greetings, headings, fences, JSON, quotes, stars) is taken off.
+
+What a sentence itself may begin with stays: "I cannot see the harbour" is a restored text, "I cannot restore it" a refusal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+from experiment.parsing_text import Parsed, unmarked, words
+
+UNRESTORED = re.compile(
+    r"(?:i(?:['’]m| am) sorry\b[,.]? (?:but )?i\b|as an ai\b|"
+    r"(?:i(?:['’]m| am) (?:unable|not able) to|i (?:can ?not|can['’]t|won['’]t)) "
+    r"(?:recover|restore|reconstruct|determine|decipher|unscramble|decode|help|assist|provide|make out)\b|"
+    r"ich kann (?:den|diesen|das|dies|ihn|es) (?:text|satz|wort)?\s?(?:leider )?nicht\b|"
+    r"(?:lo siento\b[,.]? )?(?:pero )?no (?:puedo|es posible) (?:restaurar|recuperar|descifrar|determinar|ayudar)\w{0,5}\b)",
+    re.IGNORECASE,
+)
+"""How a reply begins that gives no text back; narrower than refusals, for a restored sentence may begin with "I cannot"."""
+_FENCED = re.compile(r"```[^\n`]*\n(?P<inside>.*?)(?:\n ?```|\Z)", re.DOTALL)
+_PAIRS = (("\"", "\""), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("»", "«"), ("‘", "’"), ("**", "**"), ("__", "__"),
+          ("*", "*"), ("`", "`"))  # fmt: skip
+_MARKERS = re.compile(r"(?:> ?|[-*•] )")
+_MOST_TAKEN_OFF = 6
+
+
+@cache
+def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what may announce a text at its beginning, and what announces one at the beginning of any line."""
+    marks, noun, restored = r"[*_\"'#> ]{0,6}", words("text"), words("restored")
+    called = rf"(?:(?:the |your |der |die |das |ihr |el |la |su )?(?:(?:{restored}) (?:{noun})|(?:{noun}) (?:{restored})))"
+    closed = r"[:：](?:[*_\"']{1,3}(?=\s))?\s*"
+    ending = rf"(?: (?:is|ist|lautet|es|reads))?{marks}{closed}"
+    quoted = r" (?:is|ist|lautet|es|reads):? (?=[\"“„«*`])"
+    greeting = rf"(?:(?:{words('greeting')})[!,.]? ?\s?)?"
+    here = rf"(?:(?:{words('here')}) )"
+    first = rf"{marks}{greeting}(?:{here}?{called}(?: [^:\n]{{1,40}})??(?:{ending}|{quoted})|{here}[^:\n]{{0,40}}?:[*_]{{0,3}}(?=\n)|"
+    first += rf"(?:fixed|output|answer|antwort|respuesta|restored|recovered|corrected|result){marks}{closed})"
+    return (
+        re.compile(first, re.IGNORECASE),
+        re.compile(
+            rf"(?:^|\n){marks}(?:{called}|restored|recovered|unscrambled){marks}{closed}", re.IGNORECASE
+        ),
+    )
+
+
+def parse_recovered(reply: str | None, *, multiline: bool = False) -> Parsed:
+    """Return the restored text of a reply: its first line (or all of it), without what stands around it."""
+    if reply is None or not reply.strip():
+        return Parsed(None, "empty")
+    whole = inside(reply.replace("\r\n", "\n").replace("\r", "\n").strip())
+    if UNRESTORED.match(whole):
+        return Parsed(None, "refused")
+    first, anywhere = _headings()
+    found = first.match(whole)
+    if found is None and not multiline:
+        later = list(anywhere.finditer(whole))
+        found = later[-1] if later else None
+    if found is not None and whole[found.end() :].strip():
+        whole = inside(whole[found.end() :].strip())
+    lines = (line.strip() for line in whole.split("\n"))
+    text = whole if multiline else next((line for line in lines if line), "")
+    text = _bare(text)
+    if not text:
+        return Parsed(None, "empty")
+    if UNRESTORED.match(text):
+        return Parsed(None, "refused")
+    return Parsed(text, "valid")
+
+
+def inside(text: str) -> str:
+    """Return what a code block or a JSON object holds, where the text is one or contains one."""
+    block = _FENCED.search(text)
+    if block is not None and block["inside"].strip():
+        text = block["inside"].strip()
+    if text.startswith("{") and text.endswith("}"):
+        try:
+            held = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        strings = (
+            [value for value in held.values() if isinstance(value, str)] if isinstance(held, dict) else []
+        )
+        if len(strings) == 1 and strings[0].strip():
+            return strings[0].strip()
+    return text
+
+
+def _bare(text: str) -> str:
+    """Return a text without quotes, stars and list marks around it."""
+    text = unmarked(text).strip()
+    for _ in range(_MOST_TAKEN_OFF):
+        before = text
+        marker = _MARKERS.match(text)
+        if marker is not None and len(text) > marker.end():
+            text = text[marker.end() :].strip()
+        for opening, ending in _PAIRS:
+            inner = text[len(opening) : len(text) - len(ending)]
+            if len(text) > len(opening) + len(ending) and text.startswith(opening) and text.endswith(ending):
+                text = text if opening in inner else inner.strip()
+                break
+        if text == before:
+            break
+    return text
