@@ -9,7 +9,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
+
+from sqlalchemy import select
 
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
@@ -22,11 +25,15 @@ from experiment.models.runs.planned import Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
+from experiment.store.tables import trials
 from stimuli.seeds import generator
 
 AHEAD_OF_SERVERS = 0.5
 """A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
 with each trial."""
+
+SESSIONS_LEARNT, TRIALS_LEARNT = 64, 400
+"""Of so many sessions, so many trials of earlier runs tell what a trial costs."""
 
 BEFORE = ("unscramble", "reason")
 """Purposes of calls that come before a trial's answer."""
@@ -49,6 +56,8 @@ class Asking:
         Called after each block of a model on this machine.
     full : str or None
         Why no further trial is asked, though some are left.
+    has_learnt : bool
+        Whether earlier runs told what a trial costs.
     trial_seconds : float or None
         What a trial of a model on this machine took, in its last block.
     waits : str or None
@@ -76,6 +85,7 @@ class Asking:
         self.plan, self.found, self.store, self.recording = plan, found, store, recording
         self.price, self.purse, self.tokens, self.stop = price, purse, tokens, stop
         self.costs: dict[str, list[float]] = {}
+        self.has_learnt = False
         self.trial_seconds: float | None = None
         self.asked_trials = 0
         self.full: str | None = None
@@ -112,6 +122,22 @@ class Asking:
         self._equip(engine)
 
     # the probe
+
+    def learn_costs(self) -> int:
+        """Take over what trials cost that earlier runs stored; return of how many trials that is known."""
+        some = list(islice(self.plan(), SESSIONS_LEARNT))
+        kinds = {
+            (one.session_id, trial["trial_index"]): kind_of(trial) for one in some for trial in one.trials
+        }
+        query = (
+            select(trials.c.session_id, trials.c.trial_index, trials.c.cost_usd)
+            .where(trials.c.session_id.in_([one.session_id for one in some]), trials.c.cost_usd > 0)
+            .limit(TRIALS_LEARNT)
+        )
+        for row in self.recording.read(lambda connection: connection.execute(query).all()):
+            self.costs.setdefault(kinds[row.session_id, row.trial_index], []).append(float(row.cost_usd))
+        self.has_learnt = any(self.costs.values())
+        return sum(map(len, self.costs.values()))
 
     def probe(self, count: int) -> None:
         """Ask some trials, spread over kinds and lists, before all others; their answers count."""

@@ -258,19 +258,22 @@ class Run:
     # the probe and what the rest will cost
 
     def _probe(self, parts: Sequence[Part], clock: Clock) -> None:
-        """Ask the first trials of each model that costs money, and say what the rest will cost."""
+        """Ask the first trials of each model that costs money, and say what the rest will cost.
+
+        What earlier runs stored tells too, so that a run that is begun again and again does not run ahead with its probes.
+        """
         parts = [part for part in parts if part.asking.found.left > 2 * PROBE]
         if not parts:
             return
-        for part in parts:
+        most = PROBE if self.limits.trials is None else min(PROBE, self.limits.trials)
+        wanted = {part.outcome.reader: most - part.asking.learn_costs() for part in parts}
+        asked = [part for part in parts if wanted[part.outcome.reader] > 0]
+        for part in asked:
             part.figures.state = "probe"
-        most = self.limits.trials
-        timed = [part for part in parts if part.asking.settings.options.get("timing")]
+        timed = [part for part in asked if part.asking.settings.options.get("timing")]
         # times are taken of one model after the other
-        for some in [[part] for part in timed] or [parts]:
-            self._in_threads(
-                some, clock, lambda part: part.asking.probe(PROBE if most is None else min(PROBE, most))
-            )
+        for some in [[part] for part in timed] or [asked]:
+            self._in_threads(some, clock, lambda part: part.asking.probe(wanted[part.outcome.reader]))
         estimates = [(part, one) for part in parts if (one := self._estimate(part)) is not None]
         with self.store.read() as connection:
             spent = spending(connection, self.study.id)
@@ -298,7 +301,8 @@ class Run:
     def _estimate(self, part: Part) -> Estimate | None:
         found = part.asking.found
         sessions = next(iter(part.asking.plan()), None)
-        growth = growth_of(sessions) if sessions is not None and is_talk(sessions) else 1.0
+        is_first = sessions is not None and is_talk(sessions) and not part.asking.has_learnt
+        growth = growth_of(sessions) if sessions is not None and is_first else 1.0
         return estimate(part.asking.costs, {kind: n for kind, n in found.kinds.items() if n}, growth=growth)
 
     # batches

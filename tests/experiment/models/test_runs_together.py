@@ -126,6 +126,16 @@ def test_the_rest_of_a_model_is_estimated_from_twenty_real_trials(study, server)
     assert begun["detail"]["versions"]["python"]
 
 
+def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, server) -> None:
+    with_models(study, remote("one", server), budget="40 USD")
+    assert invoke("run", study, "--max-trials", "30").exit_code == 0
+    before = len(server.requests)
+    server.script.extend(["401"] * 100)
+    again = invoke("run", study)
+    assert "one: 30 trials asked; the other 66 will cost" in again.stderr, again.stderr
+    assert len(server.requests) - before <= 4, "no further trials are asked ahead of the others"
+
+
 def test_a_run_whose_rest_is_dearer_than_the_budget_does_not_go_on_unless_it_is_told_to(
     study, server
 ) -> None:
