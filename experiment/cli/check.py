@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--explain", is_flag=True, help="Also show the first trial as a model is sent it.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also show the first trial as a model is sent it, and all that the probe of each server found.",
+)
 @click.option(
     "--probe",
     is_flag=True,
@@ -45,7 +49,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     loaded = load_study(study)
     made = make_items(loaded)
     faults = _probe_all(loaded) if probe else {}
-    told = tell(loaded, made.items, _probes(loaded))
+    probes = _probes(loaded)
+    told = tell(loaded, made.items, probes)
     if as_json:
         unprobed = {name: str(fault) for name, fault in faults.items()}
         numbers = told.numbers | ({"not_probed": unprobed} if probe else {})
@@ -59,6 +64,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     click.echo("\n\n".join(click.wrap_text(p, 96) for p in told.paragraphs))
     if explain:
         _explain(loaded, made.items)
+        _explain_probes(loaded, probes)
     for line in missing_lines(recruitment_for(loaded, read_config()), config_file()):
         click.echo(f"\n{line}" if line.startswith(loaded.id) else line)
     click.echo(
@@ -83,6 +89,21 @@ def _explain(study: Study, items: Any) -> None:
         click.echo(f"\n--- first trial, {message.role} ---\n{message.content}")
     if rendered.labels:
         click.echo(f"--- labels: {', '.join(rendered.labels)} ---")
+
+
+def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
+    """Print what the probe of each server found, in its own sentences."""
+    from experiment.checking.giving import address_of
+    from experiment.checking.settings import model_settings
+
+    for name in study.models:
+        settings = model_settings(study, name)
+        known = probes.get(address_of(settings)) if settings.kind == "openai" else None
+        if known is not None:
+            at, found = known
+            click.echo(f"\n--- {name}, {settings.use} at {found.base_url}, probed {at[:10]} ---")
+            for sentence in found.sentences():
+                click.echo(sentence)
 
 
 def _probes(study: Study) -> dict[Any, Any]:

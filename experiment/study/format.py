@@ -161,7 +161,8 @@ def _general(path: tuple[str | int, ...]) -> str:
     free = {("models", "who"), ("analysis", "planned")}
     parts = []
     for i, part in enumerate(path):
-        starred = isinstance(part, int) or tuple(path[:i]) in free
+        of_reader = i == 4 and path[:2] == ("analysis", "planned") and path[3] == "measure"
+        starred = isinstance(part, int) or tuple(path[:i]) in free or of_reader
         parts.append("*" if starred else str(part))
     return ".".join(parts)
 

@@ -120,6 +120,12 @@ def test_a_server_that_gives_everything_has_no_gaps(tmp_path: Path, server: Scri
     assert checked(folder, "--probe")["gaps"] == []
     done = CliRunner().invoke(main, ["check", str(folder)])
     assert "it gives all of that." in " ".join(done.output.split())
+    assert "It tells log-probabilities of the prompt" not in done.output
+    done = CliRunner().invoke(main, ["check", str(folder), "--explain"])
+    assert (
+        "It tells log-probabilities of the prompt" in done.output
+        and "--- first trial, user ---" in done.output
+    )
 
 
 def test_the_probe_of_a_run_is_used(tmp_path: Path, server: ScriptedOpenAI) -> None:
@@ -207,3 +213,16 @@ def test_a_thought_before_the_answer_asks_for_no_label_probabilities(tmp_path: P
     LlamaConfig().save_pretrained(str(tmp_path / "llama"))
     folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'llama'}", ", strategy: chain_of_thought"))
     assert set(checked(folder)["asked"]) == {"choices", "surprisal"}
+
+
+@pytest.mark.parametrize(
+    "said", ["surprisal", "{human: reading_time, m: surprisal}", "{m: reasoning_tokens}"]
+)
+def test_a_measure_that_is_stored_and_not_analysed_yet_is_said_to_be(tmp_path: Path, said: str) -> None:
+    folder = written(tmp_path / "s", one("baseline:random"))
+    text = (folder / "study.yaml").read_text("utf-8")
+    (folder / "study.yaml").write_text(text.replace("{human: reading_time, m: reading_time}", said), "utf-8")
+    with pytest.raises(
+        UserError, match=r"line 17: analysis\.planned\.time\.measure.*is stored with every trial of a model"
+    ):
+        load_study(folder)
