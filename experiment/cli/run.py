@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -293,7 +294,9 @@ def _run_all(
 
         opener = open_on_ray
     target = store_address(read_config()) or study.folder
-    with open_store(target, group_ms=RUN_GROUP_MS) as store, Display() as display:
+    # Ray prints what becomes of workers where our results belong
+    apart = redirect_stdout(sys.stderr) if engine_name == "ray" else nullcontext()
+    with open_store(target, group_ms=RUN_GROUP_MS) as store, Display() as display, apart:
         version = version_of(study, store, new_version=new_version)
         run = Run(
             study, store, version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw,
