@@ -25,7 +25,7 @@ from experiment.models.local.plain import PlainWay
 from experiment.models.local.revisions import name_revision
 from experiment.models.local.rows import Budget, Row
 from experiment.models.local.tokens import Template, Tokens, Wording
-from experiment.models.local.windows import Windows, Work, conversations_held, merged
+from experiment.models.local.windows import Windows, conversations_held, going_on_from, merged
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import generator
@@ -237,7 +237,7 @@ class LocalEngine:
         if not work:
             return
         computing = self._begun([one.row for one in work])
-        for one, found, path in computing.compute(work, self.budget, _held(work) if holds else set()):
+        for one, found, path in computing.compute(work, self.budget, going_on_from(work) if holds else set()):
             for job, place in one.waiting:
                 if job.error is not None:
                     continue
@@ -315,7 +315,3 @@ class LocalEngine:
             requested_model=self.settings.use, resolved_model=f"{self.settings.name}@{self.revision}",
             dtype=self.dtype,
         )  # fmt: skip
-
-
-def _held(work: Sequence[Work]) -> set[int]:
-    return {place for place, one in enumerate(work) if one.is_prompt}

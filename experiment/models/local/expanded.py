@@ -75,8 +75,13 @@ class ExpandedWay:
         if not self.remembers:
             self._kept = []
         paid = self._beginning([rows[place] for place in sorted(hold)], budget)
-        groups = [Group(rows[place].shareable, (place,)) for place in sorted(hold)]
         others = [place for place in range(len(rows)) if place not in hold]
+        groups = []
+        for place in sorted(hold):
+            ids = rows[place].ids[: rows[place].shareable]
+            same = [other for other in others if _goes_on(rows[other], ids)]
+            others = [other for other in others if other not in same]
+            groups.append(Group(len(ids), (place, *same)))
         for group in plan_groups([rows[place] for place in others]):
             groups.append(Group(group.prefix, tuple(others[place] for place in group.members)))
         for group in groups:
@@ -205,3 +210,7 @@ class ExpandedWay:
                 tokens = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
                 logits = self.model.logits(tokens, [0], **self.model.going_on(cache))[:, 0]
             self.model.forwarded += len(active)
+
+
+def _goes_on(row: Row, ids: Ids) -> bool:
+    return row.shareable >= len(ids) and common_length(row.ids, ids) == len(ids)

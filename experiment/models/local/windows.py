@@ -91,11 +91,6 @@ class Work:
     row: Row
     waiting: list[tuple[Job, int]]
 
-    @property
-    def is_prompt(self) -> bool:
-        """Whether the row is the whole prompt of a request."""
-        return any(len(self.row.ids) == len(job.tokens.ids) for job, _ in self.waiting)
-
 
 def merged(jobs: Sequence[Job]) -> list[Work]:
     """Return the rows of all jobs, those that say the same once."""
@@ -121,3 +116,14 @@ def merged(jobs: Sequence[Job]) -> list[Work]:
                 )
             one.waiting.append((job, place))
     return list(found.values())
+
+
+def going_on_from(work: Sequence[Work]) -> set[int]:
+    """Return the places of rows that a next turn goes on from: of each request its prompt, or what is scored behind it."""
+    shortest: dict[int, int] = {}
+    for place, one in enumerate(work):
+        for job, _ in one.waiting:
+            before = shortest.setdefault(id(job), place)
+            if len(one.row.ids) < len(work[before].row.ids):
+                shortest[id(job)] = place
+    return set(shortest.values())

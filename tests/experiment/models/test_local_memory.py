@@ -72,6 +72,21 @@ def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions) ->
     assert all(reply.prompt_tokens - reply.cached_tokens < 60 for reply in late)
 
 
+@pytest.mark.parametrize("labels", [("of course not", "of course"), ("unscramble it", "garden")])
+def test_labels_of_several_tokens_let_a_turn_cost_its_new_tokens_too(plain_model, local, labels) -> None:
+    engine, exact = local(plain_model), local(plain_model, determinism="exact")
+    talk, again = Conversations(4, 5, labels=labels), Conversations(4, 5, labels=labels)
+    replies = list(engine.answer(talk.begun, talk.follow))
+    for reply in exact.answer(again.begun, again.follow):
+        told = next(one for one in replies if one.work_key == reply.work_key)
+        assert told.label_logprobs == pytest.approx(reply.label_logprobs, abs=2e-5)
+    scored = sum(
+        len(label.ids) - len(engine.wording.tokens(talk.sent["0:0"]).ids)
+        for label in engine.wording.tokens(talk.sent["0:0"]).labels
+    )
+    assert engine.describe()["tokens_forwarded"] <= least_tokens(engine, talk.sent) + len(replies) * scored
+
+
 def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, local) -> None:
     fast, exact = local(chat_model), local(chat_model, determinism="exact")
     left, right = Conversations(4, 6), Conversations(4, 6)
