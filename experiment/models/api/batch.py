@@ -163,6 +163,11 @@ class _Desk:
         try:
             return call()
         except openai.APIStatusError as error:
+            if error.status_code in (404, 405, 501):
+                raise RunStopped(
+                    f"{self.server.base_url} has no such batch, or no batches at all ({error.status_code})",
+                    mend="Leave out --batch: OpenAI and Azure have batches, most other servers do not.",
+                ) from error
             body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
             verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
             raise RunStopped(

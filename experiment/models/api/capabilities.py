@@ -119,23 +119,15 @@ class Capabilities:
         return "It tells no log-probabilities of answers: choices are read from what it writes."
 
     def _of_draws(self) -> list[str]:
-        if not self.temperature:
-            drawn = ["It refuses a temperature: its own is used."]
-        elif self.draws_differ is False:
-            drawn = [
-                "It takes a temperature, and wrote the same at temperature 1 with two seeds: it may not draw at all, and replicates "
-                "may all be the same."
-            ]
-        else:
-            drawn = ["It takes a temperature."]
+        drawn = [
+            "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used."
+        ]
         if not self.seed:
             drawn.append("It takes no seed: a sample cannot be drawn again.")
         elif self.heeds_seed is None:
             drawn.append("It takes a seed; whether it heeds it was not seen.")
         elif self.heeds_seed:
             drawn.append("It heeds a seed: the same one gave the same text twice.")
-        else:
-            drawn.append("It takes a seed and does not heed it: the same one gave two texts.")
         if self.unfiltered:
             drawn.append(
                 f"It takes {', '.join(self.unfiltered)}, which switch off sampling of its own, or ignores them."

@@ -181,6 +181,12 @@ async def probe(
     is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"], remarks)
     tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
     heeds_seed, draws_differ = await _find_draws(asking, plain, texts["draw"])
+    if draws_differ is False:
+        remarks.append(
+            "It wrote the same at temperature 1 with two seeds: it may not draw at all, and replicates may all be the same."
+        )
+    elif heeds_seed is False:
+        remarks.append("It takes a seed and does not heed it: the same one gave two texts.")
     thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
     if reply is not None and thinks and reply.status in ("truncated", "empty"):
         remarks.append(

@@ -179,7 +179,14 @@ def test_labels_of_any_length_need_several_calls_and_are_refused(server, tmp_pat
         batch.submit(study, choices(2))
 
 
-def test_a_server_without_batches_or_network_is_said_to_be_so(tmp_path) -> None:
+def test_a_server_without_batches_is_said_to_be_so(server, tmp_path) -> None:
+    study = api_settings(server, folder=tmp_path, base_url=f"{server.url}/nowhere")
+    with pytest.raises(RunStopped, match="no batches at all") as stopped:
+        batch.submit(study, choices(2))
+    assert "--batch" in str(stopped.value.mend)
+
+
+def test_a_server_without_network_is_said_to_be_so(tmp_path) -> None:
     with ScriptedOpenAI() as gone:
         study = api_settings(gone, folder=tmp_path)
     with pytest.raises(RunStopped, match="no server answers at http"):
