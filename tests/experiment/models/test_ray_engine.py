@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from experiment.models.ray_engine import RayEngine, open_on_ray
 from experiment.models.runs import Run, version_of
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store
-from tests.experiment.models.running import stored
+from tests.experiment.models.running import TRIALS, begin, done, edit, stored, wait_until
+from tests.experiment.models.running import with_models as with_local
 from tests.experiment.models.test_planning import READ, with_models
 
 pytestmark = [pytest.mark.full]
@@ -202,6 +206,35 @@ def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
         assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
         answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})
     assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * (5 if context == "session" else 4)
+
+
+def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model) -> None:
+    with_local(study, f'base: {{use: "hf:{plain_model}"}}')
+    edit(study, "prompt_variants: 1", "prompt_variants: 4")
+    running = begin("run", study, "--engine", "ray", "--workers", "2", "--json")
+    wait_until(lambda: running.poll() is not None or sum(map(sum_of, done(study).values())) >= 40, 300)
+    os.kill(workers()[0], signal.SIGKILL)
+    said, told = running.communicate(timeout=300)
+    (outcome,) = json.loads(said)["models"]
+    assert running.returncode == 0, told
+    assert (outcome["answered"], outcome["left"]) == (4 * TRIALS, 0)
+    keys = [row["work_key"] for row in stored(study)]
+    assert len(keys) == len(set(keys)) == 4 * TRIALS
+    assert outcome["engine"]["ray"]["lost"] == 1
+
+
+def sum_of(counts: Counter[tuple[int, str]]) -> int:
+    return sum(counts.values())
+
+
+def workers() -> list[int]:
+    """Return the processes of workers on this machine."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "cmdline").read_bytes().startswith(b"ray::_Work"):
+                found.append(int(folder.name))
+    return found
 
 
 def test_other_models_are_opened_as_usual() -> None:
