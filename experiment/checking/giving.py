@@ -89,7 +89,7 @@ def giving_of(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
         at, found = known
-        return Giving(f"its probe of {at[:10]}", tuple(found.gaps(needs)))
+        return Giving(f"its probe of {at[:10]}", (*found.gaps(needs), *_unused(settings, found, needs)))
     if settings.kind == "hf":
         return _of_checkpoint(settings, needs)
     if settings.kind == "baseline":
@@ -98,6 +98,15 @@ def giving_of(
             tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
         )
     return Giving(None, remark=f"What {settings.use} gives, its package alone knows.")
+
+
+def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need]) -> list[str]:
+    """Name what a server could give and the study's settings do not ask it for."""
+    if "long_labels" in needs and found.prompt_logprobs and settings.options.get("label_scoring") != "whole":
+        return [
+            f"{settings.name} could score whole labels, and is asked for their first token alone: set label_scoring: whole."
+        ]
+    return []
 
 
 OF_BASELINES: Mapping[Need, str] = {

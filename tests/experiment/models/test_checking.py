@@ -127,6 +127,29 @@ def test_a_server_that_gives_everything_has_no_gaps(tmp_path: Path, server: Scri
     )
 
 
+def test_long_labels_are_to_be_scored_whole_where_the_server_can(
+    tmp_path: Path, server: ScriptedOpenAI
+) -> None:
+    server.logprobs = lambda body: {"Certainly": math.log(0.9), "Never": math.log(0.1)}
+    server.prompt = word_logprob
+    for scoring, gaps in (("", 1), (", label_scoring: whole", 0)):
+        folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}{scoring}"))
+        text = (folder / "study.yaml").read_text("utf-8")
+        (folder / "study.yaml").write_text(
+            text.replace('"Yes": j, "No": f', "Certainly: j, Never: f"), "utf-8"
+        )
+        rows = (
+            (folder / "sentences.csv")
+            .read_text("utf-8")
+            .replace(",Yes", ",Certainly")
+            .replace(",No", ",Never")
+        )
+        (folder / "sentences.csv").write_text(rows, "utf-8")
+        told = checked(folder, "--probe")
+        assert "long_labels" in told["asked"] and len(told["gaps"]) == gaps
+        assert not gaps or "set label_scoring: whole" in told["gaps"][0]
+
+
 def test_the_probe_of_a_run_is_used(tmp_path: Path, server: ScriptedOpenAI) -> None:
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
     build_study(load_study(folder))
