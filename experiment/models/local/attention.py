@@ -63,7 +63,7 @@ class Branches:
         output = torch.nn.functional.scaled_dot_product_attention(
             query, keys[None], values[None], attn_mask=mask, is_causal=mask is None, scale=how.get("scaling")
         )
-        return output.transpose(1, 2)
+        return output.transpose(1, 2).contiguous()
 
     def _mask(self, window: int | None) -> Any:
         """Return which keys each token sees, shape (n, start + n)."""
@@ -232,4 +232,4 @@ def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, how: M
         scores = torch.tanh(scores / softcap) * softcap
     scores = scores.reshape(heads, groups, count, -1).masked_fill(~mask, -torch.inf)
     weights = _weights(scores[None], how)[0].to(query.dtype).reshape(heads, groups * count, -1)
-    return (weights @ values).reshape(heads * groups, count, -1).transpose(0, 1)[None]
+    return (weights @ values).reshape(heads * groups, count, -1).transpose(0, 1).contiguous()[None]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+_SIZES = ("num_attention_heads", "num_heads", "num_key_value_heads", "head_dim", "hidden_size")
 LOGITS_AT_ONCE = 2**27
 """Most logits held at once (512 MiB in float32)."""
 
@@ -103,10 +104,14 @@ class CausalModel:
     def bytes_a_token(self) -> int:
         """Bytes of keys and values that one token takes."""
         config = self.model.config.get_text_config()
-        heads = getattr(config, "num_attention_heads", None) or getattr(config, "num_heads", 1)
-        width = getattr(config, "head_dim", None) or config.hidden_size // heads
-        kept = getattr(config, "num_key_value_heads", None) or heads
-        return int(2 * config.num_hidden_layers * kept * width * next(self.model.parameters()).element_size())
+        layers = getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers
+        numbers = 0
+        for layer in layers:
+            said: dict[str, Any] = {name: getattr(layer, name, None) for name in _SIZES}
+            heads = said["num_attention_heads"] or said["num_heads"] or 1
+            width = said["head_dim"] or said["hidden_size"] // heads
+            numbers += 2 * (said["num_key_value_heads"] or heads) * width
+        return int(numbers * next(self.model.parameters()).element_size())
 
     @property
     def most_positions(self) -> int:

@@ -57,6 +57,16 @@ FAMILIES: dict[str, tuple[str, dict[str, object]]] = {
     "Gemma": ("packed", {**SMALL, **HEADS}),
     "Gemma2": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
     "Gemma3Text": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
+    "Gemma4Text": (
+        "packed",
+        {
+            **SMALL,
+            **HEADS,
+            "sliding_window": 20,
+            "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 400,
+        },
+    ),
     "GPT2": ("packed", GPT),
     "GPTNeoX": ("packed", SMALL),
     "OPT": ("packed", {**SMALL, "ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.3}),
