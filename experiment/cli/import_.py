@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from stimuli.errors import UserError
 if TYPE_CHECKING:
     from experiment.cli.study_store import Opened
     from experiment.models.imports import Imported
+    from experiment.study import Study
 
 _EXAMPLE = """\b
 Examples:
@@ -24,6 +27,8 @@ Examples:
   wrods import bench --from scrambled_bench downloads/scrambled_bench
 """
 RELEASES = ("scrambled_bench",)
+SHOWN = 20
+"""How many different answers that could not be read are shown."""
 
 
 @click.command(name="import", epilog=_EXAMPLE)
@@ -70,7 +75,8 @@ def import_(
     they were; where the study has no items yet, they are made from the table. Models take the same strings in the same order
     with `models: yoke: human`.
 
-    What is here already stays as it is, so the same file may be imported again.
+    An import takes all rows of all its files, or none: where a row cannot be taken, nothing is left of it. What is here already
+    stays as it is, so the same file may be imported again.
     """
     if mapping is not None or release is not None:
         if mapping is not None and release is not None:
@@ -120,50 +126,59 @@ def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
 def _tables(
     study: Path, files: tuple[Path, ...], mapping: Path | None, *, new_version: bool, as_json: bool
 ) -> None:
-    """Import tables of responses, or a paper's released outputs."""
-    from experiment.checking import load_study
-    from experiment.cli.study_store import this_user
+    """Import tables of responses, or a paper's released outputs: all that is named, or nothing."""
+    from experiment.cli.study_store import store_of, this_user
     from experiment.configuration import read_config, store_address
     from experiment.models.imports import (
         Source,
-        build_items,
-        import_responses,
-        import_scrambled_bench,
-        make_items,
         read_mapping,
-        study_text,
+        read_responses,
+        read_scrambled_bench,
+        write_import,
     )
-    from experiment.models.runs import version_of
     from experiment.store import open_store
-    from experiment.store.records import add_audit
 
     columns = None if mapping is None else read_mapping(mapping)
-    if columns is None and not (study / "study.yaml").exists():
-        study.mkdir(parents=True, exist_ok=True)
-        (study / "study.yaml").write_text(study_text(), "utf-8")
-    loaded = load_study(study)
-    folder_given = next((file for file in files if file.is_dir()), None)
-    if columns is not None and folder_given is not None:
-        raise UserError(f"{folder_given} is a folder", mend="Name the table itself.")
-    # items are part of the design, so they are there before its version is noted
-    made = build_items(loaded, files[0]) if columns is None else make_items(loaded, Source(files[0]), columns)
-    if made:
-        click.echo(f"{made} items made from {files[0].name}", err=True)
-        loaded = load_study(study)
-    with open_store(store_address(read_config()) or loaded.folder) as store:
-        version = version_of(loaded, store, new_version=new_version)
-        for file in files:
+    if columns is None and len(files) > 1:
+        raise UserError("--from takes one folder", mend="Import one release at a time.")
+    with _study(study, is_release=columns is None) as loaded:
+        folder_given = next((file for file in files if file.is_dir()), None)
+        if columns is not None and folder_given is not None:
+            raise UserError(f"{folder_given} is a folder", mend="Name the table itself.")
+        # everything is read before a store is made or anything is written
+        with store_of(loaded) or nullcontext() as before:
             if columns is None:
-                found = import_scrambled_bench(loaded, store, file, version=version)
+                given = read_scrambled_bench(loaded, before, files[0])
             else:
-                found = [import_responses(loaded, store, Source(file), columns, version=version)]
-            for one in found:
-                detail = {name: value for name, value in asdict(one).items() if name != "differing"}
-                noted = partial(
-                    add_audit, actor=this_user(), action="imported responses", study=loaded.id, detail=detail
-                )
-                store.write(noted).result()
-                _print(one, as_json=as_json)
+                given = read_responses(loaded, before, [Source(file) for file in files], columns)
+        with open_store(store_address(read_config()) or loaded.folder) as store:
+            found = write_import(given, store, actor=this_user(), new_version=new_version)
+    if given.items.content is not None:
+        click.echo(f"{len(given.items.study.items)} items made from {files[0].name}", err=True)
+    for one in found:
+        _print(one, as_json=as_json)
+
+
+@contextmanager
+def _study(folder: Path, *, is_release: bool) -> Iterator[Study]:
+    """Load a study; one that is made for a release goes again where its import fails."""
+    from experiment.checking import load_study
+    from experiment.models.imports import study_text
+
+    file = folder / "study.yaml"
+    if not is_release or file.exists():
+        yield load_study(folder)
+        return
+    is_new_folder = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(study_text(), "utf-8")
+    try:
+        yield load_study(folder)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        if is_new_folder and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
 
 
 def _print(one: Imported, *, as_json: bool) -> None:
@@ -174,7 +189,29 @@ def _print(one: Imported, *, as_json: bool) -> None:
     click.echo(
         f"{one.source}: {one.sessions} sessions and {one.trials} trials taken, {one.same} trials were here already"
     )
+    if set(one.statuses) - {"valid"}:
+        click.echo("  " + ", ".join(f"{number} {status}" for status, number in sorted(one.statuses.items())))
+    if one.unread:
+        _print_unread(one)
     if one.predictions:
         click.echo(f"  {one.agreeing} of {one.predictions} stored predictions are read alike")
     for line in one.differing:
         click.echo(f"  {line}")
+
+
+def _print_unread(one: Imported) -> None:
+    total = sum(unread.count for unread in one.unread.values())
+    labels = next((unread.labels for unread in one.unread.values() if unread.labels), ())
+    none_of = f" (none of the labels {', '.join(labels)})" if labels else ""
+    click.echo(
+        f"  {total} {'answer' if total == 1 else 'answers'} of people could not be read{none_of}; such a trial is kept "
+        "and counts as not right:"
+    )
+    for answer, unread in list(one.unread.items())[:SHOWN]:
+        click.echo(f"    {answer!r}: {unread.count}, first in {unread.where}")
+    if len(one.unread) > SHOWN:
+        click.echo(f"    and {len(one.unread) - SHOWN} more")
+    if labels:
+        click.echo(
+            "  If they mean labels, say which under `response: {column: …, map: {…}}` and import into a new study folder."
+        )

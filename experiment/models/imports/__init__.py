@@ -1,17 +1,19 @@
 """Answers given elsewhere become sessions: released model outputs, any table of responses, people's too."""
 
+from experiment.models.imports.given import Imported
 from experiment.models.imports.mapping import Columns, Source, read_mapping
-from experiment.models.imports.responses import Imported, import_responses, make_items
-from experiment.models.imports.scrambled_bench import build_items, import_scrambled_bench, study_text
+from experiment.models.imports.responses import read_responses
+from experiment.models.imports.scrambled_bench import read_scrambled_bench, study_text
+from experiment.models.imports.writing import Import, write_import
 
 __all__ = [
     "Columns",
+    "Import",
     "Imported",
     "Source",
-    "build_items",
-    "import_responses",
-    "import_scrambled_bench",
-    "make_items",
     "read_mapping",
+    "read_responses",
+    "read_scrambled_bench",
     "study_text",
+    "write_import",
 ]

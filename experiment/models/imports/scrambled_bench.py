@@ -13,13 +13,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from experiment.models.imports.given import Given, GivenSession, GivenSource
+from experiment.models.imports.items import items_for
 from experiment.models.imports.mapping import Line, Source
-from experiment.models.imports.responses import Given, GivenSession, Imported, write_sessions
+from experiment.models.imports.writing import Import
 from experiment.store import Store
 from experiment.study import Study
-from experiment.study.study import ITEMS
 from stimuli.errors import UserError
-from stimuli.item import Item, Provenance, build_meta, write_items
+from stimuli.item import Item, Provenance
 
 CONDITIONS = ("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub")
 RECOVERY, QUESTIONS = "recovery", "questions"
@@ -32,17 +33,32 @@ def study_text() -> str:
     return resources.files("experiment.models.imports").joinpath("scrambled_bench.yaml").read_text("utf-8")
 
 
-def build_items(study: Study, folder: Path) -> int:
-    """Write the items from the released stimuli, where the study has none yet; return how many.
+def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Import:
+    """Read all files of released outputs; items come from the released stimuli. Nothing is written yet.
 
     Raises
     ------
     UserError
-        The folder lacks the stimuli.
+        The folder lacks outputs or stimuli, or a line is none of theirs.
     """
-    if (study.folder / ITEMS).exists():
-        return 0
-    files = [folder / "stimuli" / name for name in ("rec_realtimeqa.jsonl", "qa_realtimeqa.jsonl")]
+    stimuli = [folder / "stimuli" / name for name in ("rec_realtimeqa.jsonl", "qa_realtimeqa.jsonl")]
+    items = items_for(study, store, stimuli, lambda: _items_of(stimuli))
+    known = {(item.set_name, item.item_id, item.condition["text"]): item for item in items.study.items}
+    files = sorted((folder / "outputs").glob("*.jsonl*"))
+    if not files:
+        raise UserError(
+            f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
+        )
+    given = []
+    for file in files:
+        source = Source(file)
+        about = {"imported": {"source": file.name, "sha256": source.sha256, "paper": "Cao et al. (2023)"}}
+        reader = file.name.partition(".jsonl")[0]
+        given.append(GivenSource(file.name, source.sha256, list(_sessions(source, reader, known)), about))
+    return Import(items, given, "model", PARSER)
+
+
+def _items_of(files: list[Path]) -> list[Item]:
     for file in files:
         if not file.is_file():
             raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
@@ -65,8 +81,7 @@ def build_items(study: Study, folder: Path) -> int:
         for level in CONDITIONS:
             shown = {"evidence": str(row.values["evidence"][level]), "question": str(row.values["question"])}
             items.append(_item(QUESTIONS, row, level, shown, answer, tuple(options)))
-    write_items(study.folder / ITEMS, items, build_meta(study.seed, files))
-    return len(items)
+    return items
 
 
 def _item(
@@ -93,35 +108,6 @@ def _item(
         answer=answer,
         provenance=provenance,
     )
-
-
-def import_scrambled_bench(study: Study, store: Store, folder: Path, *, version: int) -> list[Imported]:
-    """Import all files of released outputs; a report for each.
-
-    Raises
-    ------
-    UserError
-        The folder lacks outputs or stimuli, or a line is none of theirs.
-    """
-    items = {(item.set_name, item.item_id, item.condition["text"]): item for item in study.items}
-    files = sorted((folder / "outputs").glob("*.jsonl*"))
-    if not files:
-        raise UserError(
-            f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
-        )
-    found = []
-    for file in files:
-        source = Source(file)
-        made = Imported(file.name, source.sha256)
-        about = {"imported": {"source": file.name, "sha256": source.sha256, "paper": "Cao et al. (2023)"}}
-        reader = file.name.partition(".jsonl")[0]
-        given = _sessions(source, reader, items)
-        found.append(
-            write_sessions(
-                study, store, given, made, kind="model", about=about, version=version, parser=PARSER
-            )
-        )
-    return found
 
 
 def _sessions(source: Source, reader: str, items: dict[tuple[str, str, str], Item]) -> Iterator[GivenSession]:

@@ -1,0 +1,249 @@
+"""An import is whole or nothing, says what it could not read, and runs as the documentation prints it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.cli import main
+from experiment.models.imports import writing
+from experiment.store import open_store, queries
+from tests.conftest import ROOT
+from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
+
+ANSWERS = """\
+participant,list,string,item_type,font,rt,said,base
+P1,1,ebiwent,replaced,cursive,1.2,nonword,EVIDENT
+P1,1,revomal,transposed,cursive,1.9,wrod,REMOVAL
+P1,1,DENSITY,word,print,0.8,Word,DENSITY
+P2,1,DENSITY,word,print,0.7,wrod,DENSITY
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("study.yaml", STUDY), ("map.yaml", MAPPING), ("trials.csv", ROWS)):
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_table_that_cannot_be_taken_leaves_nothing_and_is_taken_once_mended_and_longer(folder) -> None:
+    before = files(folder)
+    (folder / "trials.csv").write_text(ROWS.replace("0.8228", "O.8228"), "utf-8")
+    refused = take(folder)
+    assert refused.exit_code == 2 and "must be a number" in refused.output
+    assert files(folder) == before
+    (folder / "trials.csv").write_text(ROWS + "P2,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    _, trials = stored(folder)
+    assert [len(trials[name]) for name in ("P1", "P2")] == [3, 4]
+
+
+def test_items_that_a_killed_import_left_are_made_anew(folder) -> None:
+    assert take(folder).exit_code == 0
+    for path in folder.glob("study.db*"):
+        path.unlink()
+    (folder / "trials.csv").write_text(ROWS + "P2,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    items = (folder / "items.jsonl").read_text("utf-8")
+    assert "CAMERA" in items and len(items.splitlines()) == 4
+
+
+def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out(folder) -> None:
+    assert take(folder).exit_code == 0
+    more = folder / "more.csv"
+    more.write_text(ROWS.splitlines()[0] + "\nP3,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
+    refused = take(folder, table=more)
+    assert refused.exit_code == 2 and "'CAMERA'" in refused.output
+    assert "both tables with one command into a new study folder" in " ".join(refused.output.split())
+    other = folder / "both"
+    other.mkdir()
+    for name in ("study.yaml", "map.yaml"):
+        shutil.copy(folder / name, other)
+    given = ["import", other, folder / "trials.csv", more, "--mapping", other / "map.yaml", "--json"]
+    done = CliRunner().invoke(main, [*map(str, given)])
+    assert done.exit_code == 0, done.output
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(one["sessions"], one["trials"]) for one in told] == [(2, 6), (1, 1)]
+
+
+def test_one_table_of_several_that_is_refused_keeps_all_out(folder) -> None:
+    assert take(folder).exit_code == 0
+    # P0 is new, P1 has another answer than the one stored
+    rows = ROWS.splitlines()
+    (folder / "new.csv").write_text(f"{rows[0]}\n{rows[3].replace('P1', 'P0')}\n", "utf-8")
+    (folder / "other.csv").write_text(f"{rows[0]}\n{rows[1].replace(',1,E', ',0,E')}\n", "utf-8")
+    given = [folder, folder / "new.csv", folder / "other.csv", "--mapping", folder / "map.yaml"]
+    refused = CliRunner().invoke(main, ["import", *map(str, given)])
+    assert refused.exit_code == 1 and "other.csv, line 2" in refused.output
+    sessions, _ = stored(folder)
+    assert set(sessions) == {"P1", "P2"}
+
+
+def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, monkeypatch) -> None:
+    took = writing.records.store_score
+    calls: list[int] = []
+
+    def fails(*given, **named):
+        calls.append(1)
+        if len(calls) == 5:
+            raise MemoryError("at the fifth row")
+        return took(*given, **named)
+
+    monkeypatch.setattr(writing.records, "store_score", fails)
+    assert isinstance(take(folder).exception, MemoryError)
+    assert "items.jsonl" not in files(folder) and "items.meta.json" not in files(folder)
+    with open_store(folder) as store, store.read() as connection:
+        assert queries.sessions_overview(connection) == []
+        assert queries.all_versions(connection, "lexical") == []
+    monkeypatch.undo()
+    assert take(folder).exit_code == 0
+
+
+def test_more_rows_of_a_reader_who_is_stored_are_refused(folder) -> None:
+    assert take(folder).exit_code == 0
+    (folder / "trials.csv").write_text(ROWS + "P2,1,DENSITY,word,print,0.7,0,DENSITY\n", "utf-8")
+    refused = take(folder)
+    assert refused.exit_code == 1 and "stored with 3 trials" in refused.output and "has 4" in refused.output
+    _, trials = stored(folder)
+    assert len(trials["P2"]) == 3
+
+
+def test_answers_of_people_that_are_no_label_are_counted_and_named(folder) -> None:
+    (folder / "map.yaml").write_text(MAPPING.replace("{correct: correct}", "said"), "utf-8")
+    (folder / "trials.csv").write_text(ANSWERS, "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    assert "2 unparsed, 2 valid" in done.output and "none of the labels word, nonword" in done.output
+    assert "'wrod': 2, first in trials.csv, line 3" in done.output
+    _, trials = stored(folder)
+    status = [(trial["response_raw"], trial["response_status"], trial["correct"]) for trial in trials["P1"]]
+    assert status == [("nonword", "valid", True), ("wrod", "unparsed", None), ("Word", "valid", True)]
+    again = json.loads(take(folder, "--json").stdout)
+    assert again["same"] == 4 and again["unread"]["wrod"]["count"] == 2
+
+
+def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder) -> None:
+    (folder / "study.yaml").write_text(STUDY.replace("  lists: one\n", ""), "utf-8")
+    before = files(folder)
+    more = "P2,1,EVIDENT,word,print,0.5,1,EVIDENT\n"
+    (folder / "trials.csv").write_text(ROWS + more, "utf-8")
+    refused = take(folder)
+    assert refused.exit_code == 2 and "`lists: one`" in refused.output and "wrods build" not in refused.output
+    assert files(folder) == before
+    (folder / "study.yaml").write_text(STUDY, "utf-8")
+    assert take(folder).exit_code == 0
+
+
+def test_a_release_that_cannot_be_read_leaves_no_study(tmp_path) -> None:
+    (tmp_path / "outputs").mkdir()
+    given = ["import", str(tmp_path / "new" / "bench"), str(tmp_path), "--from", "scrambled_bench"]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 2 and "there is no" in done.output
+    assert not (tmp_path / "new" / "bench").exists()
+
+
+# what docs/runs.md prints
+
+
+def printed() -> tuple[dict[str, str], list[list[str]], str]:
+    """Return the files of the documented route by name, its commands, and its sample of a table."""
+    text = (ROOT / "docs" / "runs.md").read_text("utf-8").partition("## Answers from elsewhere")[2]
+    named = re.findall(r"`(lexical/[a-z]+\.yaml)`:\n\n```yaml\n(.*?)```", text, re.DOTALL)
+    (commands,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (table,) = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
+    return dict(named), [shlex.split(line)[1:] for line in commands.splitlines()], table
+
+
+def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
+    named, commands, _ = printed()
+    assert set(named) == {"lexical/study.yaml", "lexical/import.yaml"} and len(commands) == 4
+    (folder / "lexical").mkdir()
+    for name, text in named.items():
+        (folder / name).write_text(text, "utf-8")
+    if isinstance(table, Path):
+        shutil.copy(table, folder / "trials.csv")
+    else:
+        (folder / "trials.csv").write_text(table, "utf-8")
+    monkeypatch.chdir(folder)
+    told = []
+    for command in commands:
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, (command, done.output)
+        told.append(done.output)
+    return told
+
+
+def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch) -> None:
+    _, _, table = printed()
+    told = run_printed(tmp_path, table, monkeypatch)
+    assert "1 sessions and 3 trials taken" in told[0]
+    assert "3 trials answered" in told[1]
+    assert "Wrote lexical-data: 6 trials" in told[3]
+
+
+@pytest.mark.full
+def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_read_the_same(
+    tmp_path, shared, monkeypatch
+) -> None:
+    table = shared / "data" / "tl_lexical_decision" / "trials.csv"
+    told = run_printed(tmp_path, table, monkeypatch)
+    assert "124 sessions and 19840 trials taken" in told[0] and "unparsed" not in told[0]
+    expected: dict[str, list[tuple[object, ...]]] = {}
+    lists: dict[str, int] = {}
+    with table.open(encoding="utf-8", newline="") as opened:
+        for row in csv.DictReader(opened):
+            is_word, is_right = row["item_type"] == "word", row["correct"] == "1"
+            lists[row["participant"]] = int(row["list"])
+            expected.setdefault(row["participant"], []).append(
+                (
+                    row["base"], row["string"], row["item_type"], row["font"], "word" if is_word else "nonword",
+                    "word" if is_word == is_right else "nonword", is_right, round(1000 * float(row["rt"]), 6),
+                )
+            )  # fmt: skip
+    assert len(expected) == 124 and sum(map(len, expected.values())) == 19_840
+    people: dict[str, str] = {}
+    shown: dict[str, list[tuple[str, str, str]]] = {}
+    with open_store(tmp_path / "lexical") as store, store.read() as connection:
+        sessions = {row["session_id"]: row for row in queries.sessions_overview(connection)}
+        found: dict[str, list[tuple[object, ...]]] = {}
+        places: dict[str, list[int]] = {}
+        for trial in queries.trials_with_scores(connection):
+            of, levels = trial["session_id"], trial["condition"]
+            seen = (
+                trial["item_id"],
+                trial["shown"]["string"],
+                levels["item_type"],
+                levels["font"],
+                trial["answer"],
+            )
+            shown.setdefault(of, []).append(seen)
+            places.setdefault(of, []).append(trial["trial_index"])
+            if sessions[of]["reader_kind"] == "human":
+                people[sessions[of]["reader"]] = of
+                found.setdefault(sessions[of]["reader"], []).append(
+                    (*seen, trial["response"], trial["correct"], trial["rt"])
+                )
+    assert found == expected
+    assert {name: sessions[of]["list_id"] for name, of in people.items()} == lists
+    yoked = {row["yoked_to"]: row["session_id"] for row in sessions.values() if row["reader"] == "guessing"}
+    assert set(yoked) == set(people.values()) and len(sessions) == 248
+    for person, model in yoked.items():
+        assert shown[model] == shown[person]
+        assert places[model] == places[person] == list(range(160))
+        assert sessions[model]["list_id"] == sessions[person]["list_id"]
+    assert Counter(lists.values()) == {1: 30, 2: 31, 3: 32, 4: 31}
