@@ -3,12 +3,13 @@
 A list is a row of the Latin square crossed with a label map and with the levels that hold for a whole session. With L
 conditions within items, list l gives item i (counted within its set and within the levels that hold for the item as a
 whole) the condition (i + l) mod L, so that each item is seen once a session and in every condition across lists. Where
-labels are arbitrary names of classes (`labels: balanced`), the next L lists show the same items with the labels swapped;
-each level between sessions has such a group of lists.
+labels are arbitrary names of classes (`labels: balanced`), the next L lists show the same items under the next label map, so that
+over all lists each label stands for each class equally often; each level between sessions has such a group of lists.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -46,12 +47,24 @@ def blocks_showing(study: Study, set_name: str) -> list[int]:
     return naming or [number for number, block in enumerate(blocks) if "sets" not in block]
 
 
-def balanced_labels(study: Study) -> bool:
-    """Say whether labels of a block are arbitrary names that are to be swapped in half of the lists."""
+def count_label_maps(study: Study) -> int:
+    """Return how many label maps there are: 1 where no block's labels are arbitrary names, 2 for two labels, 6 for three.
+
+    Labels go round as in :func:`balanced_order`; blocks of unlike numbers of labels go round side by side until both are.
+    """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
-    return any(
-        step.get("choose", {}).get("labels") == "balanced" for block in blocks for step in block["trial"]
-    )
+    choosing = [step.get("choose", {}) for block in blocks for step in block["trial"]]
+    return math.lcm(*(balanced_rows(len(one["keys"])) for one in choosing if one.get("labels") == "balanced"))
+
+
+def labels_of_classes(labels: Sequence[str], label_map: int) -> dict[str, str]:
+    """Return class → label shown in a label map, 0 being labels as written.
+
+    Over all maps of a study each label stands for each class equally often: two labels are swapped, three stand in all six
+    ways, more in the rows of a balanced Latin square.
+    """
+    shown = dict(zip(balanced_order(labels, 0), balanced_order(labels, label_map), strict=True))
+    return {name: shown[name] for name in labels}
 
 
 def conditions(items: Sequence[Item]) -> int:
@@ -80,7 +93,7 @@ def conditions(items: Sequence[Item]) -> int:
 
 def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced") -> list[int]:
     """Return the study's list numbers from 1; with `label_maps="fixed"` only those with labels as written."""
-    rows, maps = _rows(study, items), _maps(study)
+    rows, maps = _rows(study, items), count_label_maps(study)
     kept = 1 if label_maps == "fixed" else maps
     return [
         (level * maps + label_map) * rows + row + 1
@@ -91,21 +104,17 @@ def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced
 
 
 def label_map_of(study: Study, items: Sequence[Item], list_id: int) -> int:
-    """Return 0 for labels as written, 1 for swapped labels."""
-    return (list_id - 1) // _rows(study, items) % _maps(study)
+    """Return the number of a list's label map, 0 for labels as written (:func:`labels_of_classes`)."""
+    return (list_id - 1) // _rows(study, items) % count_label_maps(study)
 
 
 def session_levels(study: Study, items: Sequence[Item], list_id: int) -> dict[str, Any]:
     """Return the levels between sessions that a list has, as its condition, and what they set."""
-    return study.between_cells[(list_id - 1) // (_rows(study, items) * _maps(study))]
+    return study.between_cells[(list_id - 1) // (_rows(study, items) * count_label_maps(study))]
 
 
 def _rows(study: Study, items: Sequence[Item]) -> int:
     return 1 if study.get("design", "lists") == "one" else conditions(items)
-
-
-def _maps(study: Study) -> int:
-    return 2 if balanced_labels(study) else 1
 
 
 def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Item]:

@@ -53,14 +53,13 @@ def plan_session(
     order_row : int
         Row of the balanced order of sets or blocked conditions: how many sessions the list has had before.
     """
-    swapped = label_map_of(study, items, list_id) == 1
     session = Unfolding(
         study,
         items,
         list_id=list_id,
         session_key=session_key,
         order_row=order_row,
-        swapped=swapped,
+        label_map=label_map_of(study, items, list_id),
         between=session_levels(study, items, list_id),
     )
     return {

@@ -6,7 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.lists import block_items, blocks_of, items_of_list, list_ids, ordered
+from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
 from experiment.procedure import checks
 from experiment.procedure.examples import with_shuffled_labels
 from experiment.procedure.feedback import block_feedback, practice_feedback
@@ -84,8 +84,8 @@ class Unfolding:
         What is unfolded.
     list_id, session_key, order_row
         See :func:`experiment.procedure.plan_session`.
-    swapped : bool
-        Labels that are arbitrary names are swapped between classes.
+    label_map : int
+        Which labels stand for which classes where labels are arbitrary names; 0 is as written.
     between : mapping
         What the session's levels between sessions set: ``condition`` and ``exemplars``.
     """
@@ -98,7 +98,7 @@ class Unfolding:
         list_id: int,
         session_key: str | None,
         order_row: int,
-        swapped: bool,
+        label_map: int,
         between: Mapping[str, Any],
     ) -> None:
         self.study = study
@@ -110,7 +110,7 @@ class Unfolding:
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
-        self.labels = Labels(_label_map(self.blocks, swapped=swapped))
+        self.labels = Labels(_label_map(self.blocks, label_map))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
         for item in items:
@@ -384,7 +384,7 @@ class Unfolding:
         return order
 
 
-def _label_map(blocks: Sequence[Mapping[str, Any]], *, swapped: bool) -> dict[str, str]:
+def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str, str]:
     """Return class → label shown; empty where labels come with the items."""
     found: dict[str, str] = {}
     for block in blocks:
@@ -392,7 +392,7 @@ def _label_map(blocks: Sequence[Mapping[str, Any]], *, swapped: bool) -> dict[st
             settings = step.get("choose", {})
             keys = settings.get("keys")
             if isinstance(keys, dict):
-                labels = list(keys)
-                turned = swapped and settings.get("labels") == "balanced"
-                found |= dict(zip(labels, labels[1:] + labels[:1] if turned else labels, strict=True))
+                found |= labels_of_classes(
+                    list(keys), label_map if settings.get("labels") == "balanced" else 0
+                )
     return found

@@ -53,6 +53,38 @@ def test_balanced_labels_double_the_lists_and_swap_what_labels_stand_for(make_st
     assert step["responses"] == ["B", "A"]
 
 
+@pytest.mark.parametrize(("labels", "maps"), [("ABC", 6), ("ABCD", 4), ("ABCDE", 10)])
+def test_each_of_several_labels_stands_for_each_class_equally_often(
+    make_study: MakeStudy, labels: str, maps: int
+) -> None:
+    keys = ", ".join(f"{label}: {key}" for label, key in zip(labels, "fjkls", strict=False))
+    items = [
+        Item(
+            **{
+                **make_item(f"h{i}", level, f"text {i}{level}", "A", "B").__dict__,
+                "answer": labels[i % len(labels)],
+            }
+        )
+        for i in range(2 * len(labels))
+        for level in ("intact", "initial")
+    ]
+    study = make_study((CLASSES[0], f"keys: {{{keys}}}, labels: balanced"), items=items)
+    lists = list_ids(study, study.items)
+    assert len(lists) == 2 * maps
+    meant: Counter[tuple[str, str]] = Counter()
+    answers_of_always_a: Counter[str] = Counter()
+    for list_id in lists:
+        plan = plan_session(study, study.items, list_id=list_id)
+        meant.update(plan["label_map"].items())
+        for trial in trials_of(plan):
+            step = trial["steps"][-1]
+            assert [plan["label_map"][name] for name in step["responses"]] == step["labels"] == list(labels)
+            answers_of_always_a[step["responses"][0]] += 1
+    assert len(meant) == len(labels) ** 2 and set(meant.values()) == {2 * maps // len(labels)}
+    assert len(answers_of_always_a) == len(labels) and len(set(answers_of_always_a.values())) == 1
+    assert plan_session(study, items, list_id=1)["label_map"] == {label: label for label in labels}
+
+
 def test_an_item_without_one_of_the_conditions_is_named(make_study: MakeStudy) -> None:
     items = [
         item for item in small_items() if (item.item_id, item.condition["position"]) != ("w2", "initial")

@@ -19,7 +19,7 @@ class _AsGiven(Unfolding):
         self, study: Study, items: Sequence[Item], *, list_id: int, condition: Mapping[str, str]
     ) -> None:
         super().__init__(
-            study, study.items, list_id=1, session_key=None, order_row=0, swapped=False,
+            study, study.items, list_id=1, session_key=None, order_row=0, label_map=0,
             between={"condition": dict(condition), "exemplars": None},
         )  # fmt: skip
         self.list_id = list_id
