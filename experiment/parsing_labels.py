@@ -15,13 +15,13 @@ from functools import cache
 
 from experiment.parsing_text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
-_SENTENCE = re.compile(r"[.!?\n;]")
+_SENTENCE = re.compile(r"[.!?\n;。！？；؟۔।]")
 _LOOK_BACK = 300
 """Characters before a label in which a negation is looked for: a sentence."""
-_OPEN = r"[\"'“„«(\[*_`$]{0,4}"
-_SHUT = r"[\"'”“»)\]*_`$]{0,4}"
-_MARK = r"\s?(?:[.,;:)\]}!\n]|$|[-–—] )"
-_END = r"\s?(?:[.!\n}\]]|$)"
+_OPEN = r"[\"'“„«(\[*_`$「『（]{0,4}"
+_SHUT = r"[\"'”“»)\]*_`$」』）]{0,4}"
+_MARK = r"\s?(?:[.,;:)\]}!\n。．、，：；！）؛،۔।]|$|[-–—] )"
+_END = r"\s?(?:[.!\n}\]。．！۔।]|$)"
 
 
 @cache
@@ -65,7 +65,8 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
     if whole is not None:
         return Parsed(whole, "valid")
     announced = {label for label in labels if _is_announced(label, reply, labels)}
-    given = announced | {label for label in labels if _stands_first(label, reply)}
+    first = {label for label in labels if _stands_first(label, reply) and not _is_heading(label, reply)}
+    given = announced | first
     if len(given) == 1:
         (label,) = given
         return _only(label, reply, labels, is_announced=label in announced)
@@ -177,6 +178,12 @@ def _stands_first(label: str, reply: str) -> bool:
     if fold(first.strip(WRAPPING)) == fold(label.strip(WRAPPING) or label):
         return True
     return re.match(rf"{_OPEN}{_spelt(label)}{_SHUT}{_MARK}", first, _flags(label)) is not None
+
+
+def _is_heading(label: str, reply: str) -> bool:
+    """Say whether a reply is a word that sentences have anyway, as a heading of one other word: "Word: garden"."""
+    said = re.fullmatch(rf"\W*{_spelt(label)}{_SHUT}\s?[:：]\W*\w[\w'-]*\W*", reply, _flags(label))
+    return said is not None and re.fullmatch(words("everyday"), fold(label)) is not None
 
 
 def _begins_a_line(label: str, lines: Sequence[str]) -> bool:

@@ -33,11 +33,21 @@ def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
     marks, noun, restored = r"[*_\"'#> ]{0,6}", words("text"), words("restored")
     called = rf"(?:(?:the |your |der |die |das |ihr |el |la |su )?(?:(?:{restored}) (?:{noun})|(?:{noun}) (?:{restored})))"
     closed = r"[:：](?:[*_\"']{1,3}(?=\s))?\s*"
-    ending = rf"(?: (?:is|ist|lautet|es|reads))?{marks}{closed}"
-    quoted = r" (?:is|ist|lautet|es|reads):? (?=[\"“„«*`])"
+    verb = r"(?:is|was|ist|war|lautet|lautete|es|era|reads|should be|should read)"
+    ending = rf"(?: {verb})?{marks}{closed}"
+    # without a colon the rest is the text where it is quoted, or the one word: "The unscrambled word is garden."
+    quoted = rf"(?: {verb} (?=[\"“„«*`])|(?<=word|wort) {verb} (?=[\w'’-]+[.!]?\s*\Z)|(?<=palabra) {verb} (?=[\w'’-]+[.!]?\s*\Z))"
+    owner = r"(?:(?:the |my |your |der |die |das |la |el |mi |meine )?(?:final |correct |endgültige )?)"
+    named = rf"{owner}(?:{words('answer')}|{noun}|spelling)(?: final)?"
+    # "The answer is: yes, said the dog" may be the text itself; what begins anew or is one word is not
+    begins = r"(?=[\"“„«*`\n]|(?-i:[A-ZÀ-Þ])|[\w'’-]+[.!]?\s*\Z)"
+    told = rf"(?:{named}{marks}{closed}|{named} {verb}{marks}{closed}{begins})"
     greeting = rf"(?:(?:{words('greeting')})[!,.]? ?\s?)?"
     here = rf"(?:(?:{words('here')}) )"
     first = rf"{marks}{greeting}(?:{here}?{called}(?: [^:\n]{{1,40}})??(?:{ending}|{quoted})|{here}[^:\n]{{0,40}}?:[*_]{{0,3}}(?=\n)|"
+    first += (
+        rf"{told}|(?:it|this|that) should (?:be|read|say){marks}{closed}|here you (?:go|are){marks}{closed}|"
+    )
     first += rf"(?:fixed|output|answer|antwort|respuesta|restored|recovered|corrected|result){marks}{closed})"
     return (
         re.compile(first, re.IGNORECASE),
@@ -98,8 +108,9 @@ def _bare(text: str) -> str:
         if marker is not None and len(text) > marker.end():
             text = text[marker.end() :].strip()
         for opening, ending in _PAIRS:
-            inner = text[len(opening) : len(text) - len(ending)]
-            if len(text) > len(opening) + len(ending) and text.startswith(opening) and text.endswith(ending):
+            held = text.rstrip(".") if text.rstrip(".").endswith(ending) else text
+            inner = held[len(opening) : len(held) - len(ending)]
+            if len(held) > len(opening) + len(ending) and held.startswith(opening) and held.endswith(ending):
                 text = text if opening in inner else inner.strip()
                 break
         if text == before:

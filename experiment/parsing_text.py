@@ -25,7 +25,7 @@ THOUGHTS = (
     ("[THINK]", "[/THINK]"),
 )
 """Marks around thoughts in the replies of open models."""
-WRAPPING = " \t\r\n\"'`*_()[]{}<>“”‘’„«».,:;!?$\\"
+WRAPPING = " \t\r\n\"'`*_()[]{}<>“”‘’„«».,:;!?$\\。．、，：；！？（）「」『』【】؟،؛۔।"
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\n(?: ?\n)+")
 _FENCE = re.compile(r"^ ?(?:```|~~~)[\w+-]{0,20} ?$", re.MULTILINE)
