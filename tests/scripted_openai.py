@@ -277,6 +277,8 @@ class ScriptedOpenAI:
             return await _cut(request, whole)
         if name == "malformed":
             return _json(whole[: len(whole) // 2])
+        if name == "raw":
+            return _json(detail.encode())
         if name == "html":
             return web.Response(body=b"<html>Bad gateway</html>", content_type="text/html")
         payload: dict[str, Callable[[], bytes]] = {

@@ -20,7 +20,15 @@ from typing import Any
 
 from experiment.models.api.dialects import PATHS, Dialect, read_wishes
 from experiment.models.api.reading import read_json
-from experiment.models.api.retrying import NoAnswer, RunStopped, judge_status, said, unreached
+from experiment.models.api.retrying import (
+    RunStopped,
+    judge_failure,
+    judge_status,
+    parsed,
+    said,
+    unreached,
+    whole_characters,
+)
 from experiment.models.api.surfaces import Speaker
 from experiment.models.engine import Reply, Request
 from experiment.models.keys import find_key
@@ -224,7 +232,7 @@ class _Desk:
         for line in content.splitlines():
             if line.strip():
                 with contextlib.suppress(ValueError):
-                    yield json.loads(line)
+                    yield parsed(line)
 
 
 def submit(
@@ -350,7 +358,7 @@ def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str
     if not isinstance(response, dict):
         error = line.get("error")
         words = error.get("message") if isinstance(error, dict) else error
-        return _error(request, speaker, f"not answered: {words}")
+        return _error(request, speaker, whole_characters(f"not answered: {words}"))
     body = json.dumps(response.get("body"))
     status = response.get("status_code")
     if status != 200:
@@ -367,8 +375,8 @@ def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str
     except StopIteration as ended:
         answered: Reply = ended.value
         return replace(answered, path=f"{answered.path}+batch")
-    except NoAnswer as fault:
-        return _error(request, speaker, str(fault))
+    except Exception as fault:
+        return _error(request, speaker, judge_failure(fault, seconds=0).reason)
     return _error(request, speaker, "one call was not enough")
 
 

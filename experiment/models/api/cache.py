@@ -17,6 +17,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from experiment.models.api.retrying import parsed
 from experiment.models.engine import RegionScore, Reply, Request
 
 FILE = "answers-cache.db"
@@ -151,6 +152,6 @@ def _write(reply: Reply) -> str:
 
 
 def _read(text: str, request: Request) -> Reply:
-    kept: dict[str, Any] = json.loads(text)
+    kept: dict[str, Any] = parsed(text)
     regions = tuple(RegionScore(surprisal, tokens) for surprisal, tokens in kept.pop("regions"))
     return replace(Reply(work_key=request.work_key, **kept), regions=regions, from_cache=True)

@@ -13,6 +13,9 @@ from typing import Any
 
 from experiment.models.engine import Reply
 
+MOST_TOKENS = 2**31 - 1
+"""More no store takes and no server reads: such a count is none."""
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -93,7 +96,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         value = usage.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
             return value
     return None
 

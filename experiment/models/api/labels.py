@@ -14,6 +14,10 @@ from typing import Any
 
 from experiment.models.engine import RegionScore
 
+MOST_ROUNDING = 0.01
+LEAST_LOGPROB = -1e6
+"""What lies below is no measure but a server's way to say that something cannot be."""
+
 _AROUND = " \n\t\r\"'`*"
 
 
@@ -127,20 +131,23 @@ def _content_tokens(content: object) -> list[Token]:
 def _alternatives(top: object) -> tuple[tuple[str, float], ...]:
     """Read alternatives in the chat form (list of objects) or the older one (text to log-probability)."""
     if isinstance(top, dict):
-        return tuple((str(text), float(value)) for text, value in top.items() if _number(value) is not None)
+        return tuple(
+            (str(text), number) for text, value in top.items() if (number := _number(value)) is not None
+        )
     if not isinstance(top, list):
         return ()
     return tuple(
-        (str(one["token"]), float(one["logprob"]))
+        (str(one["token"]), number)
         for one in top
-        if isinstance(one, dict) and "token" in one and _number(one.get("logprob")) is not None
+        if isinstance(one, dict) and "token" in one and (number := _number(one.get("logprob"))) is not None
     )
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    """Return a log-probability; None for what cannot be one. Rounding may have taken one a little above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= MOST_ROUNDING:
         return None
-    return float(value)
+    return min(0.0, float(value)) if value > LEAST_LOGPROB else None
 
 
 def completion_tokens(choice: Mapping[str, Any]) -> list[Token]:

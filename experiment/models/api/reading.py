@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiment.models.api import labels as scoring
-from experiment.models.api.retrying import NoAnswer
+from experiment.models.api.retrying import NoAnswer, parsed
 from experiment.models.engine import Message, ReplyStatus
 
 _THOUGHT = ("<think>", "</think>")
@@ -22,7 +22,7 @@ def read_json(text: str) -> Mapping[str, Any]:
         It is not JSON, or holds an error and nothing else.
     """
     try:
-        payload = json.loads(text)
+        payload = parsed(text)
     except ValueError as error:
         raise NoAnswer(f"the response is not JSON: {text[:80]!r}") from error
     if not isinstance(payload, dict):

@@ -34,6 +34,8 @@ LONGEST_WAIT_S = 60.0
 LONGEST_RETRY_AFTER_S = 600.0
 
 _LIMITING = (429, 529)
+_BROKEN = re.compile("[\0\ud800-\udfff]")
+_MAY_BREAK = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)|[\0\ud800-\udfff]")
 _MARK = re.compile(r"(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{8,}")
 
 Kind = Literal["rate_limit", "transient", "timeout", "unreachable", "reworded", "no"]
@@ -156,7 +158,8 @@ def judge_failure(error: BaseException, *, seconds: float) -> Retry:
         return Retry.timeout(seconds)
     if isinstance(error, aiohttp.ClientError | OSError):
         return Retry.cut(f"the connection was cut: {type(error).__name__} {error}".strip())
-    raise error
+    # what no fault of the network explains concerns this one request: the others go on
+    return Retry.no(f"what came back could not be read: {type(error).__name__} {error}"[:500].strip())
 
 
 def judge_status(
@@ -242,7 +245,7 @@ def said(body: str, secret: str | None = None) -> str:
     """Return the server's own words in the body of a refusal, with the key taken out."""
     error = _error(body)
     text = str(error.get("message") or error.get("detail") or body) if error else body
-    return text.replace(secret, "[key]") if secret else text
+    return whole_characters(text.replace(secret, "[key]") if secret else text)
 
 
 def without_marks(reason: str) -> str:
@@ -250,9 +253,42 @@ def without_marks(reason: str) -> str:
     return _MARK.sub("…", reason)
 
 
+def whole_characters(text: str) -> str:
+    """Return a text that every store takes: halves of characters (an emoji cut in two) and NUL become U+FFFD."""
+    return _BROKEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {whole_characters(name): _whole(one) for name, one in value.items()}
+    return value
+
+
+def parsed(text: str) -> Any:
+    """Return the value that a JSON text of a server holds, with whole characters in all its texts.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON, or nested deeper than any answer is.
+    """
+    text = text.removeprefix("\N{BYTE ORDER MARK}")
+    try:
+        value = json.loads(text)
+        if _MAY_BREAK.search(text):
+            value = _whole(value)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return value
+
+
 def _error(body: str) -> Mapping[str, Any]:
     try:
-        payload = json.loads(body)
+        payload = parsed(body)
     except ValueError:
         return {}
     inner = payload.get("error", payload) if isinstance(payload, dict) else payload

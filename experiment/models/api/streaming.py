@@ -6,12 +6,11 @@ form of an answer that was not streamed, so it is read in the same way.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
-from experiment.models.api.retrying import NoAnswer
+from experiment.models.api.retrying import NoAnswer, parsed
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -66,7 +65,7 @@ async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], flo
             is_done = True
             continue
         try:
-            chunk = json.loads(data)
+            chunk = parsed(data)
         except ValueError as error:
             raise NoAnswer(f"the stream holds no JSON: {data[:80]!r}") from error
         if not isinstance(chunk, dict):

@@ -218,7 +218,15 @@ class Transport:
             try:
                 response = await self.post_beside("/tokenize", asked, seconds=seconds)
                 tokens = json.loads(response.body)["tokens"]
-            except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError):
+            except (
+                aiohttp.ClientError,
+                OSError,
+                TimeoutError,
+                ValueError,
+                KeyError,
+                TypeError,
+                RecursionError,
+            ):
                 return {}
             if response.status != 200 or not isinstance(tokens, list) or len(tokens) != 1:
                 return {}
