@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from heapq import merge
 from typing import Any
 
 from sqlalchemy import Connection
 
+from experiment.failed_trials import failed_trials
 from experiment.store import queries
 from experiment.store.exclusions import Marked, exclusions
 
@@ -20,6 +22,7 @@ OF_SESSION = (
 def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """Iterate over a study's trials, session by session, with the columns of the trials table and of the factors.
 
+    Trials of models that ended in an error are among them (:func:`experiment.failed_trials.failed_trials`).
     Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
 
     Parameters
@@ -31,7 +34,13 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """
     sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
-    for trial in queries.trials_with_scores(connection, study):
+
+    def place(trial: Mapping[str, Any]) -> tuple[str, str, int, int]:
+        key = trial["session_id"]
+        return str(sessions[key]["created_at"]), key, trial["trial_index"], trial["attempt"]
+
+    stored, failed = queries.trials_with_scores(connection, study), failed_trials(connection, study)
+    for trial in merge(stored, failed, key=place):
         yield _flat(trial, sessions[trial["session_id"]], excluded)
 
 

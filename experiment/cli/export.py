@@ -35,6 +35,11 @@ Examples:
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these readers. Repeatable."
 )
+@click.option(
+    "--prompts",
+    is_flag=True,
+    help="Also write what each call sent to a model (the calls table, column request).",
+)
 @click.option("--replace", is_flag=True, help="Write over an earlier export in DIR.")
 @click.option("--author", "authors", multiple=True, metavar="NAME", help="Psych-DS: an author. Repeatable.")
 @click.option("--licence", metavar="TEXT", help="Psych-DS: the licence, best as an address.")
@@ -47,6 +52,7 @@ def export(
     out: Path,
     no_pilots: bool,
     kinds: tuple[str, ...],
+    prompts: bool,
     replace: bool,
     authors: tuple[str, ...],
     licence: str | None,
@@ -56,8 +62,8 @@ def export(
 ) -> None:
     """Write a study's data for other programs, also while it is served.
 
-    Trials, regions, participants (with their answers by question), events and items, with a codebook. Ids of recruitment
-    platforms are never exported. In CSV, text that a spreadsheet would take for a formula gets an apostrophe before it.
+    Trials, regions, participants (with their answers by question), events, calls to models and items, with a codebook. Ids of
+    recruitment platforms are never exported. In CSV, text that a spreadsheet would take for a formula gets an apostrophe before it.
     Authors, licence, keywords and citation of a Psych-DS folder come from `about:` in study.yaml where they are not given.
     """
     from experiment.cli.study_store import opened_study, this_user
@@ -65,7 +71,7 @@ def export(
     from experiment.exporting.psychds import Credits
     from experiment.upkeep import note_place
 
-    choice = Choice(pilots=not no_pilots, kinds=frozenset(kinds) or None)
+    choice = Choice(pilots=not no_pilots, kinds=frozenset(kinds) or None, prompts=prompts)
     credits = Credits(authors, licence, keywords, citation)
     with opened_study(study) as opened:
         done = export_study(

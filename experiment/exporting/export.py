@@ -75,7 +75,7 @@ def export_study(
                 for row in queries.sessions_overview(connection, study.id)
                 if chosen.takes(row)
             }
-            rows = {"sessions": write_jspsych(study, connection, folder, ids)}
+            rows = {"sessions": write_jspsych(study, connection, folder, ids, prompts=chosen.prompts)}
         else:
             write = write_csv if form == "csv" else write_parquet
             rows = {

@@ -19,6 +19,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import trial_columns
+from experiment.exporting.calls import call_columns, call_rows
+from experiment.exporting.tables import own_columns
 from experiment.store import queries
 from experiment.study import Study
 from experiment.trial_rows import trial_rows
@@ -34,8 +36,10 @@ SCREENS = ("consent", "instructions", "answers", "device", "practice", "break", 
 Row = Mapping[str, Any]
 
 
-def write_jspsych(study: Study, connection: Connection, folder: Path, chosen: set[str]) -> int:
-    """Write two files a session into a folder, and return the number of sessions.
+def write_jspsych(
+    study: Study, connection: Connection, folder: Path, chosen: set[str], *, prompts: bool = False
+) -> int:
+    """Write two files a session into a folder, and a third for one that has calls; return the number of sessions.
 
     Parameters
     ----------
@@ -43,11 +47,14 @@ def write_jspsych(study: Study, connection: Connection, folder: Path, chosen: se
     connection : Connection
         A reading connection.
     folder : Path
-        Gets ``NAME.json`` and ``NAME_interactions.json``.
+        Gets ``NAME.json`` and ``NAME_interactions.json``, and ``NAME_calls.json`` where there are calls.
     chosen : set of str
         The sessions.
+    prompts : bool
+        Calls with what was sent.
     """
-    began = {row["session_id"]: row["created_at"] for row in queries.sessions_overview(connection, study.id)}
+    every = {row["session_id"]: row for row in queries.sessions_overview(connection, study.id)}
+    columns = call_columns(own_columns("calls"), prompts=prompts)
     factors = tuple(study.factors)
     number = 0
     for session_id, group in groupby(trial_rows(connection, study.id), key=lambda row: row["session_id"]):
@@ -55,11 +62,19 @@ def write_jspsych(study: Study, connection: Connection, folder: Path, chosen: se
             continue
         trials = list(group)
         events = list(queries.all_events(connection, session_id=session_id))
-        clock = Clock(began[session_id], trials, events)
+        clock = Clock(every[session_id]["created_at"], trials, events)
         rows, interactions = _timeline(trials, events, clock, factors)
         name = re.sub(r"[^A-Za-z0-9]+", "-", str(trials[0]["reader"])).strip("-") + f"_{session_id[:12]}"
         _write(folder / f"{name}.json", rows)
         _write(folder / f"{name}_interactions.json", interactions)
+        calls = [
+            {column: call.get(column) for column in columns}
+            for call in call_rows(connection, [every[session_id]], prompts=prompts)
+        ]
+        file = folder / f"{name}_calls.json"
+        file.unlink(missing_ok=True)
+        if calls:
+            _write(file, calls)
         number += 1
     return number
 

@@ -1,4 +1,4 @@
-"""The tables of an export: trials, regions, items, participants, events; rows stream from the store."""
+"""The tables of an export: trials, regions, participants, events, calls, items; rows stream from the store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column, region_columns, trial_columns
+from experiment.exporting.calls import call_columns, call_rows
 from experiment.exporting.participants import participant_rows, read_answers
 from experiment.item_rows import item_columns, item_rows
 from experiment.region_rows import region_rows
@@ -25,7 +26,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Choice:
-    """Whose data are exported.
+    """Whose data are exported, and whether with what models were sent.
 
     Attributes
     ----------
@@ -33,10 +34,13 @@ class Choice:
         Pilots too.
     kinds : frozenset of str or None
         Only these kinds of readers; None for all.
+    prompts : bool
+        The calls table has a column with each request as it was sent, which may be many times as long as all else.
     """
 
     pilots: bool = True
     kinds: frozenset[str] | None = None
+    prompts: bool = False
 
     def takes(self, session: Mapping[str, Any]) -> bool:
         """Say whether a session's rows are exported."""
@@ -109,6 +113,17 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
             own_columns("events"),
             ("session_id", "event_index"),
             lambda: of_chosen(_event_rows(connection, study.id)),
+        ),
+        Table(
+            "calls",
+            "one row a request to a model with all its retries: for the answer of a trial, or a step before or behind it",
+            call_columns(own_columns("calls"), prompts=choice.prompts),
+            ("session_id", "trial_index", "attempt", "call_index"),
+            lambda: call_rows(
+                connection,
+                [row for row in reversed(sessions) if row["session_id"] in chosen],
+                prompts=choice.prompts,
+            ),
         ),
         Table(
             "items",

@@ -55,6 +55,13 @@ NASTY = (
     "TRUE",
     "1e5",
 )
+SENT = "Is this the sentence that was sent?"
+CALL = {
+    "attempt": 1, "status": "answered", "text": NASTY[0], "generated": NASTY[4], "reasoning": "@think", "finish_reason": "stop",
+    "request": {"messages": [{"role": "user", "content": SENT}]}, "resolved_model": "a/b-2026-01", "requested_model": "a/b",
+    "label_logprobs": {"Yes": -0.1, "No": -2.5}, "label_bounds": {"maybe": -9.0}, "from_cache": False, "cost_usd": 0.002,
+    "error": '=cmd|"/c calc"!A1', "attempts": 2, "prompt_tokens": 31,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -109,6 +116,10 @@ def fill(study: Study, store: Store) -> None:
                     [{"region": 0, "shown": raw, "intact": "x", "is_changed": True, "line": 0, "rt": 200.0}],
                 )
                 r.store_score(c, session, index, 1, score_trial(planned, raw))
+                if kind == "model":
+                    r.store_call(
+                        c, CALL | {"session_id": session, "trial_index": index, "request_key": f"{index}"}
+                    )
             if kind == "human":
                 r.add_person(c, study.id, session, "prolific", PLATFORM_ID, {"PROLIFIC_PID": PLATFORM_ID})
                 eligible = {"screen": "eligibility", "answers": {"age": 34}}
@@ -284,7 +295,10 @@ def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, t
 def test_a_psychds_folder_meets_every_must_and_should(study: Study, store: Store, tmp_path: Path) -> None:
     done = export_study(study, store, tmp_path / "out", "psych-ds")
     assert faults(tmp_path / "out") == []
-    assert set(done.rows) == {"trials", "regions", "participants", "events", "items"} and done.missing == ()
+    assert (
+        set(done.rows) == {"trials", "regions", "participants", "events", "calls", "items"}
+        and done.missing == ()
+    )
     told = json.loads((tmp_path / "out" / "dataset_description.json").read_text("utf-8"))
     assert told["author"] == [{"@type": "Person", "name": "Ada Lovelace"}]
     variables = {one["name"]: one for one in told["variableMeasured"]}

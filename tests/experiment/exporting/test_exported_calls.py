@@ -1,0 +1,184 @@
+"""Every call to a model is exported, and a trial that a model never answered has its row, until it is answered."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+
+from analysis.tables import load
+from experiment.checking import load_study
+from experiment.exporting import Choice, export_study
+from experiment.exporting.files import read_csv
+from experiment.exporting.tables import own_columns
+from experiment.handover import hand_over
+from experiment.store import open_store
+from experiment.trial_rows import trial_rows
+from tests.experiment.exporting.psychds_rules import faults
+from tests.experiment.models.running import (
+    PRICE,
+    TRIALS,
+    invoke,
+    of_store,
+    remote,
+    stored,
+    study_in,
+    with_models,
+)
+from tests.scripted_openai import ScriptedOpenAI
+
+KEY = "sk-test-0123456789abcdef"
+pytestmark = pytest.mark.usefixtures("key")
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_API_KEY", KEY)
+
+
+class Failing(NamedTuple):
+    """A study of which one item's trials failed, each time they were asked."""
+
+    folder: Path
+    item: str
+    times: int
+    server: ScriptedOpenAI
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Iterator[Failing]:
+    folder = study_in(tmp_path / "positions")
+    with ScriptedOpenAI(answer=lambda body: "Yes") as server:
+        with_models(folder, remote("m", server, f"key_env: LAB_API_KEY, {PRICE}"))
+        tested = [item for item in load_study(folder).items if item.role == "test"]
+        family = [item for item in tested if item.item_id == tested[0].item_id]
+        for one in family:
+            server.always[one.shown["sentence"]] = "400"
+        done = invoke("run", folder)
+        assert done.exit_code == 1, done.output
+        yield Failing(folder, family[0].item_id, len(family), server)
+
+
+def calls_of(folder: Path, out: Path, *more: str) -> list[dict[str, Any]]:
+    done = invoke("export", folder, "--out", out, *more)
+    assert done.exit_code == 0, done.output
+    return list(read_csv(out / "calls.csv", own_columns("calls")))
+
+
+def last_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each trial's last call: one that fails among those that are asked first for the price is asked twice."""
+    found = {}
+    for call in calls:
+        found[call["session_id"], int(call["trial_index"])] = call
+    return list(found.values())
+
+
+def test_a_trial_whose_calls_all_failed_has_a_row_that_says_so(failing: Failing, tmp_path: Path) -> None:
+    folder, item, times, _ = failing
+    assert invoke("export", folder, "--out", tmp_path / "out").exit_code == 0
+    rows = pd.read_csv(tmp_path / "out" / "trials.csv")
+    assert len(stored(folder)) == TRIALS - times and len(rows) == TRIALS
+    failed = rows[rows["response_status"] == "error"]
+    assert set(failed["item_id"]) == {item} and len(failed) == times
+    assert (
+        failed["correct"].isna().all() and failed["response"].isna().all() and failed["scorer"].isna().all()
+    )
+    assert failed["work_key"].notna().all() and failed["answer"].notna().all()
+    assert set(rows["response_status"]) == {"valid", "error"}
+    assert list(rows["reader"].unique()) == ["m"] and not rows.duplicated(["session_id", "trial_index"]).any()
+    places = [list(own["trial_index"]) for _, own in rows.groupby("session_id", sort=False)]
+    assert all(one == list(range(one[0], one[0] + TRIALS // 4)) for one in places)
+
+
+def test_analysis_counts_a_failed_trial_as_wrong_and_not_as_missing(failing: Failing, tmp_path: Path) -> None:
+    folder, _, times, _ = failing
+    with open_store(folder) as store:
+        hand_over(load_study(folder), store, tmp_path / "over")
+    trials = load(tmp_path / "over").trials
+    assert len(trials) == TRIALS and (trials["response_status"] == "error").sum() == times
+
+
+def test_the_row_of_a_failed_trial_gives_way_to_its_answer(failing: Failing) -> None:
+    folder = failing.folder
+    failing.server.always.clear()
+    assert invoke("run", folder).exit_code == 0
+    rows = of_store(folder, lambda connection: trial_rows(connection, "positions"))
+    found = [row["response_status"] for row in rows]
+    assert found == ["valid"] * TRIALS
+
+
+def test_each_call_is_a_row_with_its_error_model_and_reason(failing: Failing, tmp_path: Path) -> None:
+    folder, _, times, _ = failing
+    every = calls_of(folder, tmp_path / "out")
+    calls = last_calls(every)
+    assert len(calls) == TRIALS
+    failed = [call for call in calls if call["status"] == "error"]
+    assert len(failed) == times and all(call["error"] for call in failed)
+    answered = [call for call in calls if call["status"] == "answered"]
+    assert {(call["resolved_model"], call["finish_reason"], call["text"]) for call in answered} == {
+        ("scripted-2026-01-01", "stop", "Yes")
+    }
+    assert {(call["purpose"], call["from_cache"]) for call in every} == {("answer", False)}
+    assert all(call["prompt_tokens"] and call["cost_usd"] for call in answered)
+    trials = pd.read_csv(tmp_path / "out" / "trials.csv")
+    keys = set(zip(trials["session_id"], trials["trial_index"], trials["attempt"], strict=True))
+    assert {(call["session_id"], call["trial_index"], call["attempt"]) for call in calls} == keys
+
+
+def test_calls_tried_again_in_another_run_are_counted_within_their_trial(
+    failing: Failing, tmp_path: Path
+) -> None:
+    folder, _, times, server = failing
+    server.always.clear()
+    assert invoke("run", folder).exit_code == 0
+    by_trial: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for call in calls_of(folder, tmp_path / "out"):
+        by_trial.setdefault((call["session_id"], call["trial_index"]), []).append(call)
+    again = [calls for calls in by_trial.values() if len(calls) > 1]
+    assert len(by_trial) == TRIALS and len(again) == times
+    for calls in again:
+        assert [call["call_index"] for call in calls] == list(range(len(calls)))
+        assert [call["status"] for call in calls] == ["error"] * (len(calls) - 1) + ["answered"]
+
+
+def test_what_was_sent_is_exported_only_on_demand_and_keys_never(failing: Failing, tmp_path: Path) -> None:
+    folder = failing.folder
+    assert "request" not in calls_of(folder, tmp_path / "short")[0]
+    long = calls_of(folder, tmp_path / "long", "--prompts")
+    assert all(json.loads(call["request"])["messages"] for call in long)
+    for path in (tmp_path / "short", tmp_path / "long"):
+        assert all(KEY.encode() not in file.read_bytes() for file in path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["parquet", "psych-ds", "jspsych"])
+def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, form: str) -> None:
+    folder, _, times, _ = failing
+    out = tmp_path / "out"
+    with open_store(folder) as store:
+        export_study(load_study(folder), store, out, form, choice=Choice(kinds=frozenset({"model"})))
+    if form == "parquet":
+        calls = pd.read_parquet(out / "calls.parquet").to_dict("records")
+    elif form == "psych-ds":
+        assert faults(out) == []
+        (file,) = (out / "data").glob("*description-calls_data.csv")
+        with file.open(encoding="utf-8", newline="") as opened:
+            calls = list(csv.DictReader(opened))
+        sidecar = json.loads(file.with_suffix(".json").read_text("utf-8"))
+        assert {one["name"] for one in sidecar["variableMeasured"]} == set(calls[0])
+        assert "| `resolved_model` |" in (out / "documentation" / "codebook.md").read_text("utf-8")
+    else:
+        files = sorted(out.glob("*_calls.json"))
+        assert len(files) == 4
+        calls = [call for file in files for call in json.loads(file.read_text("utf-8"))]
+    calls = last_calls(calls)
+    assert len(calls) == TRIALS and sum(call["status"] == "error" for call in calls) == times
+
+
+def test_people_have_no_calls(failing: Failing, tmp_path: Path) -> None:
+    folder = failing.folder
+    assert calls_of(folder, tmp_path / "out", "--kind", "human") == []
