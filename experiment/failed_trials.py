@@ -50,7 +50,12 @@ def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
         .join(sessions, sessions.c.session_id == calls.c.session_id)
         .join(trials, same_trial, isouter=True)
         # a finished session has all its trials, so the calls of most studies are not even looked at
-        .where(sessions.c.study == study, sessions.c.state != "finished", trials.c.session_id.is_(None))
+        .where(
+            sessions.c.study == study,
+            sessions.c.state != "finished",
+            trials.c.session_id.is_(None),
+            calls.c.trial_index.is_not(None),
+        )
         .order_by(sessions.c.created_at, *(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
     )
     with connection.execute(query.execution_options(yield_per=500)) as result:

@@ -86,7 +86,8 @@ def conditions(items: Sequence[Item]) -> int:
     if short:
         raise UserError(
             f"{len(short)} of {len(counts)} items (first: {short[0]!r}) lack a condition that others have",
-            mend="Every item must come in every condition; run `wrods build` again.",
+            mend="A Latin square needs every item in every condition: complete the materials and run `wrods build` again, or "
+            "write `lists: one` under `design`.",
         )
     return most
 
