@@ -136,8 +136,20 @@ def make_items(study: Study) -> Made:
     return _made(study, tokenizer_of(study))
 
 
+def _imported(study: Study) -> Made:
+    """Return the items that ``wrods import`` wrote: a study whose words are its own items file has no other material."""
+    if not (study.folder / ITEMS).exists():
+        raise UserError(
+            f"{study.place('materials', 'words')} is {ITEMS}, which `wrods import` writes",
+            mend=f"Import answers first: wrods import {study.folder} TABLE --mapping MAP.yaml",
+        )
+    return Made(list(study.items), remarks=[f"{len(study.items)} items, as `wrods import` wrote them"])
+
+
 def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     materials = study.get("materials")
+    if materials.get("words") == ITEMS:
+        return _imported(study)
     (kind,) = (name for name in KINDS if name in materials)
     tested = _of_kind(study, kind)
     practice = practice_items(study)

@@ -187,16 +187,24 @@ def _print(one: Imported, *, as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     click.echo(
-        f"{one.source}: {one.sessions} sessions and {one.trials} trials taken, {one.same} trials were here already"
+        f"{one.source}: {_counted(one.sessions, 'session')} and {_counted(one.trials, 'trial')} taken, "
+        f"{_counted(one.same, 'trial')} {'was' if one.same == 1 else 'were'} here already"
     )
     if set(one.statuses) - {"valid"}:
         click.echo("  " + ", ".join(f"{number} {status}" for status, number in sorted(one.statuses.items())))
     if one.unread:
         _print_unread(one)
+    if one.repeated:
+        many = "trials show their readers" if one.repeated > 1 else "trial shows its reader"
+        click.echo(f"  {one.repeated} {many} an item again in the same condition, first {one.first_repeated}")
     if one.predictions:
         click.echo(f"  {one.agreeing} of {one.predictions} stored predictions are read alike")
     for line in one.differing:
         click.echo(f"  {line}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _print_unread(one: Imported) -> None:

@@ -87,6 +87,10 @@ class Imported:
         Trials of the source by response status.
     unread : dict
         People's answers that are none of the study's labels, by what was answered.
+    repeated : int
+        Trials that show a reader an item again in the same condition of the same session.
+    first_repeated : str or None
+        Where the first of them stands.
     predictions, agreeing : int
         Stored predictions, and how many of them wrods reads from the same response.
     differing : list of str
@@ -100,6 +104,8 @@ class Imported:
     same: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     unread: dict[str, Unread] = field(default_factory=dict)
+    repeated: int = 0
+    first_repeated: str | None = None
     predictions: int = 0
     agreeing: int = 0
     differing: list[str] = field(default_factory=list)

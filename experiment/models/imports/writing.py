@@ -134,7 +134,15 @@ class _Writing:
         name = canonical_hash(given)[:32]
         is_new = self._begin(name, plan, one)
         there = {} if is_new else self._there(name)
+        seen: set[int] = set()
         for trial, response in rows:
+            # items of a study are one object each
+            if id(response.item) in seen:
+                self.made.repeated += 1
+                self.made.first_repeated = (
+                    self.made.first_repeated or f"{response.item.item_id!r}, {response.where}"
+                )
+            seen.add(id(response.item))
             timed_out = self.kind == "human" and response.response is None
             verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
             self._count(trial, response, verdict)

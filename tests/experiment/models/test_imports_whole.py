@@ -137,6 +137,18 @@ def test_answers_of_people_that_are_no_label_are_counted_and_named(folder) -> No
     assert again["same"] == 4 and again["unread"]["wrod"]["count"] == 2
 
 
+def test_an_item_that_a_reader_has_twice_is_told(folder) -> None:
+    (folder / "trials.csv").write_text(ROWS + "P2,1,DENSITY,word,print,0.6,1,DENSITY\n", "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0
+    assert (
+        "1 trial shows its reader an item again" in done.output
+        and "'DENSITY', trials.csv, line 8" in done.output
+    )
+    _, trials = stored(folder)
+    assert [trial["correct"] for trial in trials["P2"]] == [False, True, None, True]
+
+
 def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder) -> None:
     (folder / "study.yaml").write_text(STUDY.replace("  lists: one\n", ""), "utf-8")
     before = files(folder)
@@ -188,10 +200,26 @@ def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
     return told
 
 
+def test_a_study_of_imported_items_is_checked_and_built_as_it_was_imported(tmp_path, monkeypatch) -> None:
+    named, _, table = printed()
+    (tmp_path / "lexical").mkdir()
+    (tmp_path / "lexical" / "study.yaml").write_text(named["lexical/study.yaml"], "utf-8")
+    early = CliRunner().invoke(main, ["check", str(tmp_path / "lexical")])
+    assert early.exit_code == 2 and "Import answers first" in early.output
+    (tmp_path / "lexical" / "study.yaml").unlink()
+    (tmp_path / "lexical").rmdir()
+    run_printed(tmp_path, table, monkeypatch)
+    before = (tmp_path / "lexical" / "items.jsonl").read_bytes()
+    for command in ("check", "build"):
+        done = CliRunner().invoke(main, [command, "lexical"])
+        assert done.exit_code == 0 and "3 items, as `wrods import` wrote them" in done.output, done.output
+    assert (tmp_path / "lexical" / "items.jsonl").read_bytes() == before
+
+
 def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch) -> None:
     _, _, table = printed()
     told = run_printed(tmp_path, table, monkeypatch)
-    assert "1 sessions and 3 trials taken" in told[0]
+    assert "1 session and 3 trials taken" in told[0]
     assert "3 trials answered" in told[1]
     assert "Wrote lexical-data: 6 trials" in told[3]
 
