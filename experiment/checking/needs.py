@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.models.api import Need
+from experiment.models.label_ends import begins_another
 from experiment.models.planning import Manner, manner_of
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.settings import ModelSettings
@@ -50,7 +51,17 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     if labels:
         found.append(Asked("label_logprobs", "label_logprobs and margin of choices"))
         long = [label for label in labels if _may_be_long(label)]
-        if long:
+        short = next((label for label in labels if begins_another(label, labels)), None)
+        if short is not None:
+            longer = next(label for label in labels if label != short and label.startswith(short))
+            found.append(
+                Asked(
+                    "long_labels",
+                    f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
+                    "to the longer one, and where only first tokens are told the choice is read from what the model writes",
+                )
+            )
+        elif long:
             found.append(Asked("long_labels", f"labels that may be several tokens, such as {long[0]!r}"))
     if manner.reads and any(read_step(trial) for trial in trials):
         found.append(Asked("surprisal", "surprisal of the words that are read"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.models.engine import RegionScore
+from experiment.models.label_ends import begins_another
 
 MOST_ROUNDING = 0.01
 LEAST_LOGPROB = -1e6
@@ -81,6 +82,10 @@ def first_token_scores(
     bounds: dict[str, float] = {}
     for label in labels:
         forms = math.fsum(math.exp(logprob) for text, logprob in found if text == label)
+        if forms > 0 and begins_another(label, labels):
+            # the same token may go on to the longer label
+            bounds[label] = min(0.0, math.log(forms + untold))
+            continue
         if forms > 0:
             logprobs[label] = min(0.0, math.log(forms))
             continue
@@ -185,6 +190,15 @@ def prompt_tokens(payload: Mapping[str, Any]) -> list[Token]:
             return []
         tokens.append(Token(str(own.get("decoded_token") or ""), _number(own.get("logprob"))))
     return tokens
+
+
+def tokens_of_end(tokens: Sequence[Token], ending: str) -> tuple[str, ...]:
+    """Return the texts of the tokens that hold the end of a prompt."""
+    left, place = len(ending), len(tokens)
+    while left > 0 and place > 0:
+        place -= 1
+        left -= len(tokens[place].text)
+    return tuple(token.text for token in tokens[place:])
 
 
 def score_of_end(tokens: Sequence[Token], ending: str) -> float | None:

@@ -39,6 +39,7 @@ from experiment.models.api.reading import (
 )
 from experiment.models.api.retrying import NoAnswer
 from experiment.models.engine import Message, RegionScore, Reply, Request
+from experiment.models.label_ends import disjoint_logprobs
 
 SEED_MASK = 0x7FFFFFFF
 
@@ -238,6 +239,7 @@ class Speaker:
         assert request.labels is not None
         known = plain_text(request.messages)
         logprobs: dict[str, float] = {}
+        ends: dict[str, tuple[str, ...]] = {}
         usage = Usage()
         payload: Mapping[str, Any] = {}
         regions: tuple[RegionScore, ...] = ()
@@ -249,6 +251,8 @@ class Speaker:
             regions = regions or self._regions(request, tokens)
             if score is not None:
                 logprobs[label] = score
+                ends[label] = scoring.tokens_of_end(tokens, ending)
+        logprobs = disjoint_logprobs(logprobs, ends)
         best = max(logprobs, key=lambda one: logprobs[one]) if len(logprobs) == len(request.labels) else None
         generated = None
         if request.also_text or best is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from experiment.models.engine import Reply, ReplyStatus, Request, State
+from experiment.models.label_ends import disjoint_logprobs
 from experiment.models.local import regions
 from experiment.models.local.rows import Decoded, Decoding, Found, Ids, Row
 from experiment.models.local.thoughts import Stops
@@ -139,12 +140,12 @@ def _state_positions(request: Request, tokens: Tokens) -> dict[str, int]:
 
 
 def label_logprobs(job: Job) -> dict[str, float]:
-    """Return the log-probability of each label, in the order of the request."""
+    """Return the log-probability of each label as an answer that excludes the others, in the order of the request."""
     values: dict[tuple[bytes, int, int], float] = {}
     for place, found in job.found.items():
         key = job.rows[place].ids.tobytes()
         values |= {(key, position, token): value for (position, token), value in found.logprobs.items()}
-    return {
+    told = {
         label.label: float(
             sum(
                 values[_ids(label.ids[:-1]).tobytes(), label.start + step, token]
@@ -153,6 +154,7 @@ def label_logprobs(job: Job) -> dict[str, float]:
         )
         for label in job.tokens.labels
     }
+    return disjoint_logprobs(told, {label.label: label.targets for label in job.tokens.labels})
 
 
 def reply_of(job: Job, wording: Wording, path: str) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,22 @@ def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn
     text = engine.preview(request)["text"]
     assert "<|user|>\nBe brief.\n\nyes?" in text and "<|system|>" not in text
     assert engine.describe()["system_role"] == "joined to the first user message"
+
+
+def test_a_label_that_begins_another_leaves_it_the_answers_that_go_on_to_it(plain_model: Path, local) -> None:
+    labels = ("of", "of course", "of course not", "garden")
+    request = ask("1", "engine jumps", labels=labels)
+    (reply,) = local(plain_model).answer([request])
+    share = {
+        label: math.exp(judged(plain_model, request.messages[0].content, " " + label, bos=True))
+        for label in labels
+    }
+    wanted = {
+        "of": share["of"] - share["of course"],
+        "of course": share["of course"] - share["of course not"],
+        "of course not": share["of course not"],
+        "garden": share["garden"],
+    }
+    told = {label: math.exp(value) for label, value in reply.label_logprobs.items()}
+    assert told == pytest.approx(wanted, rel=1e-4)
+    assert reply.text == max(wanted, key=lambda label: wanted[label])
