@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from experiment.cli import main
 from experiment.models.imports import writing
 from experiment.store import open_store, queries
 from tests.conftest import ROOT
+from tests.experiment.models.running import begin, wait_until
 from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
 
 ANSWERS = """\
@@ -275,3 +277,27 @@ def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_
         assert places[model] == places[person] == list(range(160))
         assert sessions[model]["list_id"] == sessions[person]["list_id"]
     assert Counter(lists.values()) == {1: 30, 2: 31, 3: 32, 4: 31}
+
+
+# a command that ends half-way
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end) -> None:
+    rows = [f"P{number // 200},1,s{number},word,print,0.5,1,s{number}" for number in range(6000)]
+    (folder / "trials.csv").write_text("\n".join([ROWS.splitlines()[0], *rows, ""]), "utf-8")
+    given = ("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
+    running = begin(*given)
+    # items are written just before the one transaction begins
+    wait_until((folder / "items.meta.json").exists)
+    running.send_signal(end)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode != 0 and "Traceback" not in told
+    with open_store(folder) as store, store.read() as connection:
+        assert queries.sessions_overview(connection) == []
+    if end == signal.SIGINT:
+        assert "items.jsonl" not in files(folder)
+    (folder / "trials.csv").write_text(ROWS, "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 3
