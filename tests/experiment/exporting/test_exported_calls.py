@@ -182,3 +182,21 @@ def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, for
 def test_people_have_no_calls(failing: Failing, tmp_path: Path) -> None:
     folder = failing.folder
     assert calls_of(folder, tmp_path / "out", "--kind", "human") == []
+
+
+def test_postgresql_streams_failed_trials_and_calls_between_the_others(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WRODS_STORE", postgres_url)
+    folder = study_in(tmp_path / "positions")
+    with ScriptedOpenAI(answer=lambda body: "Yes") as server:
+        with_models(folder, remote("m", server))
+        first = next(item for item in load_study(folder).items if item.role == "test")
+        server.always[first.shown["sentence"]] = "400"
+        assert invoke("run", folder).exit_code == 1
+    assert not (folder / "study.db").exists()
+    calls = last_calls(calls_of(folder, tmp_path / "out"))
+    rows = pd.read_csv(tmp_path / "out" / "trials.csv")
+    assert len(calls) == len(rows) == TRIALS
+    assert (rows["response_status"] == "error").sum() == sum(call["status"] == "error" for call in calls) > 0
+    assert not rows.duplicated(["session_id", "trial_index"]).any()
