@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
+from sqlalchemy import Connection
 
 from analysis.tables import load
 from experiment.checking import load_study
@@ -17,7 +18,10 @@ from experiment.exporting import Choice, export_study
 from experiment.exporting.files import read_csv
 from experiment.exporting.tables import own_columns
 from experiment.handover import hand_over
-from experiment.store import open_store
+from experiment.procedure import plan_session, trials_of
+from experiment.scoring import score_trial
+from experiment.store import open_store, records
+from experiment.study import Study
 from experiment.trial_rows import trial_rows
 from tests.experiment.exporting.psychds_rules import faults
 from tests.experiment.models.running import (
@@ -200,3 +204,40 @@ def test_postgresql_streams_failed_trials_and_calls_between_the_others(
     assert len(calls) == len(rows) == TRIALS
     assert (rows["response_status"] == "error").sum() == sum(call["status"] == "error" for call in calls) > 0
     assert not rows.duplicated(["session_id", "trial_index"]).any()
+
+
+def test_only_trials_whose_last_call_failed_have_a_row_and_it_costs_what_all_its_calls_cost(
+    make_study: Callable[..., Study],
+) -> None:
+    study = make_study()
+    plan = plan_session(study, study.items, list_id=1, session_key=None, version=1)
+    first, second, third, fourth = list(trials_of(plan))[:4]
+
+    def call(trial: dict[str, Any], purpose: str, status: str, cost: float | None = None) -> dict[str, Any]:
+        return {
+            "session_id": "s1", "trial_index": trial["trial_index"], "attempt": 1, "request_key": "k", "purpose": purpose,
+            "work_key": f"w{trial['trial_index']}", "status": status, "cost_usd": cost,
+            "error": "no answer in time" if status == "timeout" else None,
+        }  # fmt: skip
+
+    def write(connection: Connection) -> None:
+        records.create_session(connection, plan, reader_kind="model", reader="m", session_id="s1", run_id="r")
+        # the run ended after a step; a step and then the answer failed; failed and answered later; never reached
+        records.store_call(connection, call(first, "unscramble", "answered", 0.5))
+        records.store_call(connection, call(second, "unscramble", "answered", 0.25))
+        records.store_call(connection, call(second, "answer", "timeout", 0.125))
+        records.store_call(connection, call(third, "answer", "error"))
+        records.store_call(connection, call(third, "answer", "answered", 0.1))
+        place = {"session_id": "s1", "trial_index": third["trial_index"], "attempt": 1}
+        records.store_trial(connection, records.planned_columns(third) | place | {"response_raw": "Yes"})
+        records.store_score(connection, **place, verdict=score_trial(third, str(third["answer"])))
+
+    with open_store(study.folder) as store:
+        store.write(write).result()
+        with store.read() as connection:
+            rows = list(trial_rows(connection, study.id))
+    told = [(row["trial_index"], row["response_status"], row["cost_usd"]) for row in rows]
+    assert told == [(second["trial_index"], "timeout", 0.375), (third["trial_index"], "valid", None)]
+    assert rows[0]["item_id"] == second["item_id"] and rows[0]["shown"] == second["shown"]
+    assert rows[0]["work_key"] == f"w{second['trial_index']}" and rows[0]["correct"] is None
+    assert {row["trial_index"] for row in rows}.isdisjoint({first["trial_index"], fourth["trial_index"]})
