@@ -15,7 +15,7 @@ from experiment.checking.needs import needs_of, planned_of, replicates_alike
 from experiment.checking.settings import model_settings
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
-from experiment.models.planning import needs_people, prompt_characters, tells_of_prompts
+from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
@@ -308,7 +308,8 @@ def _held_against(
     """Hold what a study asks and plans of a model against what is known of it, in numbers and in sentences."""
     settings = model_settings(study, name)
     asked = needs_of(study, settings, plan)
-    giving = giving_of(settings, asked, probes)
+    longest = longest_prompt(study, settings, plan) if settings.kind == "hf" else None
+    giving = giving_of(settings, asked, probes, longest)
     planned = planned_of(study, name, plan)
     alike = replicates_alike(study, settings)
     said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]

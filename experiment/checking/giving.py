@@ -12,6 +12,7 @@ from sqlalchemy import select
 from experiment.checking.needs import Asked
 from experiment.models.api import Capabilities, Need
 from experiment.models.api.dialects import read_wishes
+from experiment.models.engine import Request
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings, NotThereYet
 from experiment.store import Store
@@ -20,6 +21,7 @@ from stimuli.errors import UserError
 
 PROBE = "probe"
 """What the audit log calls a probe that was asked for by itself."""
+CHARACTERS_PER_TOKEN = 4
 Probed = tuple[str, Capabilities]
 """When a probe was made, and what it found."""
 
@@ -78,9 +80,18 @@ def _capabilities(told: Mapping[str, Any]) -> Capabilities:
 
 
 def giving_of(
-    settings: ModelSettings, asked: Sequence[Asked], probes: Mapping[tuple[str, str, str], Probed]
+    settings: ModelSettings,
+    asked: Sequence[Asked],
+    probes: Mapping[tuple[str, str, str], Probed],
+    longest: Request | None = None,
 ) -> Giving:
-    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights."""
+    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights.
+
+    Parameters
+    ----------
+    longest : Request, optional
+        The longest request of a session, to hold against what a local model reads at most.
+    """
     needs = [one.need for one in asked]
     if settings.kind == "openai":
         known = probes.get(address_of(settings))
@@ -91,7 +102,7 @@ def giving_of(
         at, found = known
         return Giving(f"its probe of {at[:10]}", (*found.gaps(needs), *_unused(settings, found, needs)))
     if settings.kind == "hf":
-        return _of_checkpoint(settings, needs)
+        return _of_checkpoint(settings, needs, longest)
     if settings.kind == "baseline":
         return Giving(
             "its kind",
@@ -115,7 +126,7 @@ OF_BASELINES: Mapping[Need, str] = {
 }
 
 
-def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need]) -> Giving:
+def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Request | None) -> Giving:
     """Read a local model's configuration, and its template where a system message is asked for."""
     from experiment.models.local.checkpoints import find_source
 
@@ -136,6 +147,7 @@ def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need]) -> Giving:
             "states": "reads with an encoder: its hidden states are not kept",
         }
         gaps += [f"{settings.name} {told[need]}." for need in needs if need in told]
+    gaps += _too_long(folder, settings, longest)
     if "system_role" in needs and not _takes_system(folder, settings):
         gaps.append(
             f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
@@ -162,6 +174,38 @@ def _has_encoder(folder: Path) -> bool:
             mend="Name a folder written by save_pretrained.",
         ) from fault
     return bool(getattr(config, "is_encoder_decoder", False))
+
+
+def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) -> list[str]:
+    """Say where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    if longest is None or _has_encoder(folder):
+        return []
+    config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    most = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if not isinstance(most, int):
+        return []
+    text = "\n\n".join(message.content for message in longest.messages)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        count = len(tokenizer(text)["input_ids"])
+    except Exception:  # its tokenizer is not here, or not whole: the run will say so
+        count = len(text) // CHARACTERS_PER_TOKEN
+    continues = longest.labels is None or longest.also_text
+    count += longest.max_tokens if continues else 0
+    if count <= most:
+        return []
+    is_talk = len(longest.messages) > 2
+    what = "the last turn of a session" if is_talk else "the longest trial"
+    mend = (
+        "a conversation ends where it does not fit any more; ask fewer trials a session, or context: independent"
+        if is_talk
+        else "such trials get no answer"
+    )
+    return [
+        f"{settings.name}: {what} takes roughly {count} tokens, longer than the {most} tokens that it reads: {mend}."
+    ]
 
 
 def _takes_system(folder: Path, settings: ModelSettings) -> bool:

@@ -351,6 +351,15 @@ def print_outcome(outcome: Outcome) -> None:
         f"{outcome.reader}: {outcome.answered} trials answered, {outcome.stored_before} were stored before, "
         f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}; {outcome.blocks}"
     )
+    if outcome.ended:
+        reason = next(iter(outcome.ended))
+        click.echo(f"  {sum(outcome.ended.values())} sessions have ended: {reason}", err=True)
+    if outcome.given_up:
+        click.echo(
+            f"  {outcome.given_up} trials of sessions that ended so are not asked again. What was answered is in the tables. Ask "
+            "for fewer trials a session, or context: independent, or name a model that reads more.",
+            err=True,
+        )
     tokens = outcome.tokens
     if tokens.get("prompt_tokens"):
         click.echo(

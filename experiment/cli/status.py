@@ -45,6 +45,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
 
     from experiment.models.money import spending
     from experiment.models.runs import budget_of, runs_of
+    from experiment.models.runs.too_long import ended_of
     from experiment.store.tables import sessions, trials
 
     counted = (
@@ -77,10 +78,12 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
             one["states"][row.state] = one["states"].get(row.state, 0) + int(row.sessions)
         runs = runs_of(connection, study.id)
         spent = spending(connection, study.id)
+        ended = ended_of(connection, study.id)
     budget = budget_of(study)
     return {
         "study": study.id,
         "readers": [readers[key] for key in sorted(readers)],
+        "ended": ended,
         "runs": [_run(row) for row in runs],
         "money": {
             "spent_usd": spent.spent,
@@ -112,9 +115,11 @@ def _print(told: Mapping[str, Any]) -> None:
 
     click.echo(f"{told['study']}")
     for one in told["readers"]:
+        ended = told["ended"].get(one["reader"]) if one["reader_kind"] == "model" else None
+        why = f"; {ended['sessions']} ended: {ended['reason']}" if ended else ""
         states = ", ".join(f"{count} {state}" for state, count in sorted(one["states"].items()))
         click.echo(
-            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions ({states}), {one['trials']} trials"
+            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions ({states}), {one['trials']} trials{why}"
         )
     if not told["readers"]:
         click.echo("  no sessions yet")

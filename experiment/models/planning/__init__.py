@@ -5,7 +5,13 @@ from experiment.models.planning.manner import Manner, is_remote, manner_of, tell
 from experiment.models.planning.plans import needs_people, plan_sessions
 from experiment.models.planning.script import right_answer
 from experiment.models.planning.session import ModelSession, Person, Told
-from experiment.models.planning.showing import Shown, first_prompts, prompt_characters, prompt_in_context
+from experiment.models.planning.showing import (
+    Shown,
+    first_prompts,
+    longest_prompt,
+    prompt_characters,
+    prompt_in_context,
+)
 from experiment.models.planning.stored import People, calls_before, told_of
 
 __all__ = [
@@ -19,6 +25,7 @@ __all__ = [
     "canonical_hash",
     "first_prompts",
     "is_remote",
+    "longest_prompt",
     "manner_of",
     "needs_people",
     "plan_sessions",

@@ -107,6 +107,24 @@ def prompt_in_context(
     return None
 
 
+def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> Request | None:
+    """Return the longest request of a plan: a conversation's last turn, right answers standing in; else that of the longest trial.
+
+    None where nothing is asked.
+    """
+    script = Script(dict(plan), manner_of(study, settings))
+    if not script.places:
+        return None
+    if script.manner.context == "independent":
+        number = max(range(len(script.places)), key=lambda one: len(script.turn(one).text))
+    else:
+        number = len(script.places) - 1
+    if script.manner.context == "teacher_forced":
+        return None
+    shown = prompt_in_context(study, settings, plan, script.places[number].trial)
+    return None if shown is None else shown.request
+
+
 def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many trials of a plan a model is asked, and how many characters it reads for all of them together.
 

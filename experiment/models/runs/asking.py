@@ -312,7 +312,9 @@ class Asking:
         )  # fmt: skip
 
     def _begin(self, session: ModelSession) -> Begun:
-        """Return the requests that a session's stored answers leave."""
+        """Return the requests that a session's stored answers leave; none of a conversation that has ended."""
+        if session.session_id in self.found.ended:
+            return Begun(())
         stored = self.recording.read(lambda connection: told_of(connection, session.session_id))
         if len(stored) >= len(session) and self._bundle is None:
             return Begun(())

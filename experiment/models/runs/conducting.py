@@ -160,6 +160,7 @@ class Run:
                 mend="Give the block a choose, recover or answer step.",
             )
         outcome = Outcome(reader, use, new_run_id(), found.sessions, found.planned, found.stored)
+        outcome.given_up = found.given_up
         identity = identity_of(engine, settings)
         first = list(islice(plan(), 64))
         about = {"model": identity, "settings": first[0].manner.to_json()}

@@ -41,6 +41,10 @@ class Outcome:
         Requests that were handed over as batches.
     batches : str
         What became of all batches, in words.
+    given_up : int
+        Trials of conversations that ended before them, being longer than the model reads; they are not asked again.
+    ended : dict
+        How many conversations this run ended so, by reason.
     blocks : str
         How far the model is, in words.
     stopped : str or None
@@ -66,6 +70,8 @@ class Outcome:
     estimate: dict[str, object] | None = None
     handed_over: int = 0
     batches: str = ""
+    given_up: int = 0
+    ended: dict[str, int] = field(default_factory=dict)
     blocks: str = ""
     engine: dict[str, object] = field(default_factory=dict)
     interrupted: bool = False
@@ -74,9 +80,9 @@ class Outcome:
     @property
     def left(self) -> int:
         """Trials still to be asked, errors included."""
-        return self.planned - self.stored_before - self.answered
+        return self.planned - self.stored_before - self.answered - self.given_up
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing went wrong."""
-        return not (self.failed or self.interrupted or self.stopped)
+        return not (self.failed or self.ended or self.interrupted or self.stopped)

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from experiment.models.planning import ModelSession
+from experiment.models.runs.too_long import ENDED
 from experiment.store import Store
 from experiment.store.tables import sessions, trials
 
@@ -42,6 +43,10 @@ class Survey:
     Attributes
     ----------
     sessions, planned, stored : int
+    given_up : int
+        Trials of conversations that ended before them (:mod:`experiment.models.runs.too_long`).
+    ended : set of str
+        Those conversations.
     missing : dict of Round to int
         Trials without an answer, by round.
     kinds : Counter of str
@@ -57,6 +62,8 @@ class Survey:
     sessions: int = 0
     planned: int = 0
     stored: int = 0
+    given_up: int = 0
+    ended: set[str] = field(default_factory=set)
     missing: dict[Round, int] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
@@ -66,7 +73,7 @@ class Survey:
     @property
     def left(self) -> int:
         """Trials without an answer."""
-        return self.planned - self.stored
+        return self.planned - self.stored - self.given_up
 
 
 def kind_of(trial: Mapping[str, Any]) -> str:
@@ -187,6 +194,10 @@ def _count(
     if stored >= total:
         if state != "finished":
             found.unfinished.append(session.session_id)
+        return
+    if state == ENDED:
+        found.given_up += total - stored
+        found.ended.add(session.session_id)
         return
     if stored:
         done = stored_trials(store, session.session_id)

@@ -19,6 +19,7 @@ from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
+from experiment.models.runs.too_long import end, reason_of
 from experiment.scoring import Score
 from experiment.store import Store, records
 from experiment.store.errors import StoreError, cannot_open
@@ -232,7 +233,10 @@ class Recording:
                 self._tokens[name] += getattr(reply, name) or 0
         outcome.cached += reply.from_cache
         outcome.cost_usd += cost or 0.0
-        if reply.status in UNFINISHED:
+        if (reason := reason_of(session, reply)) is not None:
+            outcome.given_up += self._left.get(session.session_id, 0)
+            outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
+        elif reply.status in UNFINISHED:
             trial = session.trial_of(reply.work_key)
             error = reply.error or reply.status
             outcome.failed += 1
@@ -278,6 +282,7 @@ class Recording:
                 "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
+        why = reason_of(session, reply)
         known = session.session_id in self._there
         is_last = False
         if row is not None:
@@ -309,6 +314,8 @@ class Recording:
                 records.store_score(connection, **place, verdict=verdict)
                 if is_last and _is_complete(connection, session.session_id, planned):
                     records.finish_session(connection, session.session_id)
+            if why is not None:
+                end(connection, session.session_id, why)
             if cost is not None:
                 purse.settled(connection, most)
             return stored
