@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from experiment.procedure import PlannedTrial, trials_of
 from experiment.published_scoring import OWN, PARSERS, parser_of
-from experiment.scoring import Score, score_trial
+from experiment.scoring import Score, score_trial, status_for_scoring
 from experiment.store import Store, queries, records
 from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
@@ -316,7 +316,7 @@ def _in_words(status: str, correct: bool | None) -> str:
 def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
     """Return what the engine said of the reply that became each trial's response."""
     query = (
-        select(calls.c.trial_index, calls.c.status)
+        select(calls.c.trial_index, calls.c.status, calls.c.text, calls.c.label_logprobs, calls.c.reasoning)
         .where(
             calls.c.session_id == session_id,
             calls.c.purpose.in_(("answer", "read")),
@@ -324,7 +324,10 @@ def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
         )
         .order_by(calls.c.call_id)
     )
-    return {int(row.trial_index): str(row.status) for row in connection.execute(query)}
+    return {
+        int(row.trial_index): status_for_scoring(str(row.status), row.text, row.label_logprobs, row.reasoning)
+        for row in connection.execute(query)
+    }
 
 
 def scorers_of(connection: Connection, study: str) -> Counter[str]:

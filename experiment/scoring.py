@@ -27,8 +27,11 @@ __all__ = [
     "recovery",
     "same_words",
     "score_trial",
+    "status_for_scoring",
 ]
 
+FORCED = "forced"
+"""What is said of a reply whose thought was cut off and shut, so that its label is none that the model came to."""
 LOG_LIKELIHOOD = "log_likelihood"
 """Scorer of teacher-forced sessions."""
 
@@ -53,7 +56,7 @@ def score_trial(
     timed_out : bool
         A person's time ran out before an answer.
     reply_status : str, optional
-        What the engine said of a model's reply; a failure there (truncated, refused, …) stands unless a label was found.
+        What the engine said of a model's reply (:func:`status_for_scoring`); a refusal stands, a cut stands unless a label was found.
     thinks : bool
         The reply was asked to think aloud and to give its answer at the end.
     parser : str, optional
@@ -71,10 +74,15 @@ def score_trial(
         return Score(None, "valid" if not timed_out else "timeout", None, None, name)
     if timed_out and not (response_raw or "").strip():
         return Score(None, "timeout", None, None, name)
+    if reply_status == FORCED:
+        return Score(None, "truncated", None, None, name)
     if reply_status in ("error", "timeout", "empty", "refused") and not (response_raw or "").strip():
         return Score(None, reply_status, None, None, name)  # type: ignore[arg-type]
     if parser is not None:
         return published_score(parser, trial, response_raw or "")
+    if reply_status == "refused":
+        # a filter may let half an answer through
+        return Score(None, "refused", None, None, name)
     scorer = SCORERS[declared.scorer]
     said = response_raw if reply_status is None else without_thought(response_raw or "")
     if thinks and said and answering.get("read_as", "text") == "text":
@@ -90,6 +98,17 @@ def score_trial(
         return Score(kept, _failure(parsed, reply_status), None, None, name)
     judged = scorer.judge(parsed.value, trial)
     return Score(judged.response, "valid", judged.correct, judged.score, name)
+
+
+def status_for_scoring(
+    status: str, text: str | None, label_logprobs: Mapping[str, float] | None, reasoning: str | None
+) -> str:
+    """Return what the engine said of a reply as :func:`score_trial` takes it.
+
+    A thought that was cut off and shut, so that labels could be scored behind it, is ``forced``: its label was never given.
+    """
+    is_forced = status == "truncated" and reasoning is not None and text in (label_logprobs or {})
+    return FORCED if is_forced else status
 
 
 def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str, float] | None) -> Score:

@@ -26,7 +26,7 @@ from experiment.published_scoring import (
     same_digits,
     words_in_place,
 )
-from experiment.scoring import score_trial
+from experiment.scoring import score_trial, status_for_scoring
 
 JUNK = st.text(
     st.characters(exclude_categories=[])
@@ -327,3 +327,20 @@ def test_free_answers_are_read_out_of_what_stands_around_them(
     parsed = parse_free(reply, read_as, multiline=False, options=["one", "two", "three"])
     assert parsed.value == wanted
     assert wanted is not None or parsed.status in ("refused", "unparsed")
+
+
+@pytest.mark.parametrize("reply", ["The answer is", "A", "I think that the", ""])
+def test_half_an_answer_that_a_filter_let_through_is_refused(reply: str) -> None:
+    assert score_trial(trial(), reply, reply_status="refused").response_status == "refused"
+
+
+def test_a_label_behind_a_thought_that_was_forced_shut_is_no_answer() -> None:
+    status = status_for_scoring("truncated", "A", {"A": -0.1, "B": -2.0}, "Let me see, the line")
+    score = score_trial(trial(), "A", reply_status=status)
+    assert (score.response, score.response_status, score.correct) == (None, "truncated", None)
+    ended = status_for_scoring("answered", "A", {"A": -0.1, "B": -2.0}, "So it is A.")
+    assert score_trial(trial(), "A", reply_status=ended).response_status == "valid"
+    cut = status_for_scoring("truncated", "A", None, None)
+    assert score_trial(trial(), "A", reply_status=cut).response_status == "valid", (
+        "a whole label at the limit"
+    )

@@ -21,7 +21,7 @@ from experiment.models.prompts.prompter import BLANK
 from experiment.parsing import parse_recovered
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
-from experiment.scoring import Score, log_likelihood, score_trial
+from experiment.scoring import Score, log_likelihood, score_trial, status_for_scoring
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"
@@ -219,7 +219,8 @@ class ModelSession:
         if self._person is not None:
             return log_likelihood(trial, str(self._told[number].text), reply.label_logprobs)
         thinks = self.manner.strategy == "chain_of_thought"
-        return score_trial(trial, reply.text, reply_status=reply.status, thinks=thinks, parser=self._scorer)
+        status = status_for_scoring(reply.status, reply.text, reply.label_logprobs, reply.reasoning)
+        return score_trial(trial, reply.text, reply_status=status, thinks=thinks, parser=self._scorer)
 
     def response_raw(self, reply: Reply) -> str | None:
         """Return what the trials table holds as the response: the reply, or the human answer whose likelihood was asked."""
