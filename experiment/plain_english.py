@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.checking.giving import giving_of
+from experiment.checking.giving import giving_of, reads_with_encoder
 from experiment.checking.needs import needs_of, planned_of, replicates_alike
 from experiment.checking.settings import model_settings
 from experiment.lists import items_of_list, list_ids, session_levels
@@ -28,6 +28,7 @@ from stimuli.scramble import parse_operation
 CHARACTERS_PER_TOKEN = 4
 GIVES = {
     "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
+    "hf encoder": "log-probabilities of labels, generated text, tokens; no surprisal, since an encoder reads in both directions",
     "openai": "text and tokens; log-probabilities of labels, and surprisal, only where its server tells them",
     "baseline": "labels only, drawn or fixed: a yardstick, not data",
 }
@@ -400,11 +401,17 @@ def _model(
         "sessions": sessions,
         "trials": sessions * asked,
         "prompt_tokens": characters * sessions // CHARACTERS_PER_TOKEN,
-        "gives": GIVES.get(settings["use"].split(":")[0], "what its package says"),
+        "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "reads": _reads(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
     }
+
+
+def _kind(study: Study, name: str) -> str:
+    """Return the kind of a model; one on this machine that reads with an encoder is a kind of its own."""
+    settings = model_settings(study, name)
+    return "hf encoder" if settings.kind == "hf" and reads_with_encoder(settings) else settings.kind
 
 
 def _how(study: Study, settings: Mapping[str, Any]) -> str:

@@ -126,6 +126,18 @@ OF_BASELINES: Mapping[Need, str] = {
 }
 
 
+def reads_with_encoder(settings: ModelSettings) -> bool:
+    """Say whether a local model is known to read with an encoder; False where its files are not on this machine."""
+    from experiment.models.local.checkpoints import find_source
+
+    try:
+        source = find_source(settings)
+    except UserError:
+        return False
+    folder = Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
+    return folder is not None and _has_encoder(folder)
+
+
 def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Request | None) -> Giving:
     """Read a local model's configuration, and its template where a system message is asked for."""
     from experiment.models.local.checkpoints import find_source

@@ -120,6 +120,8 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         return f"{place} is empty; it should be {_type_in_words(rule)}, or be taken out"
     if error.validator == "type" and rule == "string" and "or more" in str(schema.get("pattern")):
         return f"{place} is {value}; it should be a bound: {schema['description']}"
+    if error.validator == "type" and rule == "string" and "USD" in str(schema.get("pattern")):
+        return f"{place} is {value}; it should be an amount with its currency: `{value} USD`"
     if error.validator == "type" and rule == "string" and "ms|s|min" in str(schema.get("pattern")):
         return f"{place} is {value}; it should be a duration with its unit: `{value} s` or `{value} ms`"
     if error.validator == "type":

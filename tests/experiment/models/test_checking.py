@@ -248,3 +248,22 @@ def test_a_measure_that_is_stored_and_not_analysed_yet_is_said_to_be(tmp_path: P
         UserError, match=r"line 17: analysis\.planned\.time\.measure.*is stored with every trial of a model"
     ):
         load_study(folder)
+
+
+@pytest.mark.parametrize(("kind", "gives"), [("t5", False), ("llama", True)])
+def test_surprisal_is_promised_only_of_models_that_have_one(tmp_path: Path, kind: str, gives: bool) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": kind}), "utf-8")
+    study = written(tmp_path / "study", one(f"hf:{folder}"))
+    done = CliRunner().invoke(main, ["check", str(study)])
+    told = " ".join(done.output.split())
+    assert ("surprisal of each word that is read" in told) == gives, told
+    assert ("no surprisal, since an encoder reads in both directions" in told) != gives
+
+
+def test_a_budget_without_its_currency_is_told_how_to_be_written(tmp_path: Path) -> None:
+    study = written(tmp_path / "study", one("baseline:random", shared="  budget: 5\n"))
+    done = CliRunner().invoke(main, ["check", str(study)])
+    assert done.exit_code == 2
+    assert "budget is 5; it should be an amount with its currency: `5 USD`" in " ".join(done.output.split())
