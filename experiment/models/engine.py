@@ -156,6 +156,8 @@ class Reply:
         What the call cost, by the price list of the run.
     from_cache : bool
         Whether the reply is that of an earlier, identical call; such a reply has no times.
+    is_unsettled : bool
+        Whether a try that brought no answer may have been worked on, and billed, by the server.
     label_bounds : dict of str to float or None
         Of each label whose log-probability the server did not tell, what it cannot exceed.
     """
@@ -184,6 +186,7 @@ class Reply:
     cost_usd: float | None = None
     from_cache: bool = False
     label_bounds: dict[str, float] | None = None
+    is_unsettled: bool = False
 
     @property
     def margin(self) -> float | None:

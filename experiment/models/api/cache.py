@@ -27,7 +27,18 @@ COMMIT_EVERY_S = 0.5
 
 _NOT_OF_THE_REQUEST = frozenset({"work_key", "purpose"})
 _NOT_KEPT = frozenset(
-    {"work_key", "latency_ms", "ttft_ms", "states", "cost_usd", "from_cache", "attempts", "error", "dtype"}
+    {
+        "work_key",
+        "latency_ms",
+        "ttft_ms",
+        "states",
+        "cost_usd",
+        "from_cache",
+        "attempts",
+        "error",
+        "dtype",
+        "is_unsettled",
+    }
 )
 
 

@@ -65,7 +65,18 @@ Allow = Callable[[Request], Awaitable[bool]]
 class _Asked:
     """One request on its way: its conversation with the server, the call under way, and how that went so far."""
 
-    __slots__ = ("alike", "call", "fault", "limited", "lost", "request", "talk", "tries", "waits_for")
+    __slots__ = (
+        "alike",
+        "call",
+        "fault",
+        "is_unsettled",
+        "limited",
+        "lost",
+        "request",
+        "talk",
+        "tries",
+        "waits_for",
+    )
 
     def __init__(self, request: Request, talk: Conversation) -> None:
         self.request = request
@@ -77,6 +88,7 @@ class _Asked:
         self.alike = 0
         self.fault = ""
         self.waits_for = ""
+        self.is_unsettled = False
 
 
 class Sending:
@@ -97,7 +109,8 @@ class Sending:
     key : str or None
         The key that is sent, to be kept out of messages.
     allow : callable, optional
-        Asked before a request is first sent; False ends the run in order.
+        Asked before a request is sent, and again after a try that the server may bill without having answered; False ends the
+        run in order.
     pace : float
         Share of each wait that is truly waited; tests take 0.
     is_timed : bool
@@ -322,6 +335,7 @@ class Sending:
                 self._succeeded()
                 return None
         except NoAnswer as error:
+            one.is_unsettled = True
             one.talk = self._speaker.ask(one.request)
             one.call = next(one.talk)
             return judge_failure(error, seconds=self._timeout)
@@ -330,6 +344,7 @@ class Sending:
         except Exception as error:
             verdict = judge_failure(error, seconds=self._timeout)
             self._reached = self._reached or verdict.kind != "unreachable"
+            one.is_unsettled = verdict.kind != "unreachable"
             return verdict
         self._succeeded()
         if reply.resolved_model is not None:
@@ -446,6 +461,7 @@ class Sending:
             attempts=one.tries,
             requested_model=self._speaker.model,
             path=self._speaker.wishes.surface,
+            is_unsettled=one.is_unsettled,
         )
 
     def _finish_one(self, reply: Reply) -> None:

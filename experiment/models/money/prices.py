@@ -114,7 +114,7 @@ def price_of(settings: ModelSettings) -> Price:
         No price is known, or the one given is not a price.
     """
     price = _known(settings)
-    if settings.kind != "openai" or price.is_free:
+    if settings.kind != "openai":
         return price
     wishes = read_wishes(settings)
     return replace(

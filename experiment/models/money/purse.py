@@ -135,6 +135,10 @@ class Purse:
         self._held = 0.0
         self._under_way = 0.0
         self._begun = False
+        self._filling = threading.Lock()
+        self._keeps = 0.0
+        self._lost = 0.0
+        self.returned = 0
 
     def take(self, most: float) -> bool:
         """Set aside what a request can cost at most; say whether there is that much.
@@ -143,16 +147,27 @@ class Purse:
         """
         if most <= 0:
             return True
+        if self.limit is not None and not self.limit.take(most):
+            self.why = "the limit of this command (--max-cost) is reached"
+            return False
+        if self._take_held(most):
+            return True
+        with self._filling:
+            # replies are not held up meanwhile, and another request may have taken what came
+            while not self._take_held(most):
+                if not self._fill(most):
+                    if self.limit is not None:
+                        self.limit.give_back(most, 0.0)
+                    self.why = "the study's budget is reached"
+                    return False
+        return True
+
+    def _take_held(self, most: float) -> bool:
         with self._lock:
-            if self.limit is not None and not self.limit.take(most):
-                self.why = "the limit of this command (--max-cost) is reached"
-                return False
-            if self.budget is not None and self._held < most and not self._fill(most):
-                if self.limit is not None:
-                    self.limit.give_back(most, 0.0)
-                self.why = "the study's budget is reached"
-                return False
-            self._held -= most
+            if self.budget is not None:
+                if self._held < most:
+                    return False
+                self._held -= most
             self._under_way += most
             return True
 
@@ -160,15 +175,47 @@ class Purse:
         """Say whether :meth:`take` would answer without asking the store."""
         return self.budget is None or self._held >= most
 
-    def give_back(self, most: float, cost: float) -> None:
-        """Note what a request that :meth:`take` paid for did cost."""
+    def give_back(self, most: float, cost: float) -> float:
+        """Note what a request that :meth:`take` paid for did cost.
+
+        Some of what it did not cost is kept for the next request: until the reply is stored, the store goes on holding all of it.
+
+        Returns
+        -------
+        float
+            What is to be given back in the store with the reply (:meth:`settled`), its cost included.
+        """
+        if most <= 0:
+            return 0.0
+        with self._lock:
+            self._under_way -= most
+            self.spent += cost
+            kept = 0.0
+            if self.budget is not None:
+                kept = max(0.0, min(most - cost, self._keeps - self._held))
+                self._held += kept
+            self.returned += 1
+        if self.limit is not None:
+            self.limit.give_back(most, cost)
+        return most - kept
+
+    def lose(self, most: float) -> None:
+        """Know that nobody will ever say what a request did cost: it stays counted as the most it can have cost."""
         if most <= 0:
             return
         with self._lock:
             self._under_way -= most
-            self.spent += cost
-            if self.limit is not None:
-                self.limit.give_back(most, cost)
+            self._lost += most
+            self.returned += 1
+        if self.limit is not None:
+            self.limit.give_back(most, most)
+
+    def rest(self) -> None:
+        """Give back in the store what is held for no request, so that other models can have it."""
+        with self._lock:
+            left, self._held = self._held, 0.0
+        if left > 0 and self._begun:
+            self._store.write(lambda connection: self.settled(connection, left)).result()
 
     def untake(self, most: float) -> None:
         """Take back a :meth:`take` whose request is not sent."""
@@ -177,6 +224,7 @@ class Purse:
         with self._lock:
             self._under_way -= most
             self._held += most if self.budget is not None else 0.0
+            self.returned += 1
             if self.limit is not None:
                 self.limit.give_back(most, 0.0)
 
@@ -195,7 +243,7 @@ class Purse:
             if not self._begun:
                 return
             left, self._held = self._held, 0.0
-            name, unsettled = self._name, self._under_way
+            name, unsettled = self._name, self._under_way + self._lost
 
         def end(connection: Connection) -> None:
             open_usd = reservations.c.open_usd - left
@@ -209,9 +257,13 @@ class Purse:
     def _fill(self, most: float) -> bool:
         """Set more aside in the store; say whether the budget has that much."""
         assert self.budget is not None
-        wanted = most - self._held
+        with self._lock:
+            wanted = most - self._held
+        if wanted <= 0:
+            return True
         budget = self.budget
-        chunk = max(wanted, min(budget / CHUNKS, 20 * most))
+        self._keeps = max(most, min(budget / CHUNKS, 20 * most))
+        chunk = max(wanted, self._keeps)
         begins, name = not self._begun, self._name
         row = {
             "name": name, "study": self.study, "run_id": self.run_id, "reader": self.reader,
@@ -221,7 +273,8 @@ class Purse:
         def fill(connection: Connection) -> float:
             lock_for_change(connection)
             left = budget - spending(connection, self.study).total
-            amount = chunk if chunk <= left else wanted if wanted <= left else 0.0
+            # near the end half of what is left, so that the store is asked seldom and others find some
+            amount = max(wanted, min(chunk, left / 2)) if wanted <= left else 0.0
             if begins:
                 connection.execute(insert(reservations), row)
             connection.execute(
@@ -232,8 +285,9 @@ class Purse:
             return amount
 
         amount = self._store.write(fill).result()
-        self._begun = True
-        self._held += amount
+        with self._lock:
+            self._begun = True
+            self._held += amount
         return amount > 0
 
 

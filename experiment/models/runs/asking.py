@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,8 @@ from experiment.models.engine import UNFINISHED, Engine, Reply, Request
 from experiment.models.money import Allowance, Price, Purse
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.gate import Gate
-from experiment.models.runs.limits import Stop, most_tokens
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.paying import Paying
 from experiment.models.runs.pending import Begun, Due, Pending
 from experiment.models.runs.planned import Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
@@ -37,6 +37,9 @@ SESSIONS_LEARNT, TRIALS_LEARNT = 64, 400
 
 BEFORE = ("unscramble", "reason")
 """Purposes of calls that come before a trial's answer."""
+
+_SUMMED = ("tokens_forwarded", "tokens_of_check")
+"""What an engine counts from its opening on."""
 
 Plan = Callable[[], Iterable[ModelSession]]
 
@@ -83,7 +86,8 @@ class Asking:
     ) -> None:
         self.reader, self.settings, self.engine = reader, settings, engine
         self.plan, self.found, self.store, self.recording = plan, found, store, recording
-        self.price, self.purse, self.tokens, self.stop = price, purse, tokens, stop
+        self.price, self.purse, self.stop = price, purse, stop
+        self.paying = Paying(price, purse, tokens, recording, stop)
         self.costs: dict[str, list[float]] = {}
         self.has_learnt = False
         self.trial_seconds: float | None = None
@@ -97,7 +101,7 @@ class Asking:
         self._is_timed = bool(settings.options.get("timing"))
         self._bundle: int | None = getattr(engine, "bundle", None)
         self._asked: dict[str, tuple[ModelSession, Request, float]] = {}
-        self._taken: dict[str, tuple[float, int]] = {}
+        self._earlier: dict[str, object] | None = None
         self._gate: Gate | None = None
         self._pending = self._to_ask({})
         self._has_paused = True
@@ -105,7 +109,6 @@ class Asking:
         self._places: list[float] = []
         self._is_probe = False
         self._has_answers = False
-        self._paid = not price.is_free
         self._allows = hasattr(engine, "allow")
         self._equip(engine)
 
@@ -113,13 +116,22 @@ class Asking:
         """Give an engine that pays by itself its price and its purse."""
         if self._allows:
             engine.price = self.price.of  # type: ignore[attr-defined]
-            if self._paid or self.tokens is not None:
+            if self.paying.is_needed:
                 engine.allow = self._allow  # type: ignore[attr-defined]
 
     def replace_engine(self, engine: Engine) -> None:
         """Go on with the same model opened anew."""
+        self._earlier = self.describe()
         self.engine = engine
         self._equip(engine)
+
+    def describe(self) -> dict[str, object]:
+        """Return what the engine says of itself; of one that was opened anew and not used yet, what was used before."""
+        now, earlier = self.engine.describe(), self._earlier
+        if earlier is None:
+            return now
+        told = earlier if now.get("parameters") is None else now
+        return {**told, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
 
     # the probe
 
@@ -216,6 +228,7 @@ class Asking:
             gate.leave(self.reader)
             self._pending.close()
             self.recording.settle(0)
+            self.recording.patiently(self.purse.rest)
 
     def _stream(self) -> Iterator[Request]:
         """Yield requests as long as they may be asked without waiting."""
@@ -342,8 +355,9 @@ class Asking:
         if is_new and self._most_trials is not None and self.asked_trials >= self._most_trials:
             self.full = f"{self._most_trials} trials were asked (--max-trials)"
             return False
-        if not self._allows and not self._take(request):
-            self.full = self._refusal()
+        if not self._allows and not self.paying.take(request):
+            self.paying.refuse()
+            self.full = self.paying.full
             return False
         self.asked_trials += is_new
         self._asked[request.work_key] = (session, request, place)
@@ -358,35 +372,10 @@ class Asking:
             f"{request.work_key}:{purpose}" in self._asked for purpose in BEFORE
         )
 
-    def _take(self, request: Request) -> bool:
-        """Set aside what a request can cost and use at most."""
-        most = self.price.most(request)
-        if not self.recording.patiently(lambda: self.purse.take(most)):
-            return False
-        count = 0 if self.tokens is None else most_tokens(request)
-        if self.tokens is not None and not self.tokens.take(count):
-            self.purse.untake(most)
-            return False
-        self._taken[request.work_key] = (most, count)
-        return True
-
-    def _refusal(self) -> str:
-        return self.purse.why or "the tokens of this command (--max-tokens) are used"
-
     async def _allow(self, request: Request) -> bool:
-        """Wait until there is money for a request: what is under way gives back what it did not cost."""
-        while not self.stop.is_asked:
-            if self.purse.has(self.price.most(request)):
-                taken = self._take(request)
-            else:
-                taken = await asyncio.to_thread(self._take, request)
-            if taken:
-                return True
-            shared = (self.purse.limit, self.tokens)
-            if not self._taken and not any(one is not None and one.is_awaited for one in shared):
-                self.full = self._refusal()
-                return False
-            await asyncio.sleep(0.05)
+        if await self.paying.allow(request):
+            return True
+        self.full = self.full or self.paying.full
         return False
 
     def _answer(self, requests: Iterable[Request]) -> None:
@@ -408,8 +397,7 @@ class Asking:
             self._asked.clear()
             self._open.clear()
             self._places.clear()
-            # requests that were sent and never came back: what was set aside for them stays counted
-            self._taken.clear()
+            self.paying.end()
 
     def _follow(self, reply: Reply) -> list[Request]:
         if self.stop.is_asked or reply.work_key not in self._asked:
@@ -443,16 +431,12 @@ class Asking:
                 self._asked.pop(name, None)
             if self.settings.answers:
                 self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
-        most, count = self._taken.pop(reply.work_key, (0.0, 0))
-        cost = self._cost(reply, most)
-        self.recording.keep(session, request, reply, most=most, cost=cost)
+        settled = self.paying.settle(reply)
+        cost = settled.cost
+        self.recording.keep(session, request, reply, back=settled.back, cost=cost)
+        self.paying.forget(reply)
         self._open[place] -= 1
         self._advance()
-        if cost is not None:
-            self.purse.give_back(most, cost)
-        if self.tokens is not None and count:
-            used = (reply.prompt_tokens or 0) + (reply.completion_tokens or 0)
-            self.tokens.give_back(count, 0 if reply.from_cache else used)
         if reply.status not in UNFINISHED:
             self._has_answers = True
             trial = session.trial_of(reply.work_key)
@@ -468,16 +452,10 @@ class Asking:
         if number is not None and number in self.found.missing:
             self.found.missing[number] -= 1
 
-    def _cost(self, reply: Reply, most: float) -> float | None:
-        """Return what a reply cost; the most it can have cost where the server did not count, None where it is unknown."""
-        if not self._paid or reply.from_cache:
-            return 0.0
-        known = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)
-        if known is not None:
-            return known
-        if reply.status == "timeout":
-            return None
-        return 0.0 if reply.status == "error" else most
+
+def _number(told: Mapping[str, object], name: str) -> int:
+    value = told.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _is_closing(fault: Exception) -> bool:

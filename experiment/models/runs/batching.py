@@ -84,7 +84,7 @@ def collect_and_hand_over(
         session, request = missing[reply.work_key]
         known = cheap.of(reply)
         cost = 0.0 if reply.status in UNFINISHED else cheap.most(request) if known is None else known
-        recording.keep(session, request, reply, most=0.0, cost=cost)
+        recording.keep(session, request, reply, back=0.0, cost=cost)
         if reply.status not in UNFINISHED:
             missing.pop(reply.work_key)
     recording.settle(0)

@@ -434,7 +434,7 @@ class Run:
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
         outcome.blocks = blocks_of(asking)
-        outcome.engine = asking.engine.describe()
+        outcome.engine = asking.describe()
         part.figures.state = (
             "failed" if part.fault is not None else "interrupted" if outcome.interrupted
             else "finished" if outcome.left <= 0 else "stopped"

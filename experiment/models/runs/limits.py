@@ -6,9 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from experiment.models.engine import Request
 from experiment.models.money import Allowance
-from experiment.models.money.prices import MESSAGE_TOKENS
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,4 @@ class Stop:
         return self._asked.wait(seconds)
 
 
-def most_tokens(request: Request) -> int:
-    """Return the most tokens that one request can use: a token holds at least one byte of text."""
-    read = sum(len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
-    return read + request.max_tokens
-
-
-__all__ = ["Allowance", "Clock", "Limits", "Stop", "most_tokens"]
+__all__ = ["Allowance", "Clock", "Limits", "Stop"]

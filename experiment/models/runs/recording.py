@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -102,6 +103,8 @@ class Recording:
         self._plugin = f"wrods {installed_version()}"
         self._writes: deque[_Write] = deque()
         self._held: list[tuple[Callable[[Connection], records.Stored | None], str]] = []
+        self._lock = threading.Lock()
+        self._under_way = 0
         self._flushed = time.monotonic()
         self._statuses: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
@@ -112,19 +115,19 @@ class Recording:
         self._left[session_id] = left
 
     def keep(
-        self, session: ModelSession, request: Request, reply: Reply, *, most: float, cost: float | None
+        self, session: ModelSession, request: Request, reply: Reply, *, back: float, cost: float | None
     ) -> None:
         """Write one reply.
 
         Parameters
         ----------
-        most : float
-            What was set aside for it, US dollars.
+        back : float
+            What the store no longer has to hold for it, US dollars, its cost included.
         cost : float or None
             What it cost; None where it may have cost something and nobody knows: then it stays set aside.
         """
         self._count(session, request, reply, cost)
-        operation = self._operation(session, request, reply, most=most, cost=cost)
+        operation = self._operation(session, request, reply, back=back, cost=cost)
         if self._states is None:
             self._submit(operation, session.session_id)
         else:
@@ -137,7 +140,23 @@ class Recording:
         self.settle(MOST_WAITING)
 
     def _submit(self, operation: Callable[[Connection], records.Stored | None], session_id: str) -> None:
-        self._writes.append(_Write(operation, self.store.write(operation), session_id))
+        self._writes.append(_Write(operation, self._written(operation), session_id))
+
+    def _written(self, operation: Callable[[Connection], records.Stored | None]) -> Future[Any]:
+        future = self.store.write(operation)
+        with self._lock:
+            self._under_way += 1
+        future.add_done_callback(self._note_written)
+        return future
+
+    def _note_written(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._under_way -= 1
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether writes are under way, or wait for a database that takes none."""
+        return self._under_way > 0 or self.waits_for is not None
 
     def write_held(self) -> None:
         """Put states on disk, then the trials that they belong to."""
@@ -182,7 +201,7 @@ class Recording:
 
         def again() -> records.Stored | None:
             if write.future.done() and isinstance(write.future.exception(), StoreError):
-                write.future = self.store.write(write.operation)
+                write.future = self._written(write.operation)
             return write.future.result()
 
         try:
@@ -252,7 +271,7 @@ class Recording:
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
 
     def _operation(
-        self, session: ModelSession, request: Request, reply: Reply, *, most: float, cost: float | None
+        self, session: ModelSession, request: Request, reply: Reply, *, back: float, cost: float | None
     ) -> Callable[[Connection], records.Stored | None]:
         """Return the write of one reply; it says whether a trial was new, there already, or not answered (None)."""
         key, _, before = reply.work_key.partition(":")
@@ -317,7 +336,7 @@ class Recording:
             if why is not None:
                 end(connection, session.session_id, why)
             if cost is not None:
-                purse.settled(connection, most)
+                purse.settled(connection, back)
             return stored
 
         return write

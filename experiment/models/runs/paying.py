@@ -1,0 +1,190 @@
+"""What the requests of one model may cost and use: set aside before each is sent, given back as replies say what they took."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass
+
+from experiment.models.engine import Reply, Request
+from experiment.models.money import Allowance, Price, Purse
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.recording import Recording
+
+LOOK_S = 0.01
+"""How often a request that waits for money looks whether a reply has given some back."""
+
+ASK_S = 1.0
+"""How often it asks the store at the latest, where other commands give money back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of what was set aside for a request.
+
+    Attributes
+    ----------
+    cost : float or None
+        US dollars; None where it may have cost something and nobody knows.
+    back : float
+        What the store no longer has to hold for it, its cost included.
+    """
+
+    cost: float | None
+    back: float
+
+
+class Paying:
+    """The money and the tokens of one model's requests.
+
+    Attributes
+    ----------
+    full : str or None
+        Why nothing more may be sent.
+    """
+
+    def __init__(
+        self, price: Price, purse: Purse, tokens: Allowance | None, recording: Recording, stop: Stop
+    ) -> None:
+        self.price, self.purse, self.tokens = price, purse, tokens
+        self.full: str | None = None
+        self._recording, self._stop = recording, stop
+        self._taken: dict[str, tuple[float, int]] = {}
+        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether requests cost anything, or are bound by a number of tokens."""
+        return not self.price.is_free or self.tokens is not None
+
+    def take(self, request: Request) -> bool:
+        """Set aside what one try of a request can cost and use at most."""
+        most = self.price.most(request)
+        if not self._recording.patiently(lambda: self.purse.take(most)):
+            return False
+        count = 0 if self.tokens is None else sum(self.price.most_tokens(request))
+        if self.tokens is not None and not self.tokens.take(count):
+            self.purse.untake(most)
+            return False
+        self._taken[request.work_key] = (most, count)
+        return True
+
+    def untake(self, request: Request) -> None:
+        """Take back what was set aside for a request, which is not sent."""
+        taken = self._taken.pop(request.work_key, None)
+        if taken is not None:
+            most, count = taken
+            self.purse.untake(most)
+            if self.tokens is not None:
+                self.tokens.give_back(count, 0)
+
+    def refuse(self) -> None:
+        """Send nothing more."""
+        self.full = self.purse.why or "the tokens of this command (--max-tokens) are used"
+
+    async def allow(self, request: Request) -> bool:
+        """Wait until there is money for a request: what is under way gives back what it did not cost.
+
+        One request at a time asks the store, the others stand behind it. A request that comes here again was sent before, and
+        the server may bill what it did then: that stays counted, and its next try is paid for anew.
+        """
+        if (before := self._taken.pop(request.work_key, None)) is not None:
+            self._lose(*before)
+        if self._can_take(request) and self.take(request):
+            return True
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._turn[0] is not loop:
+            self._turn = (loop, asyncio.Lock())
+        async with self._turn[1]:
+            returned, asked = -1, 0.0
+            while not self._stop.is_asked and self.full is None:
+                # what comes back after this moment is seen by the next look
+                is_awaited, now = self._is_awaited, self.purse.returned
+                is_local = self._can_take(request)
+                if is_local or now != returned or time.monotonic() - asked > ASK_S:
+                    if self.take(request) if is_local else await self._take_aside(request):
+                        return True
+                    if not is_awaited:
+                        self.refuse()
+                        return False
+                    returned, asked = now, time.monotonic()
+                await asyncio.sleep(LOOK_S)
+        return False
+
+    def _can_take(self, request: Request) -> bool:
+        """Say whether :meth:`take` would answer without asking the store."""
+        return self.purse.has(self.price.most(request))
+
+    async def _take_aside(self, request: Request) -> bool:
+        """Take in a thread of its own; where nobody waits for the answer any more, it is taken back."""
+        is_gone = threading.Event()
+
+        def take() -> bool:
+            taken = self.take(request)
+            if taken and is_gone.is_set():
+                self.untake(request)
+            return taken
+
+        future = asyncio.get_running_loop().run_in_executor(None, take)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            is_gone.set()
+            if future.done() and not future.cancelled() and future.result():
+                self.untake(request)
+            raise
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether anything under way may still give something back."""
+        shared = (self.purse.limit, self.tokens)
+        return (
+            bool(self._taken)
+            or self._recording.is_writing
+            or any(one is not None and one.is_awaited for one in shared)
+        )
+
+    def settle(self, reply: Reply) -> Settled:
+        """Give back what a reply did not cost; call :meth:`forget` once its write is under way."""
+        most, count = self._taken.get(reply.work_key, (0.0, 0))
+        cost = self._cost(reply, most)
+        if cost is None:
+            self._lose(most, count)
+            return Settled(None, 0.0)
+        if self.tokens is not None:
+            self.tokens.give_back(count, self._used(reply, count))
+        return Settled(cost, self.purse.give_back(most, cost))
+
+    def forget(self, reply: Reply) -> None:
+        """Know that what was set aside for a request is settled."""
+        self._taken.pop(reply.work_key, None)
+
+    def end(self) -> None:
+        """Know that nothing is under way: what was set aside for requests that never came back stays counted."""
+        for most, count in list(self._taken.values()):
+            self._lose(most, count)
+        self._taken.clear()
+
+    def _lose(self, most: float, count: int) -> None:
+        self.purse.lose(most)
+        if self.tokens is not None:
+            self.tokens.give_back(count, count)
+
+    def _cost(self, reply: Reply, most: float) -> float | None:
+        """Return what a reply cost; the most it can have cost where the server did not count, None where it is unknown."""
+        if self.price.is_free or reply.from_cache:
+            return 0.0
+        known = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)
+        if known is not None:
+            return known
+        if reply.status == "timeout" or (reply.status == "error" and reply.is_unsettled):
+            return None
+        return 0.0 if reply.status == "error" else most
+
+    def _used(self, reply: Reply, count: int) -> int:
+        if reply.from_cache:
+            return 0
+        if reply.prompt_tokens is not None and reply.completion_tokens is not None:
+            return reply.prompt_tokens + reply.completion_tokens
+        return 0 if reply.status == "error" and not reply.is_unsettled else count
