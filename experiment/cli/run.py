@@ -343,6 +343,7 @@ def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
 def print_outcome(outcome: Outcome) -> None:
     """Print what one model's run came to."""
     from experiment.models.money import written
+    from experiment.models.runs.telling import unread
 
     named = ", ".join(
         f"{n} {status}" for status, n in sorted(outcome.statuses.items()) if status != "answered"
@@ -351,6 +352,11 @@ def print_outcome(outcome: Outcome) -> None:
         f"{outcome.reader}: {outcome.answered} trials answered, {outcome.stored_before} were stored before, "
         f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}; {outcome.blocks}"
     )
+    if not_valid := unread(outcome.response_statuses):
+        click.echo(
+            f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
+            err=True,
+        )
     if outcome.ended:
         reason = next(iter(outcome.ended))
         click.echo(f"  {sum(outcome.ended.values())} sessions have ended: {reason}", err=True)

@@ -112,6 +112,7 @@ def _print(told: Mapping[str, Any]) -> None:
     from experiment.models.money import written
     from experiment.models.runs import Figures
     from experiment.models.runs.live import SILENT_S
+    from experiment.models.runs.telling import unread
 
     click.echo(f"{told['study']}")
     for one in told["readers"]:
@@ -126,10 +127,12 @@ def _print(told: Mapping[str, Any]) -> None:
     for run in told["runs"]:
         names = Figures.__dataclass_fields__
         figures = Figures(**{name: value for name, value in run.items() if name in names})
+        not_valid = unread(figures.response_statuses)
+        not_valid = not_valid and f"; {not_valid}"
         if run["alive"]:
             silent = run["silent_s"]
             sleeps = f"; not heard of for {duration(silent)}, it may sleep" if silent > SILENT_S else ""
-            click.echo(f"now: {line(figures)}{sleeps}")
+            click.echo(f"now: {line(figures)}{not_valid}{sleeps}")
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
@@ -137,7 +140,7 @@ def _print(told: Mapping[str, Any]) -> None:
         how = "the same command goes on" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"
         click.echo(
-            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials ({how})"
+            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials ({how}){not_valid}"
         )
     money = told["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:

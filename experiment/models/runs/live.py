@@ -45,6 +45,8 @@ class Figures:
         At that speed.
     waits : str or None
         What the engine or the database waits for.
+    response_statuses : dict
+        How many of the answers of this run are ``valid``, ``unparsed``, ….
     number : int
         Which run of the study it is, counted from 1: clocks may be set back.
     process : str or None
@@ -69,6 +71,7 @@ class Figures:
     stopped: str | None = None
     number: int = 0
     process: str | None = None
+    response_statuses: dict[str, int] = field(default_factory=dict)
 
     @property
     def done(self) -> int:

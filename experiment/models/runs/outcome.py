@@ -29,6 +29,8 @@ class Outcome:
         Sessions of this reader in the store that are not planned now: of another setting or a wider plan.
     statuses : dict
         How often which reply status came.
+    response_statuses : dict
+        How the answers stored by this run were read: how many are ``valid``, ``unparsed``, ``refused``, ….
     cost_usd : float
         What the calls of this run cost.
     cached : int
@@ -63,6 +65,7 @@ class Outcome:
     failed: int = 0
     error_kinds: dict[str, int] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
+    response_statuses: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     cost_usd: float = 0.0
     cached: int = 0

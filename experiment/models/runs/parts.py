@@ -34,6 +34,7 @@ def figures_of(part: Part) -> Figures:
     figures.answered, figures.failed = outcome.answered, outcome.failed
     figures.cached, figures.cost_usd = outcome.cached, outcome.cost_usd
     figures.error_kinds, figures.tokens = outcome.error_kinds, outcome.tokens
+    figures.response_statuses = outcome.response_statuses
     figures.per_second = part.speed.of(outcome.answered)
     figures.seconds_left = outcome.left / figures.per_second if figures.per_second else None
     status = getattr(part.asking.engine, "status", None)
@@ -49,6 +50,7 @@ def ended_of(part: Part) -> dict[str, Any]:
     outcome = part.outcome
     return {
         "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
+        "response_statuses": outcome.response_statuses,
         "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
         "estimate": outcome.estimate, "lost_usd": outcome.lost_usd, "blocks": outcome.blocks,
         "interrupted": outcome.interrupted, "stopped": outcome.stopped, "engine": part.asking.describe(),

@@ -107,6 +107,7 @@ class Recording:
         self._under_way = 0
         self._flushed = time.monotonic()
         self._statuses: Counter[str] = Counter()
+        self._read_as: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
 
@@ -295,6 +296,8 @@ class Recording:
         if not before and reply.status not in UNFINISHED:
             verdict = session.verdict(reply)
             regions = session.region_rows(reply)
+            self._read_as[verdict.response_status] += 1
+            self.outcome.response_statuses = dict(self._read_as)
             row = {
                 **records.planned_columns(trial), **place, **sampling, **counts, "work_key": key,
                 "response_raw": session.response_raw(reply), "label_logprobs": reply.label_logprobs,

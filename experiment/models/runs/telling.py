@@ -12,6 +12,15 @@ from experiment.models.planning import ModelSession
 from experiment.models.runs.asking import Asking
 
 
+def unread(response_statuses: Mapping[str, int]) -> str:
+    """Say how many answers of a run are not valid, and as what they were read; empty where all are."""
+    other = {status: count for status, count in response_statuses.items() if status != "valid" and count}
+    if not other:
+        return ""
+    named = ", ".join(f"{count} {status}" for status, count in sorted(other.items()))
+    return f"{named} of {sum(response_statuses.values())} answers"
+
+
 def growth_of(session: ModelSession) -> float:
     """Return how much longer than its first the turns of a conversation are on average, by characters."""
     lengths = []

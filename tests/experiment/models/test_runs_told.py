@@ -24,6 +24,7 @@ from tests.experiment.models.running import (
     stored,
     with_models,
 )
+from tests.scripted_openai import ScriptedOpenAI
 
 
 def figures() -> list[Figures]:
@@ -160,3 +161,11 @@ def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end
     assert "together" in said and "a second" in said and "/96" in said
     assert "one: 20 trials asked; the other 76 will cost" in said
     assert said.rstrip().endswith("the one block of each list")
+
+
+def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study) -> None:
+    with ScriptedOpenAI(answer=lambda body: "I could not say.") as vague:
+        with_models(study, remote("vague", vague))
+        run = invoke("run", study, "--max-trials", "12")
+    said = "12 refused of 12 answers"
+    assert said in run.stderr and said in invoke("status", study).stdout
