@@ -59,7 +59,7 @@ class Paying:
         return not self.price.is_free or self.tokens is not None
 
     def take(self, request: Request) -> bool:
-        """Set aside what one try of a request can cost and use at most."""
+        """Set aside what a request can cost and use at most, if it is answered at one try."""
         most = self.price.most(request)
         if not self._recording.patiently(lambda: self.purse.take(most)):
             return False
@@ -86,11 +86,8 @@ class Paying:
     async def allow(self, request: Request) -> bool:
         """Wait until there is money for a request: what is under way gives back what it did not cost.
 
-        One request at a time asks the store, the others stand behind it. A request that comes here again was sent before, and
-        the server may bill what it did then: that stays counted, and its next try is paid for anew.
+        One request at a time asks the store, the others stand behind it.
         """
-        if (before := self._taken.pop(request.work_key, None)) is not None:
-            self._lose(*before)
         if self._can_take(request) and self.take(request):
             return True
         loop = asyncio.get_running_loop()
