@@ -5,6 +5,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -332,14 +333,15 @@ def test_a_full_disk_asks_for_patience_and_later_succeeds(site: Any) -> None:
     assert len(rows(site)) == 5
 
 
-def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(
-    make_study: Any, serve_study: Any
-) -> None:
-    site = serve_study(make_study(), config={"patience_s": 0.05})
+def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(site: Any) -> None:
     person = site.begin()
+    patient = site.app.extensions["wrods"]
+    hasty = replace(patient, settings=replace(patient.settings, patience_s=0.05))
     go_on = threading.Event()
     site.store.write(lambda connection: go_on.wait(timeout=60))
+    site.app.extensions["wrods"] = hasty
     assert person.answer(1).status == 503
+    site.app.extensions["wrods"] = patient
     go_on.set()
     site.store.write(lambda connection: None).result()
     assert person.answer(1).status == 200
