@@ -64,6 +64,8 @@ class ScriptedOpenAI:
         Ways of holding an answer to labels that are heeded, as the dialect names them.
     delay : float
         Seconds before each answer.
+    billed : Counter
+        Prompt and completion tokens of all that it worked on, answered or not, probes too.
     draws : str
         What the probe's draws depend on: ``seed`` (heeded), ``chance`` (a seed is not heeded) or ``nothing``.
     """
@@ -93,6 +95,7 @@ class ScriptedOpenAI:
         self.headers: list[dict[str, str]] = []
         self.probes: list[dict[str, Any]] = []
         self.counts: Counter[str] = Counter()
+        self.billed: Counter[str] = Counter()
         self.at_once = 0
         self.most_at_once = 0
         self.model = "scripted-2026-01-01"
@@ -180,7 +183,8 @@ class ScriptedOpenAI:
             self.probes.append(body)
             answer = self._drawn(body) or self.answer_to(body)
             told = self._told_of_ends(body)
-            return self._refusal(request, body) or _json(self.whole(request.path, body, answer, prompt=told))
+            refusal = self._refusal(request, body)
+            return refusal or _json(self._bill(self.whole(request.path, body, answer, prompt=told)))
         self._note(request, body)
         try:
             if self.delay:
@@ -264,7 +268,7 @@ class ScriptedOpenAI:
                 int(name), detail or f"scripted {name} for key {request.headers.get('Authorization')}"
             )
         answer = self.answer_to(body)
-        whole = self.whole(request.path, body, answer)
+        whole = self._bill(self.whole(request.path, body, answer))
         if name in ("stall", "drop"):
             assert self._released is not None
             if name == "stall":
@@ -291,6 +295,16 @@ class ScriptedOpenAI:
         }
         content = payload[name]() if name in payload else whole
         return await _streamed(request, body, content) if body.get("stream") else _json(content)
+
+    def _bill(self, whole: bytes) -> bytes:
+        usage = json.loads(whole)["usage"]
+        with self._lock:
+            for kind, names in {
+                "prompt": ("prompt_tokens", "input_tokens"),
+                "completion": ("completion_tokens", "output_tokens"),
+            }.items():
+                self.billed[kind] += next(usage[name] for name in names if name in usage)
+        return whole
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         if "logit_bias" not in self.heeds:

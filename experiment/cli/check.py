@@ -121,31 +121,38 @@ def _probes(study: Study) -> dict[Any, Any]:
 
 
 def _probe_all(study: Study) -> dict[str, UserError]:
-    """Probe every server that the study names and keep what it can; return what kept one from being probed."""
+    """Probe every server that the study names, pay for it and keep what it can; return what kept one from being probed."""
     from experiment.checking.giving import PROBE
     from experiment.checking.settings import model_settings
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
     from experiment.models.api import capabilities
+    from experiment.models.money import Purse, Till, price_of
+    from experiment.models.runs.asked import budget_of
+    from experiment.models.runs.telling import new_run_id
     from experiment.store import open_store, records
 
+    asked = {name: model_settings(study, name) for name in study.models}
+    asked = {name: settings for name, settings in asked.items() if settings.kind == "openai"}
+    if not asked:
+        return {}
     faults: dict[str, UserError] = {}
-    found: dict[str, Any] = {}
-    for name in study.models:
-        settings = model_settings(study, name)
-        if settings.kind != "openai":
-            continue
-        try:
-            found[name] = capabilities(settings).describe()
-        except UserError as fault:
-            faults[name] = fault
-    if found:
-        with open_store(store_address(read_config()) or study.folder) as store:
-            for name, told in found.items():
-                detail = {"reader": name, "use": study.models[name]["use"], PROBE: told}
-                store.write(
-                    lambda connection, detail=detail: records.add_audit(  # type: ignore[misc]
-                        connection, this_user(), PROBE, study=study.id, detail=detail
-                    )
-                ).result()
+    with open_store(store_address(read_config()) or study.folder) as store:
+        for name, settings in asked.items():
+            purse = Purse(store, study.id, new_run_id(), name, budget=budget_of(study))
+            try:
+                price = price_of(settings)
+                till = None if price.is_free else Till(price, purse)
+                found = capabilities(settings, till=till).describe()
+            except UserError as fault:
+                faults[name] = fault
+                continue
+            finally:
+                purse.close()
+            detail = {"reader": name, "use": study.models[name]["use"], PROBE: found}
+            store.write(
+                lambda connection, detail=detail: records.add_audit(  # type: ignore[misc]
+                    connection, this_user(), PROBE, study=study.id, detail=detail
+                )
+            ).result()
     return faults

@@ -384,6 +384,12 @@ def print_outcome(outcome: Outcome) -> None:
             "against the budget",
             err=True,
         )
+    if outcome.unanswered_usd:
+        click.echo(
+            f"  up to {written(outcome.unanswered_usd)} may have been spent on tries that brought no answer; it counts against "
+            "the budget",
+            err=True,
+        )
     if outcome.other_sessions:
         click.echo(
             f"  {outcome.other_sessions} earlier sessions of {outcome.reader} are not part of this plan (another "

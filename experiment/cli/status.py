@@ -149,7 +149,7 @@ def _print(told: Mapping[str, Any]) -> None:
             parts.append(f"set aside for requests under way {written(money['set_aside_usd'])}")
         if money["may_have_been_spent_usd"]:
             parts.append(
-                f"may have been spent by runs that were killed {written(money['may_have_been_spent_usd'])}"
+                f"may have been spent on what was never answered {written(money['may_have_been_spent_usd'])}"
             )
         if money["budget_usd"] is not None:
             parts.append(f"budget {written(money['budget_usd'])}, left {written(money['left_usd'])}")

@@ -156,8 +156,8 @@ class Reply:
         What the call cost, by the price list of the run.
     from_cache : bool
         Whether the reply is that of an earlier, identical call; such a reply has no times.
-    is_unsettled : bool
-        Whether a try that brought no answer may have been worked on, and billed, by the server.
+    unsettled_tries : int
+        Tries that brought no answer and may have been worked on, and billed, by the server all the same.
     label_bounds : dict of str to float or None
         Of each label whose log-probability the server did not tell, what it cannot exceed.
     """
@@ -186,7 +186,7 @@ class Reply:
     cost_usd: float | None = None
     from_cache: bool = False
     label_bounds: dict[str, float] | None = None
-    is_unsettled: bool = False
+    unsettled_tries: int = 0
 
     @property
     def margin(self) -> float | None:

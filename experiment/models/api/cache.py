@@ -37,7 +37,7 @@ _NOT_KEPT = frozenset(
         "attempts",
         "error",
         "dtype",
-        "is_unsettled",
+        "unsettled_tries",
     }
 )
 

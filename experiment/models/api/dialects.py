@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from experiment.models.api.retrying import RunStopped
+from experiment.models.api.retrying import RunStopped, no_whole_labels
 from experiment.models.servers import Server
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError, unknown_name
@@ -127,6 +127,11 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     scoring = str(options.get("label_scoring", "first"))
     if scoring not in ("first", "whole"):
         raise unknown_name("label_scoring", scoring, ("first", "whole"))
+    if scoring == "whole" and surface == "responses":
+        raise UserError(
+            "label_scoring: whole cannot be had with api: responses, which tells no log-probabilities of the prompt",
+            mend="Write api: completions or api: chat, or take label_scoring out.",
+        )
     extra = _extra_body(options.get("extra_body"))
     if options.get("thinking") is not None and surface == "chat":
         given = extra.get("chat_template_kwargs") or {}
@@ -222,10 +227,10 @@ class Dialect:
         Raises
         ------
         RunStopped
-            The server refuses what the study gives: temperature, reasoning effort, top_p, system role.
+            The server refuses what the study gives: temperature, reasoning effort, top_p, system role, labels scored whole.
         """
         words = refusal.lower()
-        if self._learn_logprobs(words, sent) or self._learn_limit(words, sent):
+        if self._learn_logprobs(words, sent, wishes) or self._learn_limit(words, sent):
             return True
         for name in ("stream_options", "stream", "seed", "stop", "store"):
             if name in sent and _names(words, name):
@@ -275,11 +280,10 @@ class Dialect:
                 del self.unfiltered[name]
         return bool(named)
 
-    def _learn_logprobs(self, words: str, sent: Mapping[str, Any]) -> bool:
-        if "prompt_logprobs" in sent and _names(words, "prompt_logprobs"):
-            self.prompt_logprobs = False
-            return True
-        if "echo" in sent and _names(words, "echo"):
+    def _learn_logprobs(self, words: str, sent: Mapping[str, Any], wishes: Wishes) -> bool:
+        if any(name in sent and _names(words, name) for name in ("prompt_logprobs", "echo")):
+            if wishes.whole_labels:
+                raise no_whole_labels([words[:300]])
             self.prompt_logprobs = False
             return True
         asked = sent.get("top_logprobs")

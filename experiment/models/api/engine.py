@@ -23,7 +23,7 @@ from experiment.models.api.cache import FILE, Cache, cache_key
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
 from experiment.models.api.limiter import START, Limiter, limiter_of
-from experiment.models.api.probe import probe
+from experiment.models.api.probe import Till, probe
 from experiment.models.api.sending import GRACE_S, Allow, Sending
 from experiment.models.api.status import Status
 from experiment.models.api.surfaces import Speaker
@@ -62,7 +62,10 @@ class ApiEngine:
     price : callable or None
         Reply to dollars; fills ``cost_usd`` of replies that were paid for.
     allow : callable or None
-        Awaited before each request is first sent; False (or a RunStopped that it raises) ends the run in order.
+        Awaited before each request is first sent, and before it is sent again after a try that the server may bill; False (or a
+        RunStopped that it raises) ends the run in order.
+    till : Till or None
+        Pays for the calls of :meth:`probe`.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class ApiEngine:
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
         self.price: Price | None = None
         self.allow: Allow | None = None
+        self.till: Till | None = None
         self._key = (
             find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
             if settings.sends
@@ -153,7 +157,7 @@ class ApiEngine:
     async def _probe(self) -> Capabilities:
         async with Transport(self.server, self._key, self.settings.name) as transport:
             found, tokens = await probe(
-                transport, self._speaker, key=self._key, timeout=self.timeout, pace=self._pace
+                transport, self._speaker, key=self._key, timeout=self.timeout, pace=self._pace, till=self.till
             )
         self._label_tokens.update(tokens)
         return found
@@ -370,12 +374,14 @@ def _next(replies: queue.SimpleQueue[object]) -> object:
             return replies.get(timeout=0.5)
 
 
-def capabilities(settings: ModelSettings) -> Capabilities:
-    """Ask a model's endpoint what it can give, by a few tiny requests.
+def capabilities(settings: ModelSettings, *, till: Till | None = None) -> Capabilities:
+    """Ask a model's endpoint what it can give, by a few tiny requests, which a till pays for.
 
     Raises
     ------
     UserError
         There is no key, no server, or no such model; or what the study gives for this model is refused.
     """
-    return ApiEngine(settings).probe()
+    engine = ApiEngine(settings)
+    engine.till = till
+    return engine.probe()

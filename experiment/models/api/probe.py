@@ -19,9 +19,10 @@ from copy import copy
 from dataclasses import replace
 from importlib.resources import files
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from experiment.models.api.capabilities import Capabilities
+from experiment.models.api.counts import Usage, read_usage
 from experiment.models.api.dialects import STRUCTURES, Structure
 from experiment.models.api.reading import read_json
 from experiment.models.api.retrying import (
@@ -31,6 +32,7 @@ from experiment.models.api.retrying import (
     RunStopped,
     judge_failure,
     judge_status,
+    no_whole_labels,
     unreached,
 )
 from experiment.models.api.surfaces import Call, Speaker
@@ -60,6 +62,17 @@ _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
 T = TypeVar("T")
 
 
+class Till(Protocol):
+    """Pays for each call before it is sent (:class:`experiment.models.money.Till`)."""
+
+    why: str | None
+
+    def take(self, read: int, written: int) -> bool: ...  # noqa: D102
+    def settle(self, usage: Usage) -> None: ...  # noqa: D102
+    def refused(self) -> None: ...  # noqa: D102
+    def lose(self) -> None: ...  # noqa: D102
+
+
 class _Unanswered(Exception):
     """The endpoint refuses this request or never answers it."""
 
@@ -68,13 +81,21 @@ class _Asking:
     """Sends the probe's requests one after the other."""
 
     def __init__(
-        self, transport: Transport, speaker: Speaker, *, key: str | None, timeout: float, pace: float
+        self,
+        transport: Transport,
+        speaker: Speaker,
+        *,
+        key: str | None,
+        timeout: float,
+        pace: float,
+        till: Till | None,
     ) -> None:
         self.transport = transport
         self.speaker = speaker
         self.key = key
         self.timeout = timeout
         self.pace = pace
+        self.till = till
         self.count = 0
         self.has_answered = False
         self.has_openai_models = transport.has_openai_models
@@ -133,9 +154,14 @@ class _Asking:
             await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
 
     async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
+        till = self.till
+        if till is not None:
+            self._pay(till, sent)
         try:
             response = await self.transport.post(path, sent, seconds=self.timeout)
             if response.status >= 300:
+                if till is not None:
+                    till.refused()
                 return judge_status(
                     response.status,
                     response.body,
@@ -147,15 +173,42 @@ class _Asking:
         except RunStopped:
             raise
         except Exception as error:
-            return judge_failure(error, seconds=self.timeout)
+            verdict = judge_failure(error, seconds=self.timeout)
+            if till is not None:
+                till.refused() if verdict.kind == "unreachable" else till.lose()
+            return verdict
+        if till is not None:
+            till.settle(read_usage(payload))
         self.has_answered = True
         return payload
 
+    @staticmethod
+    def _pay(till: Till, sent: Mapping[str, Any]) -> None:
+        """Set aside the most that a call can cost: a token for each byte that is sent, and what it may write."""
+        limits = (sent.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+        written = next(limit for limit in limits if limit is not None)
+        if not till.take(len(json.dumps(sent, ensure_ascii=False).encode()), int(written)):
+            raise RunStopped(
+                f"there is no money left to find out what the model's server can give: {till.why}",
+                mend="Raise models: budget in the study, or the limit of this command.",
+            )
+
 
 async def probe(
-    transport: Transport, speaker: Speaker, *, key: str | None, timeout: float, pace: float = 1.0
+    transport: Transport,
+    speaker: Speaker,
+    *,
+    key: str | None,
+    timeout: float,
+    pace: float = 1.0,
+    till: Till | None = None,
 ) -> tuple[Capabilities, dict[str, int]]:
     """Find out what an endpoint has and set the speaker's dialect right.
+
+    Parameters
+    ----------
+    till : Till, optional
+        Pays for each call; without it calls are not paid.
 
     Returns
     -------
@@ -166,9 +219,9 @@ async def probe(
     Raises
     ------
     RunStopped
-        There is no server, the key is refused, the model is not there, or what the study gives is refused.
+        There is no server, the key is refused, the model is not there, what the study gives is refused, or there is no money.
     """
-    asking = _Asking(transport, speaker, key=key, timeout=timeout, pace=pace)
+    asking = _Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
     dialect, wishes = speaker.dialect, speaker.wishes
     texts = json.loads((files(__package__) / "probe.json").read_text("utf-8"))
     remarks: list[str] = []
@@ -179,6 +232,8 @@ async def probe(
         dialect.top_logprobs = 0
         remarks.append("It takes a request for log-probabilities and sends none.")
     is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"], remarks)
+    if wishes.whole_labels and not dialect.prompt_logprobs:
+        raise no_whole_labels(remarks)
     tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
     heeds_seed, draws_differ = await _find_draws(asking, plain, texts["draw"])
     if draws_differ is False:

@@ -10,7 +10,7 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -230,6 +230,17 @@ def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
     return RunStopped(
         f"the server refuses the key ({status}): {message}",
         mend="Set the right key, then give the same command again: it goes on where it stopped.",
+    )
+
+
+def no_whole_labels(remarks: Sequence[str]) -> RunStopped:
+    """Return the stop of a run whose labels are to be scored whole where the server cannot tell that."""
+    return RunStopped(
+        "label_scoring: whole is set, and the model's server tells no log-probabilities of the prompt"
+        + "".join(f". {remark.removesuffix('.')}" for remark in remarks),
+        mend="Take label_scoring out of this model (labels of one token then get a log-probability where the server tells the "
+        "likeliest first tokens), or serve the model with something that tells them: vLLM with api: completions or chat, or "
+        "hf: on this machine.",
     )
 
 

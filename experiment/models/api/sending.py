@@ -38,9 +38,10 @@ from experiment.models.api.retrying import (
 )  # fmt: skip
 from experiment.models.api.status import Status
 from experiment.models.api.streaming import can_be_streamed
-from experiment.models.api.surfaces import Call, Conversation, Speaker
+from experiment.models.api.surfaces import Speaker
 from experiment.models.api.transport import Transport
-from experiment.models.engine import Reply, Request
+from experiment.models.api.underway import Underway
+from experiment.models.engine import Reply, ReplyStatus, Request
 
 GRACE_S = 5.0
 """How long requests under way may still take when a run is ended."""
@@ -60,35 +61,6 @@ REST_S = 0.02
 """Before a timed request: long enough to notice that the server has closed the connection, so that no timed request fails on it."""
 
 Allow = Callable[[Request], Awaitable[bool]]
-
-
-class _Asked:
-    """One request on its way: its conversation with the server, the call under way, and how that went so far."""
-
-    __slots__ = (
-        "alike",
-        "call",
-        "fault",
-        "is_unsettled",
-        "limited",
-        "lost",
-        "request",
-        "talk",
-        "tries",
-        "waits_for",
-    )
-
-    def __init__(self, request: Request, talk: Conversation) -> None:
-        self.request = request
-        self.talk = talk
-        self.call: Call | None = None
-        self.tries = 0
-        self.limited = 0
-        self.lost = 0
-        self.alike = 0
-        self.fault = ""
-        self.waits_for = ""
-        self.is_unsettled = False
 
 
 class Sending:
@@ -142,8 +114,8 @@ class Sending:
         self._pace = pace
         self._is_timed = is_timed
         self._loop = asyncio.get_running_loop()
-        self._ready: deque[_Asked | Request] = deque()
-        self._waiting: list[tuple[float, int, _Asked]] = []
+        self._ready: deque[Underway | Request] = deque()
+        self._waiting: list[tuple[float, int, Underway]] = []
         self._order = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -279,7 +251,7 @@ class Sending:
 
     # one try
 
-    async def _attempt(self, one: _Asked | Request) -> None:
+    async def _attempt(self, one: Underway | Request) -> None:
         """Send one call of one request; the place is given back when it has come to something."""
         try:
             if isinstance(one, Request):
@@ -287,8 +259,14 @@ class Sending:
                     self.end()
                     return
                 await self._know_labels(one)
-                one = _Asked(one, self._speaker.ask(one))
+                one = Underway(one, self._speaker.ask(one))
                 one.call = next(one.talk)
+            elif one.is_owing:
+                if self._allow is not None and not await self._allow(one.request):
+                    self._finish_one(self._failed(one, Retry.no(one.waits_for), "error"))
+                    self.end()
+                    return
+                one.is_owing = False
             outcome = await self._try(one)
         finally:
             self._limiter.leave()
@@ -309,7 +287,7 @@ class Sending:
             found = await self._transport.tokens_of(speaker.model, new, seconds=self._timeout)
             speaker.label_tokens.update(found)
 
-    async def _try(self, one: _Asked) -> Reply | Retry | None:
+    async def _try(self, one: Underway) -> Reply | Retry | None:
         """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""
         assert one.call is not None
         one.tries += 1
@@ -335,7 +313,7 @@ class Sending:
                 self._succeeded()
                 return None
         except NoAnswer as error:
-            one.is_unsettled = True
+            one.owe()
             one.talk = self._speaker.ask(one.request)
             one.call = next(one.talk)
             return judge_failure(error, seconds=self._timeout)
@@ -344,13 +322,14 @@ class Sending:
         except Exception as error:
             verdict = judge_failure(error, seconds=self._timeout)
             self._reached = self._reached or verdict.kind != "unreachable"
-            one.is_unsettled = verdict.kind != "unreachable"
+            if verdict.kind != "unreachable":
+                one.owe()
             return verdict
         self._succeeded()
         if reply.resolved_model is not None:
             self.resolved.add(reply.resolved_model)
         if not (self._is_timed and one.tries == 1):
-            return replace(reply, attempts=one.tries)
+            return replace(reply, attempts=one.tries, unsettled_tries=one.unsettled)
         first = None if response.first_at is None else (response.first_at - started) * 1000
         return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
 
@@ -364,7 +343,7 @@ class Sending:
         return {**body, "stream": True, **options}
 
     def _refused(
-        self, one: _Asked, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
+        self, one: Underway, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
     ) -> Reply | Retry:
         if status < 400:
             raise RunStopped(
@@ -388,7 +367,7 @@ class Sending:
 
     # what becomes of a failure
 
-    def _again_or_not(self, one: _Asked, verdict: Retry) -> None:
+    def _again_or_not(self, one: Underway, verdict: Retry) -> None:
         self.failures[verdict.kind] += 1
         self.last_error = verdict.reason
         if self._is_ending:
@@ -403,7 +382,7 @@ class Sending:
                 return
         if not verdict.again or self._is_given_up(one, verdict):
             self._count_alike(fault, verdict)
-            status = "timeout" if verdict.kind == "timeout" else "error"
+            status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
             self._finish_one(self._failed(one, verdict, status))
             return
         if verdict.kind == "reworded":
@@ -417,7 +396,7 @@ class Sending:
             wait = 0.0
         heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
 
-    def _is_given_up(self, one: _Asked, verdict: Retry) -> bool:
+    def _is_given_up(self, one: Underway, verdict: Retry) -> bool:
         if verdict.kind == "rate_limit":
             return one.limited >= LIMITED_TRIES
         if verdict.kind in ("unreachable", "reworded"):
@@ -425,7 +404,7 @@ class Sending:
         counted = one.tries - one.limited - one.lost
         return counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
 
-    def _wait_for_network(self, one: _Asked, verdict: Retry) -> bool:
+    def _wait_for_network(self, one: Underway, verdict: Retry) -> bool:
         """Hold everything while there is no way to the server; end the run when it stays away."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
@@ -452,17 +431,9 @@ class Sending:
                 )
             )
 
-    def _failed(self, one: _Asked, verdict: Retry, status: Any) -> Reply:
-        return Reply(
-            one.request.work_key,
-            None,
-            status,
-            error=verdict.reason,
-            attempts=one.tries,
-            requested_model=self._speaker.model,
-            path=self._speaker.wishes.surface,
-            is_unsettled=one.is_unsettled,
-        )
+    def _failed(self, one: Underway, verdict: Retry, status: ReplyStatus) -> Reply:
+        speaker = self._speaker
+        return one.failed(verdict.reason, status, model=speaker.model, path=speaker.wishes.surface)
 
     def _finish_one(self, reply: Reply) -> None:
         self.done += 1

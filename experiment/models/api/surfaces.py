@@ -37,7 +37,7 @@ from experiment.models.api.reading import (
     up_to_stop,
     without_thought,
 )
-from experiment.models.api.retrying import NoAnswer
+from experiment.models.api.retrying import NoAnswer, no_whole_labels
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.models.label_ends import disjoint_logprobs
 
@@ -246,6 +246,8 @@ class Speaker:
         for label in request.labels:
             ending = label if self.wishes.surface == "chat" else self._label_text(known, label)
             tokens, payload = yield from self.read_ending(request, ending)
+            if not tokens and not self._tells_prompt(payload):
+                raise no_whole_labels(())
             score = scoring.score_of_end(tokens, ending)
             usage += read_usage(payload)
             regions = regions or self._regions(request, tokens)
@@ -287,6 +289,12 @@ class Speaker:
             return up_to_last(scoring.prompt_tokens(payload), ending), payload
         whole = plain_text(request.messages) + ending
         return divided(scoring.completion_tokens(first_choice(payload)), whole)[0], payload
+
+    def _tells_prompt(self, payload: Mapping[str, Any]) -> bool:
+        is_chat = self.wishes.surface == "chat"
+        return bool(
+            scoring.prompt_tokens(payload) if is_chat else scoring.completion_tokens(first_choice(payload))
+        )
 
     def first_token(self, request: Request) -> Generator[Call, Mapping[str, Any], scoring.Token | None]:
         """Ask for a choice and return the first token of the answer with its alternatives."""

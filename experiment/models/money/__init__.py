@@ -4,6 +4,7 @@ from experiment.models.money.amounts import dollars, written
 from experiment.models.money.estimate import Estimate, estimate
 from experiment.models.money.prices import FREE, Price, price_of
 from experiment.models.money.purse import Allowance, Purse, Spending, spending
+from experiment.models.money.till import Till
 
 __all__ = [
     "FREE",
@@ -12,6 +13,7 @@ __all__ = [
     "Price",
     "Purse",
     "Spending",
+    "Till",
     "dollars",
     "estimate",
     "price_of",

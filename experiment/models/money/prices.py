@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any
 
 from experiment.configuration import config_file, read_config
+from experiment.models.api.counts import Usage
 from experiment.models.api.dialects import read_wishes
 from experiment.models.engine import Reply, Request
 from experiment.models.servers import server_of
@@ -73,10 +74,15 @@ class Price:
             return 0.0
         if reply.prompt_tokens is None or reply.completion_tokens is None:
             return None
-        cached = min(reply.cached_tokens or 0, reply.prompt_tokens)
-        fresh = reply.prompt_tokens - cached
-        total = fresh * self.input + cached * self.cached_input + reply.completion_tokens * self.output
-        return total * (self.batch if batch else 1.0) / 1e6
+        usage = Usage(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        return self.of_usage(usage) * (self.batch if batch else 1.0)
+
+    def of_usage(self, usage: Usage) -> float:
+        """Return what so many tokens cost in US dollars; what was not told counts as 0."""
+        read = usage.prompt or 0
+        cached = min(usage.cached or 0, read)
+        written = (usage.completion or 0) * self.output
+        return ((read - cached) * self.input + cached * self.cached_input + written) / 1e6
 
     def most(self, request: Request, *, batch: bool = False) -> float:
         """Return the most that one request can cost in US dollars.

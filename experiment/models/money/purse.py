@@ -18,6 +18,9 @@ from experiment.store.database import lock_for_change
 from experiment.store.records import now
 from experiment.store.tables import calls, reservations, sessions
 
+PROBED = "probed"
+"""State of a row that holds what finding out about a server did cost: no stored call tells it."""
+
 CHUNKS = 50
 """A run sets aside a fiftieth of the budget at a time, or what the next requests need."""
 
@@ -29,11 +32,11 @@ class Spending:
     Attributes
     ----------
     spent : float
-        What stored calls cost.
+        What stored calls cost, and finding out what servers can give.
     set_aside : float
         Held by runs for requests under way, and for batches that are not collected.
     unknown : float
-        Set aside by runs that ended without giving it back.
+        Set aside by runs that ended without giving it back, and for requests that servers may bill without having answered.
     """
 
     spent: float
@@ -59,7 +62,7 @@ def spending(connection: Connection, study: str) -> Spending:
     )
     held = {state: float(amount) for state, amount in rows}
     under_way = held.get("open", 0.0) + held.get("batch", 0.0)
-    return Spending(float(spent), under_way, held.get("lost", 0.0))
+    return Spending(float(spent) + held.get(PROBED, 0.0), under_way, held.get("lost", 0.0))
 
 
 class Allowance:
@@ -199,6 +202,27 @@ class Purse:
             self.limit.give_back(most, cost)
         return most - kept
 
+    def spend(self, most: float, cost: float) -> None:
+        """Note in the store what a call did cost that belongs to no trial."""
+        back = self.give_back(most, cost)
+        if cost <= 0 and back <= 0:
+            return
+        name = f"{self._name}-{PROBED}"
+        row = {
+            "name": name, "study": self.study, "run_id": self.run_id, "reader": self.reader, "open_usd": cost,
+            "state": PROBED, "created_at": now(),
+        }  # fmt: skip
+
+        def book(connection: Connection) -> None:
+            more = {"open_usd": reservations.c.open_usd + cost}
+            if not connection.execute(
+                update(reservations).where(reservations.c.name == name).values(**more)
+            ).rowcount:
+                connection.execute(insert(reservations), row)
+            self.settled(connection, back)
+
+        self._store.write(book).result()
+
     def lose(self, most: float) -> None:
         """Know that nobody will ever say what a request did cost: it stays counted as the most it can have cost."""
         if most <= 0:
@@ -209,6 +233,11 @@ class Purse:
             self.returned += 1
         if self.limit is not None:
             self.limit.give_back(most, most)
+
+    @property
+    def lost(self) -> float:
+        """US dollars that requests without an answer may have cost."""
+        return self._lost
 
     def rest(self) -> None:
         """Give back in the store what is held for no request, so that other models can have it."""

@@ -221,7 +221,10 @@ class Asking:
         except BaseException:
             # one that never answered has not begun; the others need not stay beside it
             if self._has_answers and not keeps_going:
-                gate.hold(self.reader, f"{self.reader} failed")
+                gate.hold(
+                    self.reader,
+                    f"{self.reader} failed, and all stay within one block (--keep-going: the others go on)",
+                )
             raise
         finally:
             self.waits = None

@@ -15,7 +15,7 @@ from typing import Any
 
 from experiment.models.engine import Engine
 from experiment.models.leases import leased
-from experiment.models.money import Allowance, Purse, estimate, price_of, spending, written
+from experiment.models.money import Allowance, Purse, Till, estimate, price_of, spending, written
 from experiment.models.money.estimate import Estimate
 from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
@@ -283,7 +283,7 @@ class Run:
             self._say(told_estimate(part.outcome.reader, one))
         if self.budget is not None:
             may = (
-                f", {written(spent.unknown)} may have been spent by runs that were killed"
+                f", {written(spent.unknown)} may have been spent on what was never answered"
                 if spent.unknown
                 else ""
             )
@@ -433,7 +433,8 @@ class Run:
             # an end that was asked for is no fault
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
-        outcome.blocks = blocks_of(asking)
+        outcome.blocks = blocks_of(asking, outcome.left + outcome.given_up)
+        outcome.unanswered_usd = part.purse.lost
         outcome.engine = asking.describe()
         part.figures.state = (
             "failed" if part.fault is not None else "interrupted" if outcome.interrupted
@@ -463,4 +464,13 @@ class Run:
 
 
 def _find_out(part: Part) -> None:
-    part.asking.engine.probe()  # type: ignore[attr-defined]
+    """Have a model's server asked what it can give, and pay for it."""
+    engine, paying = part.asking.engine, part.asking.paying
+    till = Till(paying.price, paying.purse, paying.tokens) if paying.is_needed else None
+    if hasattr(engine, "till"):
+        engine.till = till
+    try:
+        engine.probe()  # type: ignore[attr-defined]
+    finally:
+        part.outcome.cost_usd += till.spent if till is not None else 0.0
+        part.recording.patiently(part.purse.rest)

@@ -37,6 +37,8 @@ class Outcome:
         Replies that came from the cache.
     lost_usd : float
         What an earlier run that was killed had set aside: it may have been spent.
+    unanswered_usd : float
+        What tries of this run that brought no answer may have cost.
     estimate : dict or None
         What the probe said of the price of the rest.
     handed_over : int
@@ -70,6 +72,7 @@ class Outcome:
     cost_usd: float = 0.0
     cached: int = 0
     lost_usd: float = 0.0
+    unanswered_usd: float = 0.0
     estimate: dict[str, object] | None = None
     handed_over: int = 0
     batches: str = ""

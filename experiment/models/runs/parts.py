@@ -52,6 +52,7 @@ def ended_of(part: Part) -> dict[str, Any]:
         "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
         "response_statuses": outcome.response_statuses,
         "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
-        "estimate": outcome.estimate, "lost_usd": outcome.lost_usd, "blocks": outcome.blocks,
+        "estimate": outcome.estimate, "lost_usd": outcome.lost_usd,
+        "unanswered_usd": outcome.unanswered_usd, "blocks": outcome.blocks,
         "interrupted": outcome.interrupted, "stopped": outcome.stopped, "engine": part.asking.describe(),
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 from experiment.models.engine import Reply, Request
@@ -35,6 +36,14 @@ class Settled:
     back: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was set aside for one try: US dollars, and tokens."""
+
+    most: float
+    count: int
+
+
 class Paying:
     """The money and the tokens of one model's requests.
 
@@ -50,7 +59,8 @@ class Paying:
         self.price, self.purse, self.tokens = price, purse, tokens
         self.full: str | None = None
         self._recording, self._stop = recording, stop
-        self._taken: dict[str, tuple[float, int]] = {}
+        self._taken: dict[str, _Taken] = {}
+        self._lost_tries: Counter[str] = Counter()
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     @property
@@ -59,7 +69,7 @@ class Paying:
         return not self.price.is_free or self.tokens is not None
 
     def take(self, request: Request) -> bool:
-        """Set aside what a request can cost and use at most, if it is answered at one try."""
+        """Set aside what one try of a request can cost and use at most."""
         most = self.price.most(request)
         if not self._recording.patiently(lambda: self.purse.take(most)):
             return False
@@ -67,17 +77,16 @@ class Paying:
         if self.tokens is not None and not self.tokens.take(count):
             self.purse.untake(most)
             return False
-        self._taken[request.work_key] = (most, count)
+        self._taken[request.work_key] = _Taken(most, count)
         return True
 
     def untake(self, request: Request) -> None:
-        """Take back what was set aside for a request, which is not sent."""
+        """Take back what was set aside last for a request, which is not sent."""
         taken = self._taken.pop(request.work_key, None)
         if taken is not None:
-            most, count = taken
-            self.purse.untake(most)
+            self.purse.untake(taken.most)
             if self.tokens is not None:
-                self.tokens.give_back(count, 0)
+                self.tokens.give_back(taken.count, 0)
 
     def refuse(self) -> None:
         """Send nothing more."""
@@ -86,8 +95,13 @@ class Paying:
     async def allow(self, request: Request) -> bool:
         """Wait until there is money for a request: what is under way gives back what it did not cost.
 
-        One request at a time asks the store, the others stand behind it.
+        One request at a time asks the store, the others stand behind it. Where an earlier try of the request is still to be
+        settled, the server may bill it without ever saying so: what was set aside for it stays counted.
         """
+        earlier = self._taken.pop(request.work_key, None)
+        if earlier is not None:
+            self._lose(earlier)
+            self._lost_tries[request.work_key] += 1
         if self._can_take(request) and self.take(request):
             return True
         loop = asyncio.get_running_loop()
@@ -143,45 +157,49 @@ class Paying:
         )
 
     def settle(self, reply: Reply) -> Settled:
-        """Give back what a reply did not cost; call :meth:`forget` once its write is under way."""
-        most, count = self._taken.get(reply.work_key, (0.0, 0))
-        cost = self._cost(reply, most)
-        if cost is None:
-            self._lose(most, count)
-            return Settled(None, 0.0)
+        """Give back what a reply did not cost; call :meth:`forget` once its write is under way.
+
+        What was set aside for tries that the server may bill, and never said what for, stays counted.
+        """
+        taken = self._taken.get(reply.work_key, _Taken(0.0, 0))
+        before = self._lost_tries[reply.work_key]
+        if reply.status == "timeout" or reply.unsettled_tries > before:
+            self._lose(taken)
+            return Settled(0.0 if self.price.is_free else None, 0.0)
+        cost = self._cost(reply, taken.most)
         if self.tokens is not None:
-            self.tokens.give_back(count, self._used(reply, count))
-        return Settled(cost, self.purse.give_back(most, cost))
+            self.tokens.give_back(taken.count, self._used(reply, taken.count))
+        back = self.purse.give_back(taken.most, cost)
+        is_unknown = before and reply.status == "error" and not self.price.is_free
+        return Settled(None if is_unknown else cost, back)
 
     def forget(self, reply: Reply) -> None:
         """Know that what was set aside for a request is settled."""
         self._taken.pop(reply.work_key, None)
+        self._lost_tries.pop(reply.work_key, None)
 
     def end(self) -> None:
         """Know that nothing is under way: what was set aside for requests that never came back stays counted."""
-        for most, count in list(self._taken.values()):
-            self._lose(most, count)
+        for taken in list(self._taken.values()):
+            self._lose(taken)
         self._taken.clear()
+        self._lost_tries.clear()
 
-    def _lose(self, most: float, count: int) -> None:
-        self.purse.lose(most)
+    def _lose(self, taken: _Taken) -> None:
+        self.purse.lose(taken.most)
         if self.tokens is not None:
-            self.tokens.give_back(count, count)
+            self.tokens.give_back(taken.count, taken.count)
 
-    def _cost(self, reply: Reply, most: float) -> float | None:
-        """Return what a reply cost; the most it can have cost where the server did not count, None where it is unknown."""
-        if self.price.is_free or reply.from_cache:
+    def _cost(self, reply: Reply, most: float) -> float:
+        """Return what a reply cost; the most it can have cost where the server did not count."""
+        if self.price.is_free or reply.from_cache or reply.status == "error":
             return 0.0
         known = reply.cost_usd if reply.cost_usd is not None else self.price.of(reply)
-        if known is not None:
-            return known
-        if reply.status == "timeout" or (reply.status == "error" and reply.is_unsettled):
-            return None
-        return 0.0 if reply.status == "error" else most
+        return most if known is None else known
 
     def _used(self, reply: Reply, count: int) -> int:
         if reply.from_cache:
             return 0
         if reply.prompt_tokens is not None and reply.completion_tokens is not None:
             return reply.prompt_tokens + reply.completion_tokens
-        return 0 if reply.status == "error" and not reply.is_unsettled else count
+        return 0 if reply.status == "error" else count

@@ -125,7 +125,7 @@ class Recording:
         back : float
             What the store no longer has to hold for it, US dollars, its cost included.
         cost : float or None
-            What it cost; None where it may have cost something and nobody knows: then it stays set aside.
+            What it cost; None where it may have cost something and nobody knows.
         """
         self._count(session, request, reply, cost)
         operation = self._operation(session, request, reply, back=back, cost=cost)
@@ -338,8 +338,7 @@ class Recording:
                     records.finish_session(connection, session.session_id)
             if why is not None:
                 end(connection, session.session_id, why)
-            if cost is not None:
-                purse.settled(connection, back)
+            purse.settled(connection, back)
             return stored
 
         return write

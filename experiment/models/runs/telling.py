@@ -31,10 +31,10 @@ def growth_of(session: ModelSession) -> float:
     return sum(lengths) / len(lengths) / lengths[0] if lengths and lengths[0] else 1.0
 
 
-def blocks_of(asking: Asking) -> str:
-    """Say in words how far a model is."""
+def blocks_of(asking: Asking, left: int) -> str:
+    """Say in words how far a model is that has so many trials left."""
     total = len(asking.found.rounds)
-    begun = sum(count > 0 for count in asking.found.missing.values())
+    begun = sum(count > 0 for count in asking.found.missing.values()) if left > 0 else 0
     if not begun:
         return f"all {total} blocks of each list" if total > 1 else "the one block of each list"
     return f"{total - begun} of {total} blocks of each list"

@@ -158,12 +158,17 @@ def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_prob
     assert reply.prompt_tokens is not None and reply.prompt_tokens > 10
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_whole_labels_at_a_server_that_tells_no_prompt_are_read_from_the_first_token(server, surface) -> None:
+@pytest.mark.parametrize("surface", ["chat", "completions"])
+def test_whole_labels_end_the_run_at_a_server_that_tells_no_prompt(server, surface) -> None:
     engine = api_engine(server, api=surface, label_scoring="whole")
-    (reply,) = engine.answer([choice(1)])
-    assert reply.path == f"{surface}+logprobs"
-    assert any("no log-probabilities of the prompt" in one for one in engine.probe().sentences())
+    with pytest.raises(RunStopped, match="tells no log-probabilities of the prompt"):
+        list(engine.answer([choice(1)]))
+    assert not server.requests
+
+
+def test_whole_labels_are_refused_with_the_form_that_tells_no_prompt(server) -> None:
+    with pytest.raises(UserError, match="api: responses"):
+        api_engine(server, api="responses", label_scoring="whole")
 
 
 @pytest.mark.parametrize("surface", ["chat", "completions"])

@@ -73,7 +73,8 @@ def told(target: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("kills", [3, 12])
 def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_forgotten(
     study, server, kills
 ) -> None:
@@ -107,6 +108,7 @@ def tokens_of(body: dict[str, Any], server: ScriptedOpenAI) -> int:
     return int(usage["prompt_tokens"] + usage["completion_tokens"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_local_models_that_take_turns_are_within_one_block_whenever_they_are_stopped(
     study, plain_model, chat_model, number
@@ -183,6 +185,7 @@ def test_a_run_whose_server_never_answers_can_be_interrupted(study) -> None:
     assert running.returncode == 1 and "Stopped." in said and "Traceback" not in said
 
 
+@pytest.mark.full
 @on_linux
 def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(study, server) -> None:
     server.delay = 0.05
@@ -225,6 +228,7 @@ def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study) -> None:
     assert [(run["state"], run["answered"]) for run in told(study)["runs"]] == [("finished", TRIALS - 10)]
 
 
+@pytest.mark.full
 @on_linux
 def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server) -> None:
     """A limit on the size of files stands for the disk; the system refuses writes beyond it alike."""
@@ -283,6 +287,7 @@ def test_a_model_that_runs_out_of_money_keeps_the_others_within_a_block(study, s
 # PostgreSQL
 
 
+@pytest.mark.full
 @pytest.mark.postgres
 def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, monkeypatch) -> None:
     monkeypatch.setenv("WRODS_STORE", postgres_url)

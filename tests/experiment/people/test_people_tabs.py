@@ -114,6 +114,7 @@ def keys(folder: Path) -> list[tuple[int, int]]:
     return [(row["trial_index"], row["attempt"]) for row in rows(folder)]
 
 
+@pytest.mark.full
 def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served: Any, tabs: Any) -> None:
     process = served()
     first = tabs.new_page()
@@ -154,6 +155,7 @@ def test_a_duplicated_tab_counts_as_a_second_one(served: Any, tabs: Any) -> None
     second.get_by_role("heading", name="The study is open elsewhere").wait_for()
 
 
+@pytest.mark.full
 def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(served: Any, tabs: Any) -> None:
     process = served()
     page = tabs.new_page()
@@ -182,6 +184,7 @@ def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(ser
     assert [attempts[index] for index in range(6)] == [1, 1, 2, 1, 3, 1]
 
 
+@pytest.mark.full
 def test_another_computer_knows_what_was_shown_before_the_power_went(
     served: Any, tabs: Any, chromium: Any
 ) -> None:
@@ -207,6 +210,7 @@ def test_another_computer_knows_what_was_shown_before_the_power_went(
     elsewhere.close()
 
 
+@pytest.mark.full
 def test_a_computer_that_slept_longer_than_the_study_allows_is_told_kindly(served: Any, tabs: Any) -> None:
     process = served(", if_interrupted: {then: resume, within: 30 min}")
     page = tabs.new_page()
@@ -221,6 +225,7 @@ def test_a_computer_that_slept_longer_than_the_study_allows_is_told_kindly(serve
     assert (session["state"], session["ended_reason"]) == ("timed_out", "left for more than 30 min")
 
 
+@pytest.mark.full
 def test_a_server_that_is_killed_and_started_again_costs_nothing(served: Any, tabs: Any) -> None:
     process = served()
     page = tabs.new_page()
@@ -238,7 +243,8 @@ def test_a_server_that_is_killed_and_started_again_costs_nothing(served: Any, ta
     assert [row["shown"]["word"] for row in rows(process.folder)][:7] == shown
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("seconds", [2, 60])
 def test_a_line_cut_in_the_middle_of_a_block_costs_nothing(served: Any, tabs: Any, seconds: int) -> None:
     process = served()
     page = tabs.new_page()
@@ -258,6 +264,7 @@ def test_a_line_cut_in_the_middle_of_a_block_costs_nothing(served: Any, tabs: An
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
 
 
+@pytest.mark.full
 def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can_be_imported(
     served: Any, tabs: Any
 ) -> None:
@@ -286,6 +293,7 @@ def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
 
 
+@pytest.mark.full
 def test_answers_left_by_an_earlier_participant_are_sent_when_the_page_is_opened_again(
     served: Any, tabs: Any
 ) -> None:

@@ -1,0 +1,49 @@
+"""One request on its way: its conversation with the server, the call under way, and how that went so far."""
+
+from __future__ import annotations
+
+from experiment.models.api.surfaces import Call, Conversation
+from experiment.models.engine import Reply, ReplyStatus, Request
+
+
+class Underway:
+    """One request on its way.
+
+    Attributes
+    ----------
+    talk : Conversation
+    call : Call or None
+        What is sent now.
+    tries, limited, lost, unsettled : int
+        How often it was sent, met a limit of the server, met no server, and was cut off after the server had it.
+    alike : int
+        Failures in a row with the same ``fault``.
+    waits_for : str
+        Why it was not answered at its last try.
+    is_owing : bool
+        Whether the server may bill its last try, so that the next has to be paid for too.
+    """
+
+    __slots__ = (
+        "alike", "call", "fault", "is_owing", "limited", "lost", "request", "talk", "tries", "unsettled", "waits_for",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, talk: Conversation) -> None:
+        self.request = request
+        self.talk = talk
+        self.call: Call | None = None
+        self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
+        self.fault = self.waits_for = ""
+        self.is_owing = False
+
+    def owe(self) -> None:
+        """Know that the server may bill a try that brought no answer."""
+        self.unsettled += 1
+        self.is_owing = True
+
+    def failed(self, reason: str, status: ReplyStatus, *, model: str, path: str) -> Reply:
+        """Return the reply that says why there is no answer."""
+        return Reply(
+            self.request.work_key, None, status, error=reason, attempts=self.tries, requested_model=model, path=path,
+            unsettled_tries=self.unsettled,
+        )  # fmt: skip

@@ -1,0 +1,143 @@
+"""What a run says that it spent, beside what the server bills."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from experiment.checking import load_study
+from experiment.models.api import ApiEngine
+from experiment.models.money import Spending, spending
+from experiment.models.runs import Run, version_of
+from experiment.store import open_store
+from experiment.store.tables import calls
+from tests.experiment.models.running import TRIALS, invoke, of_store, remote, with_models
+from tests.scripted_openai import ScriptedOpenAI
+
+PROBED = "price: {input: 10, output: 10}"
+
+
+def probed(name: str, server: ScriptedOpenAI, more: str = PROBED) -> str:
+    """Return a line that names a model whose server is probed."""
+    return f'{name}: {{use: "openai:{name}", base_url: "{server.url}", concurrency: 4, cache: false, {more}}}'
+
+
+def money(study: Path) -> Spending:
+    with open_store(study) as store, store.read() as connection:
+        return spending(connection, load_study(study).id)
+
+
+def bill(server: ScriptedOpenAI, price: float = 10) -> float:
+    """Return what the server bills at one price for tokens read and written."""
+    return sum(server.billed.values()) * price / 1e6
+
+
+def test_what_the_probe_of_a_server_cost_is_in_the_books(study, server) -> None:
+    with_models(study, probed("one", server), budget="5 USD")
+    result = invoke("run", study, "--json")
+    assert result.exit_code == 0, result.output
+    (told,) = json.loads(result.stdout)["models"]
+    assert len(server.probes) > 5
+    assert told["cost_usd"] == pytest.approx(bill(server))
+    assert money(study).total == money(study).spent == pytest.approx(bill(server))
+    of_trials = sum(row["cost_usd"] for row in of_store(study, select(calls)))
+    assert of_trials < money(study).spent
+
+
+def test_a_probe_by_check_is_paid_from_the_same_budget(study, server) -> None:
+    with_models(study, probed("one", server), budget="5 USD")
+    assert invoke("check", study, "--probe").exit_code == 0
+    assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
+
+
+def test_no_server_is_probed_once_the_money_is_gone(study, server) -> None:
+    with_models(study, probed("one", server, "price: {input: 20, output: 20}"), budget="0.01 USD")
+    result = invoke("run", study)
+    assert result.exit_code == 1 and "no money left" in result.output and "budget" in result.output
+    assert not server.requests and 0 < bill(server, 20) <= 0.01
+    asked = len(server.probes)
+    assert invoke("run", study).exit_code == 1
+    assert bill(server, 20) <= 0.01 and len(server.probes) <= asked + 1
+    assert money(study).spent == pytest.approx(bill(server, 20))
+
+
+def test_a_probe_that_thinks_is_bound_by_the_tokens_of_the_command(study, server) -> None:
+    server.usage = {"completion_tokens": 4000, "completion_tokens_details": {"reasoning_tokens": 3999}}
+    with_models(study, probed("one", server, f"reasoning_effort: high, {PROBED}"))
+    for limit in ("5000", "200000"):
+        before = sum(server.billed.values())
+        invoke("run", study, "--max-tokens", limit, "--yes")
+        assert sum(server.billed.values()) - before <= int(limit)
+    assert server.requests
+
+
+def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server) -> None:
+    """A server that works, bills, and breaks off: half of the sentences once, one of them each time."""
+    server.script.extend(["ok", "malformed", "cut", "drop", "malformed"] * 12)
+    server.always["gardener"] = "malformed"
+    with_models(study, remote("one", server), budget="40 USD")
+    result = invoke("run", study, "--json")
+    (told,) = json.loads(result.stdout)["models"]
+    assert 0 < told["left"] < TRIALS
+    spent = money(study)
+    answered = sum(row["cost_usd"] or 0.0 for row in of_store(study, select(calls)))
+    assert spent.spent == pytest.approx(answered)
+    assert told["unanswered_usd"] == pytest.approx(spent.unknown) and spent.set_aside == pytest.approx(0)
+    assert spent.spent < bill(server) <= spent.total
+
+
+def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) -> None:
+    server.rates = {"malformed": 0.4, "cut": 0.3}
+    with_models(study, remote("one", server), budget="0.05 USD")
+    loaded = load_study(study)
+    with open_store(study) as store:
+        run = Run(
+            loaded,
+            store,
+            version=version_of(loaded, store),
+            yes=True,
+            opener=lambda given: ApiEngine(given, pace=0),
+        )
+        (outcome,) = run.run(loaded.models)
+    assert "budget" in str(outcome.stopped) and outcome.answered
+    assert 0 < bill(server) <= 0.05
+    assert money(study).total <= 0.05 + 1e-9
+
+
+def test_every_run_of_a_small_budget_ends_and_none_overspends(study, server) -> None:
+    with_models(study, remote("one", server), budget="0.02 USD")
+    for _ in range(4):
+        invoke("run", study, "--yes")
+        assert bill(server) <= 0.02
+        assert money(study).total <= 0.02 + 1e-9
+    left = 0.02 - money(study).total
+    dearest = max(row["cost_usd"] for row in of_store(study, select(calls)))
+    assert len(server.requests) == TRIALS or left < 20 * dearest
+
+
+@pytest.mark.parametrize("probe", ["probe: true", "probe: false"])
+def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe) -> None:
+    server.refuses = {"prompt_logprobs"}
+    more = f"label_scoring: whole, price: free, {probe}"
+    with_models(study, f'one: {{use: "openai:one", base_url: "{server.url}", cache: false, {more}}}')
+    result = invoke("run", study)
+    assert result.exit_code == 1 and "label_scoring: whole is set" in result.output, result.output
+    assert "Take label_scoring out" in result.output
+    assert not of_store(study, select(calls))
+
+
+def test_labels_scored_whole_are_refused_where_a_server_is_silent_about_the_prompt(study, server) -> None:
+    more = "label_scoring: whole, price: free, probe: false"
+    with_models(study, f'one: {{use: "openai:one", base_url: "{server.url}", cache: false, {more}}}')
+    result = invoke("run", study)
+    assert result.exit_code == 1 and "label_scoring: whole is set" in result.output, result.output
+    assert not of_store(study, select(calls))
+
+
+def test_labels_scored_whole_are_refused_with_the_form_that_cannot(study, server) -> None:
+    with_models(study, remote("one", server, "label_scoring: whole, api: responses, price: free"))
+    result = invoke("check", study)
+    assert result.exit_code != 0 and "api: responses" in result.output
