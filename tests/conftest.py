@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("WRODS_HYPOTHESIS", "steady"))
+
+# A shell has commands in the background ignore Ctrl+C, and what they start too: what is tested here must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the hub's package is imported, so no fixture is early enough
 

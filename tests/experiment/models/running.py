@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
@@ -93,11 +92,10 @@ def wrods(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def begin(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Begin ``wrods`` in a process of its own, which Ctrl+C ends also where these tests run in the background."""
+    """Begin ``wrods`` in a process of its own."""
     return subprocess.Popen(
-        command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+        command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def invoke(*arguments: str | Path) -> Any:
