@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiment.people.dashboard.rubric import Rating, rating_for
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
+from experiment.people.rubric import Rating, rating_for
 from experiment.store import Store
 from experiment.store.records import Verdict, ensure_version
 from experiment.study import Study

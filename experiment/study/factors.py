@@ -23,6 +23,8 @@ ABOUT: Mapping[Kind, str] = {
 }
 CELL = "condition"
 """What recipes call the factor where several are crossed."""
+OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
+"""The factor that a material brings along."""
 
 
 @dataclass(frozen=True)

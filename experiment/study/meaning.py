@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from experiment.columns import trial_columns
 from experiment.study.arms import check_arms
 from experiment.study.bounds import read_bounds, session_rules
-from experiment.study.factors import CELL, kind_of, operation_families
+from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
 from experiment.study.screens import check_procedure
 from experiment.study.texts import read_text
 from stimuli.errors import UserError, nearest
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from experiment.study.study import Study
 
 MATERIALS = ("sentences", "words", "lexical_decision", "realtimeqa", "corpus", "htest", "letter_geometry")
-OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
-"""Materials whose items have a factor of their own."""
 BY_HAND = {"sentences"}
 WITHHELD = {"corpus", "sentences", "words"}
 """Materials whose questions can be asked without their text."""

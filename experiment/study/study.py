@@ -10,11 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-from experiment.study.factors import Crossing, cross
-from experiment.study.format import check_format
-from experiment.study.meaning import OWN_FACTOR, check_meaning
+from experiment.study.factors import OWN_FACTOR, Crossing, cross
 from experiment.study.texts import StudyText, read_text
-from experiment.study.yaml_source import KeyPath, YamlSource, read_yaml
+from experiment.study.yaml_source import KeyPath, YamlSource
 from stimuli.errors import UserError
 from stimuli.item import Item, read_items
 
@@ -229,33 +227,3 @@ class Study:
             for i, screen in enumerate(self.source.data["procedure"])
             if "items" in screen.get("practice", {})
         ]
-
-
-def read_study(path: Path | str) -> Study:
-    """Read a study and check all that it says of itself; what it says of models is checked by :mod:`experiment.checking`.
-
-    Parameters
-    ----------
-    path : Path or str
-        A folder, or its ``study.yaml``.
-
-    Raises
-    ------
-    UserError
-        The folder or file is missing, or something in it breaks the format; says line, value, rule and mend.
-    """
-    given = Path(path)
-    folder = given.parent if given.name == FILE else given
-    if not folder.is_dir() and Path(FILE).is_file():
-        raise UserError(
-            f"there is no study folder {str(given)!r}", mend="You are in a study's folder: name it as `.`"
-        )
-    if not folder.is_dir():
-        raise UserError(
-            f"there is no study folder {str(given)!r}", mend="Make one with `wrods new DIR --from your-own`."
-        )
-    source = read_yaml(folder / FILE)
-    check_format(source)
-    study = Study(folder, source)
-    check_meaning(study)
-    return study

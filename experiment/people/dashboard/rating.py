@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from experiment.people.dashboard.answers import ADJUDICATOR, RATER, Answer, Place, answers_of
 from experiment.people.dashboard.kappa import cohens_kappa
-from experiment.people.dashboard.rubric import Rating
+from experiment.people.rubric import Rating
 from experiment.store import chain
 from experiment.store.errors import Refused
 from experiment.store.queries import RATED

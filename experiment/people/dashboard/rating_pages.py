@@ -15,9 +15,9 @@ from experiment.people.dashboard.answers import (
 )
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.rating import NotRated, agreements, decide, rate
-from experiment.people.dashboard.rubric import Rating
 from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of
+from experiment.people.rubric import Rating
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 
