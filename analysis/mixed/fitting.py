@@ -117,9 +117,14 @@ def fit(
             if given is not None and not isinstance(given, str)
         ),
     )
+    return fit_model(model)
+
+
+def fit_model(model: Model) -> Fit:
+    """Fit a model whose matrices are made: the last step of ``fit``, and the first for a simulated response."""
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"):
-        found = _fit_linear(model) if chosen.has_scale else _fit_generalised(model)
+        found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model)
         return _assemble(model, found)
 
 
@@ -250,7 +255,9 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         modes=_modes(matrices, found.effects),
         fitted=model.link.inverse(found.eta),
         rows=frame.rows,
-        satterthwaite=found.satterthwaite,
+        degrees=found.satterthwaite,
         evaluations=optimum.evaluations,
+        theta=found.theta,
+        eta=found.eta,
         model=model,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,17 @@ ADJUSTMENTS = {
 """Corrections for several comparisons, under emmeans' names; the values are statsmodels'."""
 
 
+class DegreesOfFreedom(Protocol):
+    """A way to give linear contrasts of the fixed effects their degrees of freedom."""
+
+    @property
+    def name(self) -> str:
+        """Whose method it is, as tables say it."""
+
+    def df(self, rows: Array, vcov: Array) -> Array:
+        """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
+
+
 @dataclass(frozen=True)
 class Satterthwaite:
     """What degrees of freedom of a linear contrast need.
@@ -55,6 +66,7 @@ class Satterthwaite:
 
     slopes: Array
     covariance: Array
+    name: str = "Satterthwaite"
 
     def df(self, rows: Array, vcov: Array) -> Array:
         """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
@@ -245,7 +257,7 @@ def linear_contrasts(
         )
     vcov = fit.vcov.to_numpy()
     se = np.sqrt(np.einsum("ri,ij,rj->r", matrix, vcov, matrix))
-    df = fit.satterthwaite.df(matrix, vcov) if fit.satterthwaite is not None else None
+    df = fit.degrees.df(matrix, vcov) if fit.degrees is not None else None
     table = wald_table(matrix @ beta, se, df, adjust=adjust, level=level, family_size=family_size)
     labels = list(names) if names is not None else [f"L{i + 1}" for i in range(len(matrix))]
     table.insert(0, "contrast", labels)

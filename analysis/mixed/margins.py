@@ -207,7 +207,7 @@ class Margins:
         jacobian = weights @ (link.slope(eta)[:, None] * means)
         vcov = self.fit.vcov.to_numpy()
         se = np.sqrt(np.einsum("ri,ij,rj->r", jacobian, vcov, jacobian))
-        df = self.fit.satterthwaite.df(jacobian, vcov) if self.fit.satterthwaite is not None else None
+        df = self.fit.degrees.df(jacobian, vcov) if self.fit.degrees is not None else None
         return wald_table(
             weights @ link.inverse(eta), se, df, adjust=adjust, level=level, family_size=family_size
         )

@@ -17,7 +17,7 @@ from .expression import columns_of
 from .families import Family, Link
 from .formula import Formula
 from .frame import Frame
-from .inference import Satterthwaite
+from .inference import DegreesOfFreedom
 from .matrices import Matrices
 
 Array = NDArray[np.float64]
@@ -109,10 +109,14 @@ class Fit:
         Fitted means with the random effects, in the order of the rows used.
     rows : ndarray of int, shape (nobs,)
         Positions of the rows used.
-    satterthwaite : Satterthwaite or None
-        For degrees of freedom of contrasts.
+    degrees : DegreesOfFreedom or None
+        Gives contrasts their degrees of freedom; None for z tests.
     evaluations : int
         How often the deviance was computed.
+    theta : ndarray, shape (k,)
+        Relative covariance parameters, for the orthonormalised columns of each term.
+    eta : ndarray, shape (nobs,)
+        Linear predictor with random effects and offset, in the order of the rows used.
     model : Model
         What was fitted.
     """
@@ -138,8 +142,10 @@ class Fit:
     modes: Mapping[str, pd.DataFrame] = field(repr=False)
     fitted: Array = field(repr=False)
     rows: NDArray[np.intp] = field(repr=False)
-    satterthwaite: Satterthwaite | None = field(repr=False)
+    degrees: DegreesOfFreedom | None = field(repr=False)
     evaluations: int = field(repr=False)
+    theta: Array = field(repr=False)
+    eta: Array = field(repr=False)
     model: Model = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -241,7 +247,7 @@ class Fit:
         return rows
 
     def _fixed_lines(self) -> list[str]:
-        linear = self.satterthwaite is not None
+        linear = self.degrees is not None
         ratio = self.model.link.ratio
         head = ["term", "b", "SE", *(["df", "t"] if linear else ["z"]), "p", "95 % CI"]
         rows = [head + ([ratio] if ratio else [])]
