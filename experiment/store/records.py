@@ -280,7 +280,7 @@ def store_score(
 
 def store_call(connection: Connection, call: Mapping[str, Any]) -> None:
     """Add one call to a model: columns of the calls table, of which ``request_key`` and ``status`` are needed."""
-    connection.execute(calls.insert(), {"purpose": "answer", "created_at": now()} | dict(call))
+    insert_into(calls).execute(connection, {"purpose": "answer", "created_at": now()} | dict(call))
 
 
 def add_event(
