@@ -7,9 +7,11 @@ Symbols are those of Bates et al. (2015).
 """
 
 from .diagnosis import APPROXIMATE
+from .equivalence import equivalence_tests
 from .fitting import fit
-from .inference import LikelihoodRatio, likelihood_ratio_test, linear_contrasts
-from .margins import Margins, margins
+from .inference import linear_contrasts
+from .likelihood_ratio import LikelihoodRatio, likelihood_ratio_test
+from .margins import Margins, margins, trends
 from .program import lme4_program
 from .result import Fit, VarianceComponent
 
@@ -19,9 +21,11 @@ __all__ = [
     "LikelihoodRatio",
     "Margins",
     "VarianceComponent",
+    "equivalence_tests",
     "fit",
     "likelihood_ratio_test",
     "linear_contrasts",
     "lme4_program",
     "margins",
+    "trends",
 ]

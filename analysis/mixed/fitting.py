@@ -14,12 +14,13 @@ from threadpoolctl import threadpool_limits
 from stimuli.errors import UserError
 
 from .blocks import Layout, Vector
+from .degrees import Satterthwaite, satterthwaite
 from .diagnosis import APPROXIMATE, convergence_note, separation_notes, singular_terms
 from .families import choose_family
 from .formula import read_formula
 from .frame import Vector as Column
 from .frame import make_frame
-from .inference import Satterthwaite, laplace_vcov, satterthwaite, wald_table
+from .inference import laplace_vcov, wald_table
 from .laplace import LaplaceDeviance
 from .linear import LinearDeviance
 from .matrices import Matrices, make_matrices

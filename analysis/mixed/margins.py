@@ -1,8 +1,9 @@
-"""Estimated marginal means and their contrasts, on the link scale and on the response scale.
+"""Estimated marginal means and trends, and their contrasts, on the link scale and on the response scale.
 
 Means are those of emmeans (Lenth 2022): the model's prediction, random effects at zero, on a reference grid of all
 factor levels with covariates at their mean (both values of a two-valued covariate), averaged with equal weights over
-what is not asked for. Response-scale standard errors are by the delta method.
+what is not asked for. Trends are slopes of that prediction along a covariate. Response-scale standard errors are by the
+delta method.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError, unknown_name
 
-from .expression import columns_of
-from .inference import linear_contrasts, wald_table
+from .adjustments import Comparisons
+from .grid import averaged, cells_of, grid_values, reference_grid, rows_of
+from .inference import correlation_of, linear_contrasts, wald_table
 from .result import Fit
-from .variables import Factor, level_name
+from .variables import level_name
 
 Array = NDArray[np.float64]
 
 SCALES = ("link", "response", "ratio")
+METHODS = ("pairwise", "revpairwise", "treatment", "consecutive", "effects")
+"""Contrasts among the levels of one factor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Marginal means of a fit.
+    """Marginal means of a fit, or trends along a covariate.
 
     Attributes
     ----------
@@ -40,32 +44,42 @@ class Margins:
         The cell of each mean; the first factor varies fastest.
     matrix : ndarray, shape (r, p)
         Means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan.
+    level_rows : ndarray, shape (r, p), or None
+        For trends, the rows that give the linear predictor where the slope is taken; None for means.
     """
 
     fit: Fit
     grid: pd.DataFrame
     matrix: Array
+    level_rows: Array | None = None
 
-    def table(self, scale: str = "link", level: float = 0.95) -> pd.DataFrame:
+    def table(self, scale: str = "link", level: float = 0.95, adjust: str = "none") -> pd.DataFrame:
         """Return the means with standard errors, intervals and tests against zero on the link scale.
 
         Parameters
         ----------
         scale : {'link', 'response'}
-            Scale of estimate, se and interval.
+            Scale of estimate, se and interval. Intervals of means are those of the link scale, transformed; of trends,
+            symmetric.
         level : float
             Coverage of the intervals.
+        adjust : str
+            As for ``pairs``; the means are one family.
         """
-        rows = linear_contrasts(self.fit, self.matrix, level=level).drop(columns="contrast")
+        if scale not in SCALES[:2]:
+            raise unknown_name("scale", scale, SCALES[:2])
+        if scale == "response" and self.level_rows is not None:
+            rows = self._estimate(np.eye(len(self.matrix)), slice(None), scale, adjust, level)
+            return _with_cells(self.grid, rows)
+        rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust).drop(columns="contrast")
         if scale == "response":
             link = self.fit.model.link
             eta = rows["estimate"].to_numpy()
-            rows["se"] = link.slope(eta) * rows["se"]
-            for column in ("estimate", "ci_low", "ci_high"):
-                rows[column] = link.inverse(rows[column].to_numpy())
-        elif scale != "link":
-            raise unknown_name("scale", scale, ("link", "response"))
-        return pd.concat([self.grid, rows], axis=1)
+            rows["se"] = np.abs(link.slope(eta)) * rows["se"]
+            ends = [link.inverse(rows[end].to_numpy()) for end in ("ci_low", "ci_high")]
+            rows["estimate"] = link.inverse(eta)
+            rows["ci_low"], rows["ci_high"] = np.minimum(*ends), np.maximum(*ends)
+        return _with_cells(self.grid, rows)
 
     def pairs(
         self,
@@ -87,16 +101,46 @@ class Margins:
         scale : {'link', 'response', 'ratio'}
             Differences of linear predictors, differences of means, or exp of the former (odds ratios).
         adjust : str
-            ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak`` or ``tukey``.
+            ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``. The table's
+            ``attrs['adjustment']`` says which was used; see ``adjustments.suitable``.
+        level : float
+            Coverage of the intervals, which follow the adjustment.
         """
-        held = [by] if isinstance(by, str) else list(by)
-        count = len(self.grid) // max(1, len(self.grid.drop_duplicates(held)) if held else 1)
+        held = _several(by)
+        count = self._cells(held)
         first, second = np.triu_indices(count, 1)
-        weights = np.zeros((len(first), count))
-        weights[np.arange(len(first)), first] = -1.0 if reverse else 1.0
-        weights[np.arange(len(first)), second] = 1.0 if reverse else -1.0
-        ends = [(j, i) if reverse else (i, j) for i, j in zip(first, second, strict=True)]
-        return self._contrast(weights, ends, held, scale, adjust, level, count)
+        pairs = zip(first.tolist(), second.tolist(), strict=True)
+        ends = [(j, i) if reverse else (i, j) for i, j in pairs]
+        return self._contrast(_differences(ends, count), ends, held, scale, adjust, level, means=count)
+
+    def against(
+        self,
+        control: Any,
+        by: Sequence[str] | str = (),
+        *,
+        scale: str = "link",
+        adjust: str = "dunnett",
+        level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Compare every other mean with a control within each level of ``by``.
+
+        Parameters
+        ----------
+        control : level, or tuple of levels
+            The control's cell: one level for each factor that ``by`` does not hold.
+        by, scale, adjust, level
+            As for ``pairs``; ``dunnett`` is exact for these comparisons, unequal precision included.
+        """
+        held = _several(by)
+        count = self._cells(held)
+        free = [c for c in self.grid.columns if c not in held]
+        wanted = tuple(level_name(v) for v in (control if isinstance(control, tuple) else (control,)))
+        cells = [tuple(level_name(v) for v in row) for row in self.grid[free].drop_duplicates().to_numpy()]
+        if wanted not in cells:
+            raise unknown_name("control", " ".join(wanted), [" ".join(c) for c in cells])
+        at = cells.index(wanted)
+        ends = [(i, at) for i in range(count) if i != at]
+        return self._contrast(_differences(ends, count), ends, held, scale, adjust, level, with_control=True)
 
     def contrast(
         self,
@@ -116,29 +160,35 @@ class Margins:
         by, scale, adjust, level
             As for ``pairs``.
         """
-        held = [by] if isinstance(by, str) else list(by)
-        return self._contrast(
-            np.array([list(w) for w in weights.values()], dtype=float),
-            list(weights),
-            held,
-            scale,
-            adjust,
-            level,
-        )
+        lengths = {len(w) for w in weights.values()}
+        if len(lengths) != 1:
+            raise UserError("every contrast needs as many weights as there are means")
+        matrix = np.array([list(w) for w in weights.values()], dtype=float)
+        return self._contrast(matrix, list(weights), _several(by), scale, adjust, level)
 
     def interaction(
-        self, methods: Mapping[str, str], *, scale: str = "link", adjust: str = "holm", level: float = 0.95
+        self,
+        methods: Mapping[str, str],
+        by: Sequence[str] | str = (),
+        *,
+        scale: str = "link",
+        adjust: str = "holm",
+        level: float = 0.95,
     ) -> pd.DataFrame:
         """Contrast contrasts: a contrast of each factor, multiplied.
 
         Parameters
         ----------
-        methods : mapping of str to {'pairwise', 'revpairwise', 'treatment'}
-            One per factor of the grid; ``treatment`` compares each level with the first.
+        methods : mapping of str to {'pairwise', 'revpairwise', 'treatment', 'consecutive', 'effects'}
+            One per factor of the grid that ``by`` does not hold; ``treatment`` compares each level with the first,
+            ``consecutive`` with the one before, ``effects`` with the mean of all.
+        by, scale, adjust, level
+            As for ``pairs``.
         """
-        names = list(self.grid.columns)
+        held = _several(by)
+        names = [c for c in self.grid.columns if c not in held]
         if set(methods) != set(names):
-            raise UserError(f"an interaction needs a contrast for each of {', '.join(names)}")
+            raise UserError(f"an interaction needs a contrast for each of {', '.join(map(str, names))}")
         # The grid's first factor varies fastest, so it is the last factor of the Kronecker product.
         total: Array = np.ones((1, 1))
         labels = [""]
@@ -146,7 +196,13 @@ class Margins:
             matrix, own = _one_factor(methods[name], list(dict.fromkeys(self.grid[name])))
             total = np.asarray(np.kron(matrix, total), dtype=float)
             labels = [f"({b}) : ({a})" if b else f"{a}" for a in own for b in labels]
-        return self._contrast(total, labels, [], scale, adjust, level)
+        return self._contrast(total, labels, held, scale, adjust, level)
+
+    def _cells(self, held: list[str]) -> int:
+        for name in held:
+            if name not in self.grid:
+                raise unknown_name("factor", name, [str(c) for c in self.grid.columns])
+        return len(self.grid) // (len(self.grid[held].drop_duplicates()) if held else 1)
 
     def _contrast(
         self,
@@ -156,76 +212,116 @@ class Margins:
         scale: str,
         adjust: str,
         level: float,
-        family_size: int | None = None,
+        *,
+        means: int | None = None,
+        with_control: bool = False,
     ) -> pd.DataFrame:
         if scale not in SCALES:
             raise unknown_name("scale", scale, SCALES)
-        for name in by:
-            if name not in self.grid:
-                raise unknown_name("factor", name, [str(c) for c in self.grid.columns])
+        count = self._cells(by)
+        if weights.shape[1] != count:
+            raise UserError(f"a contrast has {weights.shape[1]} weights for {count} means")
+        if not len(weights):
+            raise UserError("one mean leaves nothing to compare", mend="Name fewer factors in by.")
         cells = self.grid.groupby(by, sort=False).indices.items() if by else [((), np.arange(len(self.grid)))]
         free = [c for c in self.grid.columns if c not in by]
         tables = []
         for cell, members in cells:
-            if weights.shape[1] != len(members):
-                raise UserError(f"a contrast has {weights.shape[1]} weights for {len(members)} means")
             names = [
-                label
-                if isinstance(label, str)
-                else self._difference(members[label[0]], members[label[1]], free, scale)
+                label if isinstance(label, str) else self._difference(members, label, free, scale)
                 for label in labels
             ]
-            table = self._estimate(weights, self.matrix[members], scale, adjust, level, family_size)
+            table = self._estimate(weights, members, scale, adjust, level, means, with_control)
             table.insert(0, "contrast", names)
             values = cell if isinstance(cell, tuple) else (cell,)
             for at, (name, value) in enumerate(zip(by, values, strict=True)):
                 table.insert(1 + at, name, value)
             tables.append(table)
-        return pd.concat(tables, ignore_index=True)
+        whole = pd.concat(tables, ignore_index=True)
+        whole.attrs = {**tables[0].attrs, "scale": scale}
+        return whole
 
-    def _difference(self, i: int, j: int, free: list[Any], scale: str) -> str:
+    def _difference(self, members: Any, ends: tuple[int, int], free: list[Any], scale: str) -> str:
         sign = "/" if scale == "ratio" else "-"
-        first, second = (" ".join(str(self.grid[c].iloc[at]) for c in free) for at in (i, j))
+        first, second = (" ".join(level_name(self.grid[c].iloc[members[at]]) for c in free) for at in ends)
         return f"{first} {sign} {second}"
 
     def _estimate(
-        self, weights: Array, means: Array, scale: str, adjust: str, level: float, family_size: int | None
+        self,
+        weights: Array,
+        members: Any,
+        scale: str,
+        adjust: str,
+        level: float,
+        means: int | None = None,
+        with_control: bool = False,
     ) -> pd.DataFrame:
+        rows = self.matrix[members]
         if scale != "response":
             table = linear_contrasts(
-                self.fit, weights @ means, adjust=adjust, level=level, family_size=family_size
+                self.fit, weights @ rows, adjust=adjust, level=level, means=means, with_control=with_control
             ).drop(columns="contrast")
-            if scale == "ratio":
-                if self.fit.model.link.ratio is None:
-                    raise UserError(f"differences under the {self.fit.link} link have no ratio reading")
-                table["estimate"] = np.exp(table["estimate"])
-                table["se"] = table["estimate"] * table["se"]
-                table["ci_low"], table["ci_high"] = np.exp(table["ci_low"]), np.exp(table["ci_high"])
-            return table
-        link = self.fit.model.link
-        eta = means @ self.fit.fixed["estimate"].to_numpy()
-        jacobian = weights @ (link.slope(eta)[:, None] * means)
+            return _as_ratio(self.fit, table) if scale == "ratio" else table
+        values, slopes = self._on_response_scale(members)
+        jacobian = weights @ slopes
         vcov = self.fit.vcov.to_numpy()
         se = np.sqrt(np.einsum("ri,ij,rj->r", jacobian, vcov, jacobian))
         df = self.fit.degrees.df(jacobian, vcov) if self.fit.degrees is not None else None
-        return wald_table(
-            weights @ link.inverse(eta), se, df, adjust=adjust, level=level, family_size=family_size
-        )
+        family = Comparisons(correlation_of(jacobian, vcov), means, with_control)
+        return wald_table(weights @ values, se, df, adjust=adjust, level=level, family=family)
+
+    def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
+        """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
+        link, beta, rows = self.fit.model.link, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
+        if self.level_rows is None:
+            eta = rows @ beta
+            return link.inverse(eta), link.slope(eta)[:, None] * rows
+        base = self.level_rows[members]
+        eta, trend = base @ beta, rows @ beta
+        slope = link.slope(eta)
+        return slope * trend, (link.curvature(eta) * trend)[:, None] * base + slope[:, None] * rows
+
+
+def _as_ratio(fit: Fit, table: pd.DataFrame) -> pd.DataFrame:
+    if fit.model.link.ratio is None:
+        raise UserError(f"differences under the {fit.link} link have no ratio reading")
+    table["estimate"] = np.exp(table["estimate"])
+    table["se"] = table["estimate"] * table["se"]
+    table["ci_low"], table["ci_high"] = np.exp(table["ci_low"]), np.exp(table["ci_high"])
+    return table
+
+
+def _with_cells(grid: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    whole = pd.concat([grid, rows], axis=1)
+    whole.attrs = dict(rows.attrs)
+    return whole
+
+
+def _several(names: Sequence[str] | str) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _differences(ends: Sequence[tuple[int, int]], count: int) -> Array:
+    weights = np.zeros((len(ends), count))
+    for row, (plus, minus) in enumerate(ends):
+        weights[row, plus], weights[row, minus] = 1.0, -1.0
+    return weights
 
 
 def _one_factor(method: str, levels: list[Any]) -> tuple[Array, list[str]]:
     count = len(levels)
+    if method == "effects":
+        return np.eye(count) - 1.0 / count, [f"{v} effect" for v in levels]
     if method == "treatment":
         ends = [(j, 0) for j in range(1, count)]
+    elif method == "consecutive":
+        ends = [(j, j - 1) for j in range(1, count)]
     elif method in {"pairwise", "revpairwise"}:
         ends = list(itertools.combinations(range(count), 2))
         ends = [(j, i) for i, j in ends] if method == "revpairwise" else ends
     else:
-        raise unknown_name("contrast method", method, ("pairwise", "revpairwise", "treatment"))
-    matrix = np.zeros((len(ends), count))
-    for row, (plus, minus) in enumerate(ends):
-        matrix[row, plus], matrix[row, minus] = 1.0, -1.0
-    return matrix, [f"{levels[plus]} - {levels[minus]}" for plus, minus in ends]
+        raise unknown_name("contrast method", method, METHODS)
+    return _differences(ends, count), [f"{levels[plus]} - {levels[minus]}" for plus, minus in ends]
 
 
 def margins(
@@ -238,7 +334,7 @@ def margins(
     fit : Fit
         A fitted model.
     factors : str or sequence of str
-        Columns of the fixed part whose cells are wanted; the first varies fastest.
+        Columns of the fixed part whose cells are wanted; the first varies fastest. Empty for the grand mean.
     at : mapping, optional
         Values for columns in place of all levels (factors) or the mean (covariates).
 
@@ -251,51 +347,57 @@ def margins(
     UserError
         For a column that is not in the fixed part.
     """
-    wanted = [factors] if isinstance(factors, str) else list(factors)
-    values = _grid_values(fit, at or {})
-    for name in wanted:
-        if name not in values:
-            raise unknown_name("column of the fixed part", name, values)
-    order = [*wanted, *(c for c in values if c not in wanted)]
-    # itertools.product varies its last argument fastest.
-    cells = list(itertools.product(*(values[c] for c in reversed(order))))
-    grid = pd.DataFrame(cells, columns=list(reversed(order)))[order] if order else pd.DataFrame(index=[0])
-    matrices = fit.model.matrices
-    whole = matrices.design.matrix(grid)
-    kept = list(matrices.kept)
-    rows = whole[:, kept]
-    others = [j for j in range(whole.shape[1]) if j not in kept]
-    # A cell mean is estimable only if the dropped columns take the value that the kept ones imply.
-    lost = np.abs(whole[:, others] - rows @ matrices.alias).max(axis=1, initial=0.0) > 1e-6
-    rows = np.where(lost[:, None], np.nan, rows)
-    size = int(np.prod([len(values[c]) for c in wanted])) if wanted else 1
-    matrix = rows.reshape(-1, size, rows.shape[1]).mean(axis=0)
-    return Margins(fit, grid[wanted].iloc[:size].reset_index(drop=True), matrix)
+    whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
+    return Margins(fit, cells_of(whole, wanted, size), averaged(rows_of(fit, whole), size))
 
 
-def _grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {}
-    data = fit.model.frame.data
-    for variable in fit.model.matrices.design.variables:
-        if isinstance(variable, Factor) and variable.condition is None:
-            values[variable.column] = list(variable.levels)
-            continue
-        node = variable.node if not isinstance(variable, Factor) else variable.condition.node  # type: ignore[union-attr]
-        for column in columns_of(node):
-            cells = data[column]
-            if not pd.api.types.is_numeric_dtype(cells):
-                values.setdefault(column, list(fit.model.frame.variables.factor(column).levels))
-                continue
-            distinct = np.unique(cells.to_numpy(dtype=float))
-            values.setdefault(column, distinct.tolist() if len(distinct) == 2 else [float(cells.mean())])
-    for name, chosen in at.items():
-        if name not in values:
-            raise unknown_name("column of the fixed part", name, values)
-        several = list(chosen) if isinstance(chosen, list | tuple | np.ndarray) else [chosen]
-        if all(isinstance(v, str) for v in values[name]):
-            several = [level_name(v) for v in several]
-            for level in several:
-                if level not in values[name]:
-                    raise unknown_name(f"level of {name}", level, values[name])
-        values[name] = several
-    return values
+def trends(
+    fit: Fit,
+    covariate: str,
+    factors: Sequence[str] | str = (),
+    at: Mapping[str, Sequence[Any] | Any] | None = None,
+) -> Margins:
+    """Compute slopes of the prediction along a covariate, as emmeans' ``emtrends``.
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted model.
+    covariate : str
+        A numeric column of the fixed part; it may enter through ``log()``, ``poly()`` and the like.
+    factors : str or sequence of str
+        Columns in whose cells the slope is wanted.
+    at : mapping, optional
+        As for ``margins``; for a covariate that enters nonlinearly, where the slope is taken.
+
+    Returns
+    -------
+    Margins
+        Its tables and contrasts are of slopes: change of the linear predictor, or of the mean, per unit of the covariate.
+
+    Raises
+    ------
+    UserError
+        For a column that is not in the fixed part or not numeric.
+    """
+    given = dict(at or {})
+    values = grid_values(fit, given)
+    if covariate not in values:
+        raise unknown_name("column of the fixed part", covariate, values)
+    column = fit.model.frame.data[covariate]
+    is_factor = covariate in fit.model.matrices.design.factors()
+    if is_factor or not pd.api.types.is_numeric_dtype(column):
+        raise UserError(f"{covariate!r} is a factor; a trend needs a numeric column", mend="Use margins.")
+    wanted = _several(factors)
+    if covariate not in given and covariate not in wanted:
+        values[covariate] = [float(column.mean())]
+    whole, wanted, size = reference_grid(fit, wanted, values)
+    step = 1e-3 * float(np.ptp(column.to_numpy(dtype=float)))
+    moved = [rows_of(fit, whole.assign(**{covariate: whole[covariate] + d})) for d in (-step / 2, step / 2)]
+    slopes = (moved[1] - moved[0]) / step
+    return Margins(
+        fit,
+        cells_of(whole, wanted, size),
+        averaged(slopes, size),
+        averaged(rows_of(fit, whole), size),
+    )

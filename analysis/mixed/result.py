@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from stimuli.errors import unknown_name
 
+from .degrees import DegreesOfFreedom
 from .expression import columns_of
 from .families import Family, Link
 from .formula import Formula
 from .frame import Frame
-from .inference import DegreesOfFreedom
 from .matrices import Matrices
 
 Array = NDArray[np.float64]
