@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +13,16 @@ from .matrices import Matrices
 from .optimise import Optimum
 from .variables import Factor
 
+if TYPE_CHECKING:
+    from .result import Model
+
 Array = NDArray[np.float64]
 
 HUGE_SE = 10.0
 """Standard error, for a column of unit size, that points to separation on a logit, probit or log scale."""
+
+POISSON_LIKE = 1e4
+"""Theta beyond which a negative binomial is as good as Poisson."""
 
 APPROXIMATE = "standard errors are approximate: the Hessian is not positive definite"
 """What a fit notes where its Hessian gives no covariance of the fixed effects."""
@@ -58,6 +66,47 @@ def convergence_note(optimum: Optimum) -> str | None:
     )
 
 
+def criterion_notes(model: Model, dispersion: float) -> list[str]:
+    """Say what a reader of the numbers must know about how they were computed.
+
+    Parameters
+    ----------
+    model : Model
+        What was fitted.
+    dispersion : float
+        Estimated phi or theta.
+    """
+    notes = []
+    family, criterion = model.family, model.criterion
+    if criterion.penalty is not None:
+        notes.append(
+            f"penalised fit: {criterion.penalty}; the log-likelihood is that of the data alone, and likelihood-ratio tests "
+            "and information criteria do not hold for it"
+        )
+    if criterion.dispersion == "glmer":
+        notes.append(
+            "dispersion as in lme4's glmer, whose criterion is no likelihood: it leaves phi out of the penalty on the random "
+            "effects, so that variances and standard errors depend on the unit of the response; prefer dispersion = 'ml'"
+        )
+    elif family.dispersion == "phi":
+        notes.append(
+            f"phi is estimated by maximum likelihood, as in glmmTMB; lme4's glmer gives other numbers for {family.name} "
+            "(dispersion = 'glmer' shows them)"
+        )
+    if family.dispersion == "theta" and dispersion > POISSON_LIKE:
+        notes.append(
+            f"theta is {dispersion:.2g}: the counts vary no more than Poisson counts; the poisson family fits as well"
+        )
+    guess = model.link.guess
+    mean = float(np.average(model.frame.y, weights=model.frame.weights))
+    if guess and mean <= guess:
+        notes.append(
+            f"the mean response {mean:.3g} does not exceed the guess rate {guess:g}; the link can hardly place it, and its "
+            "coefficients say little"
+        )
+    return notes
+
+
 def separation_notes(
     frame: Frame,
     matrices: Matrices,
@@ -75,7 +124,8 @@ def separation_notes(
     theta : ndarray, shape (k,)
         Relative covariance parameters, for unit-size columns.
     """
-    if family.has_scale:
+    # Times and amounts do not separate; counts and answers do.
+    if family.has_scale or family.dispersion == "phi":
         return []
     spreads = [
         (label, term.names, np.sqrt(np.sum(term.template(theta) ** 2, axis=1)))

@@ -1,165 +1,274 @@
-"""Response families and links of generalised linear mixed models, as data.
+"""Response families of generalised linear mixed models, as densities in the mean.
 
-The Laplace engine asks a response five things at a linear predictor eta: log-likelihood, score, working weight, the
-slope of that weight, and the observed information. A family with its canonical link answers them from its cumulant
-function b(eta); any other link answers from the variance function and the inverse link's first two derivatives. A new family
-or link is one more entry in ``FAMILIES`` or ``LINKS``.
+A family says its log-density, the derivatives with respect to the mean, the expected information and, where it has a
+dispersion, the derivatives with respect to the log of that; ``responses`` joins these to a link by the chain rule. A new
+family is one more entry in ``FAMILIES``.
+
+The dispersion d is phi of the Gamma and inverse Gaussian (variance phi V(mu) / w) and theta of the negative binomial
+(variance mu + mu^2 / theta); the other families have none, and d is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import unknown_name
+
+from .links import LINKS, Link, read_link
 
 Array = NDArray[np.float64]
-Curve = Callable[[Array], Array]
 
-_EDGE = float(np.finfo(float).eps)
+__all__ = ["FAMILIES", "LINKS", "Density", "Family", "Link", "choose_family"]
 
 
 @dataclass(frozen=True)
-class Link:
-    """A link function g with mu = g^-1(eta).
+class Slopes:
+    """Derivatives of a log-density with respect to mu, each of shape (n,)."""
+
+    first: Array
+    second: Array
+    third: Array
+
+
+@dataclass(frozen=True)
+class DispersionSlopes:
+    """Derivatives with respect to log d: of the log-density, of its first two slopes in mu, of the information."""
+
+    loglik: Array
+    first: Array
+    second: Array
+    information: Array
+
+
+@dataclass(frozen=True)
+class Density:
+    """The log-density of a family as a function of y, mu, prior weights w and dispersion d; arrays have shape (n,).
 
     Attributes
     ----------
-    name : str
-        R's name.
-    link, inverse : callable
-        g and its inverse.
-    slope, curvature : callable
-        First and second derivative of the inverse with respect to eta.
-    ratio : str or None
-        What exp(difference on the link scale) is called, if it has a name.
+    loglik : callable
+        (y, mu, w, d) -> log-density, all constants in.
+    slopes : callable
+        (y, mu, w, d) -> ``Slopes``.
+    information : callable
+        (mu, w, d) -> expected information about mu and its derivative with respect to mu.
+    dispersion : callable or None
+        (y, mu, w, d) -> ``DispersionSlopes``.
     """
 
-    name: str
-    link: Curve
-    inverse: Curve
-    slope: Curve
-    curvature: Curve
-    ratio: str | None = None
-
-
-def _identity(x: Array) -> Array:
-    return np.asarray(x, dtype=float)
-
-
-def _logistic_slope(eta: Array) -> Array:
-    e = np.exp(-np.abs(eta))
-    return np.asarray(e / (1.0 + e) ** 2)
-
-
-def _logistic_curvature(eta: Array) -> Array:
-    return np.asarray(-_logistic_slope(eta) * np.tanh(eta / 2.0))
-
-
-def _normal_density(eta: Array) -> Array:
-    return np.asarray(stats.norm.pdf(eta))
-
-
-def _exp(eta: Array) -> Array:
-    # Beyond this the mean overflows; a step that lands there is halved, not followed.
-    return np.asarray(np.exp(np.minimum(eta, 700.0)))
-
-
-LINKS: Mapping[str, Link] = {
-    "identity": Link("identity", _identity, _identity, np.ones_like, np.zeros_like),
-    "logit": Link("logit", special.logit, special.expit, _logistic_slope, _logistic_curvature, "odds ratio"),
-    "log": Link("log", np.log, _exp, _exp, _exp, "ratio"),
-    "probit": Link(
-        "probit", special.ndtri, special.ndtr, _normal_density, lambda eta: -eta * _normal_density(eta)
-    ),
-}
+    loglik: Callable[[Array, Array, Array, float], Array]
+    slopes: Callable[[Array, Array, Array, float], Slopes]
+    information: Callable[[Array, Array, float], tuple[Array, Array]]
+    dispersion: Callable[[Array, Array, Array, float], DispersionSlopes] | None = None
 
 
 @dataclass(frozen=True)
 class Family:
-    """An exponential family with dispersion one, or the Gaussian.
+    """A family of response distributions.
 
     Attributes
     ----------
     name : str
         R's name.
     links : tuple of str
-        Links that can be fitted, the canonical one first.
-    variance, variance_slope : callable
-        V(mu) and its derivative.
-    cumulant : callable
-        b(eta) for the canonical link: log-likelihood = w (y eta - b(eta)) + constant.
-    loglik : callable
-        (y, mu, w) -> log-likelihood without its constant, for links other than the canonical.
-    constant : callable
-        (y, w) -> the part of the log-likelihood that no parameter enters.
+        Links that can be fitted, the canonical one (R's default) first.
+    variance : callable
+        (mu, d) -> V(mu), to be multiplied by phi and divided by the prior weight.
     start : callable
         (y, w) -> a first guess of mu, inside the family's range.
+    density : Density
+        The log-density and its derivatives.
+    dispersion : {None, 'phi', 'theta'}
+        Which dispersion is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
     """
 
     name: str
     links: tuple[str, ...]
-    variance: Curve
-    variance_slope: Curve
-    cumulant: Curve
-    loglik: Callable[[Array, Array, Array], Array]
-    constant: Callable[[Array, Array], Array]
+    variance: Callable[..., Array]
     start: Callable[[Array, Array], Array]
+    density: Density
+    dispersion: str | None = None
 
     @property
     def has_scale(self) -> bool:
-        """Whether a residual standard deviation is estimated."""
+        """Whether this is the linear mixed model, with a residual standard deviation that is profiled out."""
         return self.name == "gaussian"
 
 
-def _binomial_loglik(y: Array, mu: Array, w: Array) -> Array:
-    return np.asarray(w * (special.xlogy(y, mu) + special.xlog1py(1.0 - y, -mu)))
-
-
-def _binomial_constant(y: Array, w: Array) -> Array:
-    success = w * y
-    return np.asarray(
-        special.gammaln(w + 1.0) - special.gammaln(success + 1.0) - special.gammaln(w - success + 1.0)
+def _gaussian() -> Density:
+    return Density(
+        lambda y, mu, w, d: 0.5 * np.log(w / (2.0 * np.pi * d)) - w * (y - mu) ** 2 / (2.0 * d),
+        lambda y, mu, w, d: Slopes(w * (y - mu) / d, -w / d, np.zeros_like(mu)),
+        lambda mu, w, d: (w / d, np.zeros_like(mu)),
     )
+
+
+def _binomial() -> Density:
+    def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
+        success = w * y
+        constant = special.gammaln(w + 1.0) - special.gammaln(success + 1.0)
+        constant = constant - special.gammaln(w - success + 1.0)
+        return np.asarray(w * (special.xlogy(y, mu) + special.xlog1py(1.0 - y, -mu)) + constant)
+
+    def slopes(y: Array, mu: Array, w: Array, d: float) -> Slopes:
+        rest, failure = 1.0 - mu, 1.0 - y
+        return Slopes(
+            w * (y / mu - failure / rest),
+            -w * (y / mu**2 + failure / rest**2),
+            2.0 * w * (y / mu**3 - failure / rest**3),
+        )
+
+    def information(mu: Array, w: Array, d: float) -> tuple[Array, Array]:
+        v = mu * (1.0 - mu)
+        return w / v, -w * (1.0 - 2.0 * mu) / v**2
+
+    return Density(loglik, slopes, information)
+
+
+def _poisson() -> Density:
+    return Density(
+        lambda y, mu, w, d: w * (special.xlogy(y, mu) - mu - special.gammaln(y + 1.0)),
+        lambda y, mu, w, d: Slopes(w * (y / mu - 1.0), -w * y / mu**2, 2.0 * w * y / mu**3),
+        lambda mu, w, d: (w / mu, -w / mu**2),
+    )
+
+
+def _negative_binomial() -> Density:
+    # Variance mu + mu^2 / theta (Venables and Ripley 2002, section 7.4; MASS::negative.binomial).
+
+    def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
+        # log choose(y + d - 1, y), which as a difference of log-gammas would lose digits where theta is large.
+        choose = -special.betaln(d, y + 1.0) - np.log(y + d)
+        return np.asarray(w * (choose + special.xlogy(y, mu / (mu + d)) - d * np.log1p(mu / d)))
+
+    def slopes(y: Array, mu: Array, w: Array, d: float) -> Slopes:
+        both = mu + d
+        return Slopes(
+            w * d * (y - mu) / (mu * both),
+            w * ((y + d) / both**2 - y / mu**2),
+            2.0 * w * (y / mu**3 - (y + d) / both**3),
+        )
+
+    def information(mu: Array, w: Array, d: float) -> tuple[Array, Array]:
+        v = mu + mu**2 / d
+        return w / v, -w * (1.0 + 2.0 * mu / d) / v**2
+
+    def dispersion(y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
+        both = mu + d
+        return DispersionSlopes(
+            w * d * (special.digamma(y + d) - special.digamma(d) - np.log1p(mu / d) + (mu - y) / both),
+            w * d * (y - mu) / both**2,
+            w * d * (mu - 2.0 * y - d) / both**3,
+            w * d / both**2,
+        )
+
+    return Density(loglik, slopes, information, dispersion)
+
+
+def _precision(power: float, kernel: Callable[[Array, Array, Array], tuple[Array, Array]]) -> Density:
+    """Make an exponential dispersion family of precision a = w / phi and variance function mu^power.
+
+    ``kernel`` is (y, mu, a) -> log-density and its derivative with respect to log a; the derivative with respect to mu
+    is a (y - mu) / mu^power.
+    """
+
+    def slopes(y: Array, mu: Array, w: Array, d: float) -> Slopes:
+        a, gap = w / d * mu**-power, (y - mu) / mu
+        return Slopes(
+            a * (y - mu),
+            -a * (1.0 + power * gap),
+            a / mu * power * (2.0 + (power + 1.0) * gap),
+        )
+
+    def information(mu: Array, w: Array, d: float) -> tuple[Array, Array]:
+        i = w / d * mu**-power
+        return i, -power * i / mu
+
+    def dispersion(y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
+        # All slopes in mu are proportional to a, and d log a = -d log phi.
+        found = slopes(y, mu, w, d)
+        with np.errstate(invalid="ignore"):
+            by_log = kernel(y, mu, w / d)[1]
+        return DispersionSlopes(-by_log, -found.first, -found.second, -information(mu, w, d)[0])
+
+    def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
+        # A mean outside the range is refused by the search, as any point without a likelihood.
+        possible = mu > 0.0
+        return np.where(possible, kernel(y, np.where(possible, mu, 1.0), w / d)[0], -np.inf)
+
+    return Density(loglik, slopes, information, dispersion)
+
+
+def _gamma_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
+    ratio = y / mu
+    shape = 1.0 + np.log(ratio) - ratio
+    return (
+        a * shape + (a * np.log(a) - a - special.gammaln(a)) - np.log(y),
+        a * (shape + np.log(a) - special.digamma(a)),
+    )
+
+
+def _inverse_gaussian_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
+    half = a * (y - mu) ** 2 / (2.0 * mu**2 * y)
+    return 0.5 * np.log(a / (2.0 * np.pi * y**3)) - half, 0.5 - half
 
 
 FAMILIES: Mapping[str, Family] = {
     "gaussian": Family(
         "gaussian",
         ("identity",),
-        np.ones_like,
-        np.zeros_like,
-        lambda eta: eta**2 / 2.0,
-        lambda y, mu, w: -w * (y - mu) ** 2 / 2.0,
-        lambda y, w: np.zeros_like(y),
+        lambda mu, d=1.0: np.ones_like(mu),
         lambda y, w: y,
+        _gaussian(),
     ),
     "binomial": Family(
         "binomial",
-        ("logit", "probit"),
-        lambda mu: mu * (1.0 - mu),
-        lambda mu: 1.0 - 2.0 * mu,
-        lambda eta: np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta))),
-        _binomial_loglik,
-        _binomial_constant,
+        ("logit", "probit", "cloglog"),
+        lambda mu, d=1.0: mu * (1.0 - mu),
         lambda y, w: (w * y + 0.5) / (w + 1.0),
+        _binomial(),
     ),
     "poisson": Family(
         "poisson",
         ("log",),
-        _identity,
-        np.ones_like,
-        _exp,
-        lambda y, mu, w: w * (special.xlogy(y, mu) - mu),
-        lambda y, w: -w * special.gammaln(y + 1.0),
+        lambda mu, d=1.0: np.asarray(mu, dtype=float),
         lambda y, w: y + 0.1,
+        _poisson(),
+    ),
+    "negative.binomial": Family(
+        "negative.binomial",
+        ("log",),
+        lambda mu, d=1.0: mu + mu**2 / d,
+        lambda y, w: y + 0.1,
+        _negative_binomial(),
+        "theta",
+    ),
+    "Gamma": Family(
+        "Gamma",
+        ("inverse", "identity", "log"),
+        lambda mu, d=1.0: mu**2,
+        lambda y, w: y,
+        _precision(2.0, _gamma_kernel),
+        "phi",
+    ),
+    "inverse.gaussian": Family(
+        "inverse.gaussian",
+        ("1/mu^2", "identity", "log", "inverse"),
+        lambda mu, d=1.0: mu**3,
+        lambda y, w: y,
+        _precision(3.0, _inverse_gaussian_kernel),
+        "phi",
     ),
 }
+
+_ALIASES = {"gamma": "Gamma", "nbinom2": "negative.binomial", "negbin": "negative.binomial"}
+GUESS = "guess(0.5)"
+"""How the link with a guess rate is offered to users."""
 
 
 def choose_family(name: str, link: str | None = None) -> tuple[Family, Link]:
@@ -168,152 +277,24 @@ def choose_family(name: str, link: str | None = None) -> tuple[Family, Link]:
     Parameters
     ----------
     name : str
-        ``gaussian``, ``binomial`` or ``poisson``.
+        A key of ``FAMILIES``; ``_`` may stand for the dot.
     link : str, optional
-        Default: the family's canonical link.
+        Default: the family's canonical link, R's default. For ``binomial`` also ``guess(rate)`` and
+        ``guess(rate, probit)``, see ``links.guess_link``.
 
     Raises
     ------
     UserError
         If either is not available, naming those that are.
     """
-    if name not in FAMILIES:
+    plain = name.replace("_", ".").replace(" ", ".")
+    known = plain if plain in FAMILIES else _ALIASES.get(plain.lower(), plain.lower())
+    if known not in FAMILIES:
         raise unknown_name("family", name, FAMILIES)
-    family = FAMILIES[name]
-    if link is not None and link not in family.links:
-        raise unknown_name(f"link of the {name} family", link, family.links)
-    return family, LINKS[link or family.links[0]]
-
-
-class Response(Protocol):
-    """What the Laplace engine asks of the observations; every array has shape (n,)."""
-
-    canonical: bool
-
-    def loglik(self, eta: Array) -> Array:
-        """Log-likelihood per observation, all constants in."""
-
-    def score(self, eta: Array) -> Array:
-        """First derivative of the log-likelihood with respect to eta."""
-
-    def weight(self, eta: Array) -> Array:
-        """Return the expected information, the working weight of iterated least squares."""
-
-    def weight_slope(self, eta: Array) -> Array:
-        """Differentiate ``weight`` with respect to eta."""
-
-    def observed(self, eta: Array) -> Array:
-        """Minus the second derivative of the log-likelihood; equals ``weight`` for a canonical link."""
-
-
-class _CanonicalResponse:
-    """Observations under the canonical link, where b' = mu and all derivatives come from the inverse link."""
-
-    canonical = True
-
-    def __init__(self, family: Family, link: Link, y: Array, weights: Array) -> None:
-        self._family, self._link, self._y, self._w = family, link, y, weights
-        self._constant = family.constant(y, weights)
-
-    def loglik(self, eta: Array) -> Array:
-        return np.asarray(self._w * (self._y * eta - self._family.cumulant(eta)) + self._constant)
-
-    def score(self, eta: Array) -> Array:
-        return np.asarray(self._w * (self._y - self._link.inverse(eta)))
-
-    def weight(self, eta: Array) -> Array:
-        return np.asarray(self._w * self._link.slope(eta))
-
-    def weight_slope(self, eta: Array) -> Array:
-        return np.asarray(self._w * self._link.curvature(eta))
-
-    def observed(self, eta: Array) -> Array:
-        return self.weight(eta)
-
-
-class _GeneralResponse:
-    """Observations under any link, by the chain rule through mu (McCullagh and Nelder 1989, section 2.5)."""
-
-    canonical = False
-
-    def __init__(self, family: Family, link: Link, y: Array, weights: Array) -> None:
-        self._family, self._link, self._y, self._w = family, link, y, weights
-        self._constant = family.constant(y, weights)
-
-    def _mean(self, eta: Array) -> Array:
-        mu = self._link.inverse(eta)
-        return np.clip(mu, _EDGE, 1.0 - _EDGE) if self._family.name == "binomial" else np.maximum(mu, _EDGE)
-
-    def loglik(self, eta: Array) -> Array:
-        return np.asarray(self._family.loglik(self._y, self._mean(eta), self._w) + self._constant)
-
-    def score(self, eta: Array) -> Array:
-        mu = self._mean(eta)
-        return np.asarray(self._w * (self._y - mu) * self._link.slope(eta) / self._family.variance(mu))
-
-    def weight(self, eta: Array) -> Array:
-        mu = self._mean(eta)
-        return np.asarray(self._w * self._link.slope(eta) ** 2 / self._family.variance(mu))
-
-    def weight_slope(self, eta: Array) -> Array:
-        mu = self._mean(eta)
-        v, first, second = self._family.variance(mu), self._link.slope(eta), self._link.curvature(eta)
-        return np.asarray(
-            self._w * (2.0 * first * second / v - first**3 * self._family.variance_slope(mu) / v**2)
-        )
-
-    def observed(self, eta: Array) -> Array:
-        mu = self._mean(eta)
-        v, first, second = self._family.variance(mu), self._link.slope(eta), self._link.curvature(eta)
-        bend = second / v - first**2 * self._family.variance_slope(mu) / v**2
-        return np.asarray(self.weight(eta) - self._w * (self._y - mu) * bend)
-
-
-def make_response(family: Family, link: Link, y: Array, weights: Array) -> Response:
-    """Tie a family and a link to the observations.
-
-    Parameters
-    ----------
-    y : ndarray, shape (n,)
-        Means per row: 0/1, proportions, or counts.
-    weights : ndarray, shape (n,)
-        Prior weights; the number of trials of a binomial row.
-    """
-    kind = _CanonicalResponse if link.name == family.links[0] else _GeneralResponse
-    return kind(family, link, y, weights)
-
-
-def check_response(family: Family, y: Array, weights: Array | None, label: str) -> None:
-    """Refuse observations that the family cannot have produced.
-
-    Raises
-    ------
-    UserError
-        Naming the response, the first offending value and its row count.
-    """
-
-    def refuse(bad: NDArray[np.bool_], rule: str, mend: str | None = None) -> None:
-        if bad.any():
-            raise UserError(
-                f"response {label!r} holds {y[bad][0]:g} in {int(bad.sum())} of {len(y)} rows; {rule}",
-                mend=mend,
-            )
-
-    if family.name == "gaussian" and len(y) and np.ptp(y) == 0:
-        raise UserError(f"response {label!r} is {y[0]:g} in every row; there is nothing to explain")
-    if family.name == "poisson":
-        refuse((y < 0) | (y != np.round(y)), "the poisson family takes counts 0, 1, 2, …")
-    if family.name == "binomial":
-        refuse(
-            (y < 0) | (y > 1),
-            "the binomial family takes 0 and 1, proportions with weights, or cbind(success, failure)",
-        )
-        w = np.ones_like(y) if weights is None else weights
-        success = w * y
-        refuse(
-            np.abs(success - np.round(success)) > 1e-3,
-            "that is no whole number of successes",
-            "Give the number of trials per row as weights, or write cbind(success, failure).",
-        )
-        if len(y) and (np.all(y == 0) or np.all(y == 1)):
-            raise UserError(f"response {label!r} is {y[0]:g} in every row; there is nothing to explain")
+    family = FAMILIES[known]
+    found = read_link(link or family.links[0])
+    takes_guesses = family.name == "binomial"
+    if found is None or (found.name not in family.links and not (takes_guesses and found.guess)):
+        offered = (*family.links, GUESS) if takes_guesses else family.links
+        raise unknown_name(f"link of the {known} family", str(link), offered)
+    return family, found

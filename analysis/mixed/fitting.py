@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +14,21 @@ from threadpoolctl import threadpool_limits
 from stimuli.errors import UserError
 
 from .blocks import Layout, Vector
+from .criterion import choose_criterion, make_objective
 from .degrees import Satterthwaite, satterthwaite
-from .diagnosis import APPROXIMATE, convergence_note, separation_notes, singular_terms
+from .diagnosis import APPROXIMATE, convergence_note, criterion_notes, separation_notes, singular_terms
 from .families import choose_family
 from .formula import read_formula
 from .frame import Vector as Column
 from .frame import make_frame
+from .independence import in_units_of_residuals
 from .inference import laplace_vcov, wald_table
-from .laplace import LaplaceDeviance
 from .linear import LinearDeviance
+from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
 from .optimise import Optimum, minimise
+from .penalty import PenalisedDeviance
+from .responses import ProfiledResponse
 from .result import Fit, Model, VarianceComponent
 
 Array = NDArray[np.float64]
@@ -32,13 +36,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Estimates:
-    """What both kinds of model hand to inference."""
+    """What both kinds of model hand to inference.
+
+    ``unit`` is the standard deviation that theta is relative to; ``penalty`` the share of the optimum's value that is no
+    deviance.
+    """
 
     optimum: Optimum
     theta: Array
     beta: Array
     vcov: Array
     sigma: float
+    unit: float
+    dispersion: float
+    penalty: float
     effects: Vector
     eta: Array
     satterthwaite: Satterthwaite | None
@@ -56,6 +67,9 @@ def fit(
     levels: Mapping[str, Sequence[str]] | None = None,
     contrasts: Mapping[str, str] | None = None,
     nagq: int = 1,
+    information: str | None = None,
+    dispersion: str = "ml",
+    penalty: str | None = None,
 ) -> Fit:
     """Fit a linear or generalised linear mixed model, as lme4 does at tight control.
 
@@ -66,10 +80,11 @@ def fit(
         alphabetical order, grouping columns are factors whatever they hold.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
-    family : {'gaussian', 'binomial', 'poisson'}
-        Distribution of the response.
+    family : {'gaussian', 'binomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian'}
+        Distribution of the response. Theta of the negative binomial and phi of the last two are estimated.
     link : str, optional
-        Default: the canonical link; ``probit`` for binomial.
+        Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
+        ``guess(0.5)`` or ``guess(1/3, probit)``; Gamma and inverse.gaussian take ``identity``, ``log``, ``inverse``.
     reml : bool
         Restricted likelihood, gaussian only; False for maximum likelihood.
     weights, offset : str or array_like of shape (rows,), optional
@@ -79,7 +94,16 @@ def fit(
     contrasts : mapping of str to str, optional
         ``treatment`` (default), ``sum`` or ``helmert``, by column.
     nagq : int
-        Quadrature points; 1 (Laplace) is what there is.
+        Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation. The
+        log-likelihood keeps all constants, unlike lme4's for nAGQ > 1.
+    information : {'expected', 'observed'}, optional
+        What the Laplace determinant holds where the link is not canonical: the expected information, as in lme4
+        (default), or the observed, as in glmmTMB (default for Gamma and inverse.gaussian).
+    dispersion : {'ml', 'glmer'}
+        Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, which is no likelihood (its penalty on
+        the random effects leaves phi out) and is here to compare with.
+    penalty : {'normal'}, optional
+        Weakly informative prior for separated data, see ``penalty.Penalty``; off by default.
 
     Returns
     -------
@@ -95,14 +119,13 @@ def fit(
     ----------
     Bates, Mächler, Bolker & Walker (2015), Journal of Statistical Software 67(1).
     """
-    if nagq != 1:
-        raise UserError(f"nAGQ = {nagq} is not available", mend="Available: 1 (the Laplace approximation).")
     chosen, chosen_link = choose_family(family, link)
+    criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
     parsed = read_formula(formula)
     frame = make_frame(
         parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
     )
-    matrices = make_matrices(parsed, frame, chosen)
+    matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
     model = Model(
         parsed,
         frame,
@@ -117,6 +140,7 @@ def fit(
             for name, given in (("weights", weights), ("offset", offset))
             if given is not None and not isinstance(given, str)
         ),
+        criterion,
     )
     return fit_model(model)
 
@@ -149,6 +173,9 @@ def _fit_linear(model: Model) -> _Estimates:
         beta=beta,
         vcov=objective.sigma(point) ** 2 * objective.variance(point),
         sigma=objective.sigma(point),
+        unit=objective.sigma(point),
+        dispersion=1.0,
+        penalty=0.0,
         effects=effects,
         eta=eta,
         satterthwaite=satterthwaite(objective, optimum.x),
@@ -157,40 +184,45 @@ def _fit_linear(model: Model) -> _Estimates:
 
 
 def _fit_generalised(model: Model) -> _Estimates:
-    objective = LaplaceDeviance(model.frame, model.matrices, model.family, model.link)
-    covariance, p = model.matrices.covariance, objective.p
-    k = covariance.size
-
-    def standardise(x: Array) -> Array:
-        return np.concatenate([covariance.with_positive_diagonal(x[:k]), x[k:]])
-
+    criterion = model.criterion
+    objective = make_objective(model.frame, model.matrices, model.family, model.link, criterion)
+    search: Callable[[Array], tuple[float, Array]] = objective
+    penalty = 0.0
+    if criterion.penalty is not None:
+        search = PenalisedDeviance(objective, criterion.penalty, model.matrices)
     optimum = minimise(
-        objective,
-        np.concatenate([covariance.start(), objective.start_beta]),
-        np.concatenate([covariance.scales(), np.ones(p)]),
-        np.concatenate([covariance.diagonal(), np.zeros(p, dtype=bool)]),
-        standardise,
+        search, objective.start, objective.scales(), objective.diagonal(), objective.standardise
     )
     if not np.isfinite(optimum.value):
         raise UserError(
             "the likelihood cannot be computed anywhere near the start",
-            mend="Look for extreme values of the response, the offset or the covariates.",
+            mend="Look for extreme values of the response, the offset or the covariates"
+            + (", or choose the log link." if model.link.name in BOUNDED_LINKS else "."),
             exit_code=1,
         )
-    theta = optimum.x[:k]
+    if isinstance(search, PenalisedDeviance):
+        penalty = search.value(optimum.x)
+    theta, _, beta = objective.split(optimum.x)
     point = objective.at(optimum.x)
-    vcov, exact = laplace_vcov(optimum.hessian, k, objective.back)
-    notes = [] if exact else [APPROXIMATE]
+    vcov, exact = laplace_vcov(optimum.hessian, len(optimum.x) - objective.p, objective.back)
+    sigma = 1.0
+    if isinstance(point.response, ProfiledResponse):
+        sigma = point.response.sigma(point.eta, point.u.dot(point.u))
+    elif model.family.dispersion == "phi":
+        sigma = float(np.sqrt(point.response.dispersion))
     return _Estimates(
         optimum=optimum,
         theta=theta,
-        beta=objective.coefficients(optimum.x[k:]),
+        beta=objective.coefficients(beta),
         vcov=vcov,
-        sigma=1.0,
-        effects=objective.layout.scale(covariance.lambdas(theta), point.u),
+        sigma=sigma,
+        unit=sigma if criterion.dispersion == "glmer" else 1.0,
+        dispersion=sigma**2 if criterion.dispersion == "glmer" else point.response.dispersion,
+        penalty=penalty,
+        effects=objective.layout.scale(objective.covariance.lambdas(theta), point.u),
         eta=point.eta,
         satterthwaite=None,
-        notes=notes,
+        notes=criterion_notes(model, point.response.dispersion) + ([] if exact else [APPROXIMATE]),
     )
 
 
@@ -224,16 +256,17 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
     names = list(matrices.names)
     fixed = _fixed_table(names, found)
     variance = tuple(
-        VarianceComponent(label, t.names, found.sigma**2 * t.relative_covariance(found.theta))
+        VarianceComponent(label, t.names, found.unit**2 * t.relative_covariance(found.theta))
         for label, t in zip(matrices.labels, matrices.covariance.terms, strict=True)
     )
-    n, deviance = len(frame.y), optimum.value
-    n_parameters = len(names) + matrices.covariance.size + int(family.has_scale)
+    n, deviance = len(frame.y), optimum.value - found.penalty
+    estimated = int(family.has_scale or family.dispersion is not None)
+    n_parameters = len(names) + matrices.covariance.size + estimated
     singular = singular_terms(matrices, found.theta)
     unfinished = convergence_note(optimum)
     separated = separation_notes(frame, matrices, family, found.beta, fixed["se"].to_numpy(), found.theta)
     warnings = [*frame.notes, *matrices.notes, *singular, *([unfinished] if unfinished else []), *found.notes]
-    method = ("REML" if model.reml else "ML") if family.has_scale else "ML, Laplace (nAGQ=1)"
+    method = ("REML" if model.reml else "ML") if family.has_scale else model.criterion.method()
     return Fit(
         formula=model.formula.text,
         family=family.name,
@@ -252,6 +285,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
         sigma=found.sigma,
+        dispersion=found.dispersion if family.dispersion is not None else None,
         n_parameters=n_parameters,
         modes=_modes(matrices, found.effects),
         fitted=model.link.inverse(found.eta),

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from stimuli.errors import UserError, unknown_name
 
 from .expression import Call, Name, Node, as_r, columns_of, read_expression
-from .families import Family, check_response
+from .families import Family
 from .formula import Formula, RandomTerm
+from .responses import check_response
 from .variables import Numeric, Variables, is_numeric
 
 Array = NDArray[np.float64]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stimuli.errors import unknown_name
 
+from .criterion import Criterion
 from .degrees import DegreesOfFreedom
 from .expression import columns_of
 from .families import Family, Link
@@ -40,6 +41,7 @@ class Model:
     weights: str | None
     offset: str | None
     numbers_given: tuple[str, ...] = ()
+    criterion: Criterion = field(default_factory=Criterion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,9 @@ class Fit:
     variance : tuple of VarianceComponent
         In lme4's order.
     sigma : float
-        Residual standard deviation; 1 where the family has none.
+        Residual standard deviation; root of phi for Gamma and inverse.gaussian; 1 where the family has none.
+    dispersion : float or None
+        phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families.
     n_parameters : int
         Fixed effects, variance parameters, and sigma where estimated.
     modes : mapping of str to DataFrame
@@ -138,6 +142,7 @@ class Fit:
     vcov: pd.DataFrame
     variance: tuple[VarianceComponent, ...]
     sigma: float
+    dispersion: float | None
     n_parameters: int
     modes: Mapping[str, pd.DataFrame] = field(repr=False)
     fitted: Array = field(repr=False)
@@ -177,6 +182,7 @@ class Fit:
                 for c in self.variance
             ],
             "sigma": _plain(self.sigma),
+            **({} if self.dispersion is None else {"dispersion": _plain(self.dispersion)}),
         }
 
     def predict(self, data: pd.DataFrame, scale: str = "response") -> Array:
@@ -244,6 +250,8 @@ class Fit:
                 )
         if self.family == "gaussian":
             rows.append(["residual", "", f"{self.sigma**2:.4g}", f"{self.sigma:.4g}", ""])
+        elif self.dispersion is not None:
+            rows.append([self.model.family.dispersion or "", "", f"{self.dispersion:.4g}", "", ""])
         return rows
 
     def _fixed_lines(self) -> list[str]:
