@@ -14,7 +14,7 @@ from experiment.building.practice import practice_items
 from experiment.building.reading import Made, answering_steps
 from experiment.building.tables import items_from_sentences, items_from_words
 from experiment.building.tokenized import tokenizer_of, with_token_measures
-from experiment.freezing import refuse_if_changed
+from experiment.custody.freezing import refuse_if_changed
 from experiment.lists import conditions, items_of_list
 from experiment.study import Study
 from experiment.study.study import ITEMS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from experiment.free_answers import decimal_mark, number_of
 from experiment.lists import blocks_of, blocks_showing
+from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -28,9 +28,9 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
     Example: wrods backup my-study --to /media/stick
     """
     from experiment.cli.study_store import opened_study, this_user
+    from experiment.custody.upkeep import copy_of, note_place
     from experiment.store.backups import FOLDER
     from experiment.store.restoring import contents
-    from experiment.upkeep import copy_of, note_place
 
     with opened_study(study) as opened:
         place = opened.study.folder / FOLDER if target is None else target

@@ -42,9 +42,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.checking import load_study
     from experiment.cli.build import tell_skipped
     from experiment.configuration import config_file, read_config
+    from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
-    from experiment.plain_english import tell
 
     loaded = load_study(study)
     made = make_items(loaded)

@@ -13,8 +13,8 @@ from experiment.cli.study_store import store_of
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from experiment.custody.verification import Findings
     from experiment.study import Study
-    from experiment.verification import Findings
 
 SHOWN_BROKEN = 10
 _EXAMPLE = """\b
@@ -46,9 +46,9 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     the study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study
-    from experiment.freezing import DOCUMENT, FILE
-    from experiment.freezing import freeze as lock
-    from experiment.registration import registration
+    from experiment.custody.freezing import DOCUMENT, FILE
+    from experiment.custody.freezing import freeze as lock
+    from experiment.describing.registration import registration
 
     loaded = load_study(study)
     if is_check:
@@ -92,7 +92,7 @@ def _sessions_before(study: Study) -> int:
 def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     from contextlib import ExitStack
 
-    from experiment.verification import read_heads, verify_study, write_heads
+    from experiment.custody.verification import read_heads, verify_study, write_heads
 
     known = None if heads is None else read_heads(heads)
     store = store_of(study)

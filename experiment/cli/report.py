@@ -41,7 +41,7 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
     if (study / "trials.parquet").is_file():
         return study
     from experiment.cli.study_store import opened_study
-    from experiment.handover import hand_over
+    from experiment.exporting.handover import hand_over
 
     with opened_study(study) as opened:
         folder = (out or opened.study.folder / "reports") / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"

@@ -35,9 +35,9 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
+    from experiment.custody.withdrawal import remembered
     from experiment.store.database import SQLITE_FILE, address_of
     from experiment.store.restoring import check_backup, discard, restore_postgres, take_place
-    from experiment.withdrawal import remembered
 
     loaded = load_study(study)
     address = address_of(store_address(read_config()) or loaded.folder)

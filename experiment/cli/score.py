@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from experiment.rescoring import Rescored
+    from experiment.scoring.again import Rescored
     from experiment.store import Store
     from experiment.study import Study
 
@@ -58,7 +58,7 @@ def score(
     Example: wrods score my-study --parser published --dry-run
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.rescoring import score_again
+    from experiment.scoring.again import score_again
     from experiment.store import records
 
     if sum((parser is not None, judge is not None, similarity)) > 1:
@@ -137,7 +137,7 @@ def _judge(
     from experiment.models.opening import open_engine
     from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
-    from experiment.rescoring import require_judge
+    from experiment.scoring.again import require_judge
 
     given = require_judge(study, judge)
     settings = ModelSettings(

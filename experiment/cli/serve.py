@@ -84,6 +84,7 @@ def serve(
     """
     from experiment.checking import load_study
     from experiment.configuration import config_file, read_config, store_address
+    from experiment.custody.upkeep import Upkeep, kept
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
@@ -93,7 +94,6 @@ def serve(
     from experiment.people.service import service_for
     from experiment.people.settings import read_settings
     from experiment.store import open_store
-    from experiment.upkeep import Upkeep, kept
     from stimuli.errors import UserError
 
     if public is not None and (lan or kiosk):

@@ -14,7 +14,7 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import Opened
-    from experiment.withdrawal import Scope, Scrubbed
+    from experiment.custody.withdrawal import Scope, Scrubbed
 
 _EXAMPLE = """\b
 Examples:
@@ -63,8 +63,8 @@ def withdraw(
     files are rewritten, so that no bytes stay. A tombstone without a name is left, and `wrods freeze --verify` still
     holds.
     """
-    from experiment import withdrawal
     from experiment.cli.study_store import opened_study, this_user
+    from experiment.custody import withdrawal
 
     when = _moment(participant, platform_id, station, at, again)
     missing = [str(folder) for folder in folders if not folder.is_dir()]
@@ -118,7 +118,7 @@ def _scope(
     when: datetime | None,
     folders: tuple[Path, ...],
 ) -> Scope:
-    from experiment.withdrawal import find_sessions, scope_of
+    from experiment.custody.withdrawal import find_sessions, scope_of
 
     with opened.store.read() as connection:
         found = find_sessions(

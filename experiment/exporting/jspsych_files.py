@@ -21,9 +21,9 @@ from sqlalchemy import Connection
 from experiment.columns import trial_columns
 from experiment.exporting.calls import call_columns, call_rows
 from experiment.exporting.tables import own_columns
+from experiment.rows.trials import trial_rows
 from experiment.store import queries
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 
 RENAMED = {
     "trial_type": "task",

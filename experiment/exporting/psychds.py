@@ -18,10 +18,10 @@ from string import Template
 from typing import Any
 
 from experiment.columns import Column
+from experiment.custody.freezing import DOCUMENT, FILE
 from experiment.exporting.cells import cell
 from experiment.exporting.files import write_csv
 from experiment.exporting.tables import Table
-from experiment.freezing import DOCUMENT, FILE
 from experiment.study import Study
 from experiment.study.study import ITEMS
 from experiment.version import installed_version

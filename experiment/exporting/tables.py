@@ -14,11 +14,11 @@ from sqlalchemy import Connection
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.calls import call_columns, call_rows
 from experiment.exporting.participants import participant_rows, read_answers
-from experiment.item_rows import item_columns, item_rows
-from experiment.region_rows import region_rows
+from experiment.rows.items import item_columns, item_rows
+from experiment.rows.regions import region_rows
+from experiment.rows.trials import trial_rows
 from experiment.store import queries
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 from experiment.trials import TYPES, trial_type
 
 Rows = Iterable[Mapping[str, Any]]

@@ -14,10 +14,10 @@ from experiment.models.planning.keys import request_json, request_key
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
 from experiment.models.settings import ModelSettings
-from experiment.parsing import parse_label
-from experiment.published_scoring import htest_label
-from experiment.rescoring import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
-from experiment.scoring import Score
+from experiment.parsing.replies import parse_label
+from experiment.scoring.again import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
+from experiment.scoring.published import htest_label
+from experiment.scoring.trial import Score
 from experiment.store import Store, queries, records
 from experiment.study import Study
 from stimuli.seeds import stable_seed

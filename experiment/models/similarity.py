@@ -14,8 +14,8 @@ from typing import Any
 from experiment.models.embeddings import Embedder
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
-from experiment.rescoring import MODEL_KINDS, Response, responses, write_scores
-from experiment.scores import Score
+from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
+from experiment.scoring.scores import Score
 from experiment.store import Store
 from experiment.store.queries import BESIDE
 from experiment.study import Study

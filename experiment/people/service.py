@@ -20,7 +20,7 @@ Plan = dict[str, Any]
 
 
 class ScoreTrial(Protocol):
-    """Judges a response to a planned trial (``experiment.scoring.score_trial``)."""
+    """Judges a response to a planned trial (``experiment.scoring.trial.score_trial``)."""
 
     def __call__(  # noqa: D102
         self, trial: Mapping[str, Any], response_raw: str | None, *, timed_out: bool = False
@@ -116,10 +116,10 @@ def service_for(
         The items are not built, the study differs from what was frozen, the design changed after data were collected,
         or the config's recruitment is wrong.
     """
-    from experiment.freezing import refuse_if_changed
+    from experiment.custody.freezing import refuse_if_changed
     from experiment.lists import list_ids
     from experiment.procedure import participant_view, plan_session
-    from experiment.scoring import score_trial
+    from experiment.scoring.trial import score_trial
     from experiment.study.durations import milliseconds
 
     refuse_if_changed(study)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from experiment.columns import trial_columns
 from experiment.exporting.cells import cell, line
+from experiment.rows.trials import trial_rows
 from experiment.store import Store
-from experiment.trial_rows import trial_rows
 
 
 def trials_csv(store: Store, study: str, factors: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from experiment.people.access import is_token
 from experiment.people.live import LiveSession, live_session
 from experiment.people.problems import Problem
 from experiment.people.service import ScoreTrial
-from experiment.scoring import score_trial
+from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, attendance, queries, records
 from stimuli.errors import UserError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.free_answers import decimal_mark
+from experiment.parsing.free_answers import decimal_mark
 from experiment.procedure.lines import LINE_LENGTH, break_lines
 from experiment.study.durations import milliseconds
 from stimuli.errors import UserError

@@ -61,7 +61,7 @@ FROM_PLAN = (
 
 
 class Verdict(Protocol):
-    """What a parser and a scorer say of a trial (``experiment.scoring.Score``)."""
+    """What a parser and a scorer say of a trial (``experiment.scoring.trial.Score``)."""
 
     @property
     def response(self) -> str | None: ...  # noqa: D102

@@ -103,7 +103,7 @@ class TrialType:
     chance : str or None
         How often a guess is right, in words.
     parser, scorer : str or None
-        Names in `experiment.parsing.PARSERS` and `experiment.scoring.SCORERS`.
+        Names in `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`.
     simulated : str
         How a simulated reader answers.
     """

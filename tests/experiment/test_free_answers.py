@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from experiment.building import make_items
 from experiment.checking import load_study
-from experiment.free_answers import decimal_mark, is_accepted, number_of, overlap
 from experiment.models.prompts import render
-from experiment.parsing import parse_free
+from experiment.parsing.free_answers import decimal_mark, is_accepted, number_of, overlap
+from experiment.parsing.replies import parse_free
 from experiment.procedure import accepted, plan_session, trials_of
-from experiment.scoring import score_trial
+from experiment.scoring.trial import score_trial
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 from tests.experiment.conftest import make_item

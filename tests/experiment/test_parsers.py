@@ -12,9 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.free_answers import number_of
-from experiment.parsing import final_answer, parse_free, parse_label, parse_recovered, tidy, without_thought
-from experiment.published_scoring import (
+from experiment.parsing.free_answers import number_of
+from experiment.parsing.replies import (
+    final_answer,
+    parse_free,
+    parse_label,
+    parse_recovered,
+    tidy,
+    without_thought,
+)
+from experiment.scoring.published import (
     PUBLISHED,
     aqua_letter,
     choice_letter,
@@ -26,7 +33,7 @@ from experiment.published_scoring import (
     same_digits,
     words_in_place,
 )
-from experiment.scoring import score_trial, status_for_scoring
+from experiment.scoring.trial import score_trial, status_for_scoring
 
 JUNK = st.text(
     st.characters(exclude_categories=[])

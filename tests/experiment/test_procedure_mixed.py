@@ -13,7 +13,7 @@ from experiment.checking import load_study
 from experiment.lists import list_ids
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring import VERSION, score_trial
+from experiment.scoring.trial import VERSION, score_trial
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.parsing import ResponseStatus, parse_label, parse_recovered
-from experiment.scoring import score_trial
+from experiment.parsing.replies import ResponseStatus, parse_label, parse_recovered
+from experiment.scoring.trial import score_trial
 
 
 def choice(

@@ -18,7 +18,7 @@ from experiment.orders import balanced_order, balanced_rows
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.lines import break_lines, cells
 from experiment.procedure.questions import eligibility_questions, is_eligible
-from experiment.scoring import score_trial
+from experiment.scoring.trial import score_trial
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items

@@ -16,7 +16,7 @@ from experiment.checking import load_study
 from experiment.people.local_server import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import eligibility_questions, is_eligible
-from experiment.scoring import score_trial
+from experiment.scoring.trial import score_trial
 from experiment.simulated import Effects, Lapses, SimulatedReader, Truth, Words, read_truth
 from experiment.simulated.reader import position_of
 from experiment.simulated.truth import Typing

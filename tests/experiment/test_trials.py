@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from experiment.columns import trial_columns
-from experiment.parsing import PARSERS
+from experiment.parsing.replies import PARSERS
 from experiment.people.bodies import validator as body_validator
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring import SCORERS
+from experiment.scoring.trial import SCORERS
 from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.study.format import validator as study_validator

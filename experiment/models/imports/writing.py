@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from experiment.freezing import refuse_if_changed
+from experiment.custody.freezing import refuse_if_changed
 from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSource, Imported, Unread
 from experiment.models.imports.items import Items, written
 from experiment.models.imports.sessions import plan_of_items
 from experiment.models.planning import canonical_hash
 from experiment.procedure import Plan, PlannedTrial, trials_of
-from experiment.published_scoring import parser_of
-from experiment.scores import Score
-from experiment.scoring import score_trial
+from experiment.scoring.published import parser_of
+from experiment.scoring.scores import Score
+from experiment.scoring.trial import score_trial
 from experiment.store import Store, chain, records
 from experiment.store.tables import sessions
 from experiment.store.tables import trials as stored_trials

@@ -11,7 +11,7 @@ from experiment.models.planning.script import Script
 from experiment.models.planning.session import ModelSession, Person
 from experiment.models.settings import ModelSettings
 from experiment.procedure import Plan, plan_session
-from experiment.published_scoring import parser_of
+from experiment.scoring.published import parser_of
 from experiment.study import Study
 from stimuli.errors import UserError
 

@@ -18,10 +18,10 @@ from experiment.models.planning.script import DIGEST, Script, right_answer
 from experiment.models.planning.words import region_rows, trial_surprisal
 from experiment.models.prompts import changed_field
 from experiment.models.prompts.prompter import BLANK
-from experiment.parsing import parse_recovered
+from experiment.parsing.replies import parse_recovered
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
-from experiment.scoring import Score, log_likelihood, score_trial, status_for_scoring
+from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"

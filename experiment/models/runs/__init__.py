@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from experiment.freezing import refuse_if_changed
+from experiment.custody.freezing import refuse_if_changed
 from experiment.models.opening import open_engine
 from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
 from experiment.models.runs.conducting import Run

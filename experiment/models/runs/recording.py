@@ -21,7 +21,7 @@ from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
 from experiment.models.runs.too_long import end, reason_of
-from experiment.scoring import Score
+from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.errors import StoreError, cannot_open
 from experiment.store.tables import calls, sessions, trials

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.trial_rows import trial_rows
+from experiment.rows.trials import trial_rows
 
 
 @dataclass(frozen=True)

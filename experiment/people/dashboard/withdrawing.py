@@ -7,13 +7,13 @@ from pathlib import Path
 from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from experiment.custody.withdrawal import Found, find_sessions, scope_of, withdraw
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.signing_in import actor, needs
 from experiment.people.dashboard.studies import service_of, session_of
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.store.queries import Row
-from experiment.withdrawal import Found, find_sessions, scope_of, withdraw
 
 
 def _folder(service: StudyService) -> Path:

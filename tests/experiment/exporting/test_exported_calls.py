@@ -16,13 +16,13 @@ from analysis.tables import load
 from experiment.checking import load_study
 from experiment.exporting import Choice, export_study
 from experiment.exporting.files import read_csv
+from experiment.exporting.handover import hand_over
 from experiment.exporting.tables import own_columns
-from experiment.handover import hand_over
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring import score_trial
+from experiment.rows.trials import trial_rows
+from experiment.scoring.trial import score_trial
 from experiment.store import open_store, records
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 from tests.experiment.exporting.psychds_rules import faults
 from tests.experiment.models.running import (
     PRICE,

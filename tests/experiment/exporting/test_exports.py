@@ -25,7 +25,7 @@ from experiment.exporting.tables import Table, tables_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import vocabulary
-from experiment.scoring import score_trial
+from experiment.scoring.trial import score_trial
 from experiment.store import Store, open_store, queries
 from experiment.store import records as r
 from experiment.store.tables import sessions

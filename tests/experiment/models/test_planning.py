@@ -22,7 +22,7 @@ from experiment.models.planning import (
     right_answer,
 )
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring import VERSION
+from experiment.scoring.trial import VERSION
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.conftest import make_item, small_items

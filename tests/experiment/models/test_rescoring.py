@@ -25,11 +25,11 @@ from experiment.models.planning import (
     told_of,
 )
 from experiment.procedure import plan_session, trials_of
-from experiment.rescoring import score_again
-from experiment.scoring import VERSION, Score, score_trial
+from experiment.rows.trials import trial_rows
+from experiment.scoring.again import score_again
+from experiment.scoring.trial import VERSION, Score, score_trial
 from experiment.store import Store, open_store, queries, records
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 from stimuli.errors import UserError
 from tests.experiment.models.test_planning import with_models
 

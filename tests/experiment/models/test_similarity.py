@@ -17,10 +17,10 @@ from experiment.cli import main
 from experiment.models import ModelSettings
 from experiment.models.embeddings import Embedder
 from experiment.models.similarity import compare_texts, embedding_settings
+from experiment.rows.trials import trial_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 from stimuli.errors import UserError
 from tests.experiment.models.test_rescoring import run
 from tests.experiment.models.tiny_models import tiny_llama

@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from experiment.columns import trial_columns
-from experiment.handover import hand_over
+from experiment.exporting.handover import hand_over
 from experiment.people.app import create_app
 from experiment.people.dashboard.overview import study_overview
 from experiment.people.pages import script_json

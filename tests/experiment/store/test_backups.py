@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from experiment import upkeep
-from experiment import withdrawal as w
+from experiment.custody import upkeep
+from experiment.custody import withdrawal as w
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up, backups_in, rotate

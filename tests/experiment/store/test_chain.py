@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, delete, insert, text, update
 
-from experiment.scoring import Score
+from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.tables import chain as links

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
-from experiment.scoring import Score
+from experiment.scoring.trial import Score
 from experiment.store import SessionGone, Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r

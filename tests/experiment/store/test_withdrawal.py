@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from sqlalchemy import func, select, update
 
-from experiment import withdrawal as w
-from experiment.scoring import Score
+from experiment.custody import withdrawal as w
+from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up

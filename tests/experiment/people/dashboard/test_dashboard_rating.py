@@ -16,7 +16,7 @@ from experiment.people.dashboard.answers import Answer, Given, answers_of, in_or
 from experiment.people.dashboard.kappa import cohens_kappa
 from experiment.people.dashboard.rating import Agreement, agreement_of, agreements, score_of
 from experiment.people.rubric import Rating
-from experiment.scoring import VERSION
+from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions

@@ -1,7 +1,7 @@
 """Reads a raw reply: which label was meant, which text was restored, what was answered freely. Parsers never raise or guess.
 
 A reply that names no label, or more than one, is ``unparsed``; one that declines is ``refused``
-(:mod:`experiment.parsing_labels`). Words that replies have are data (``parsing_words.json``).
+(:mod:`experiment.parsing.labels`). Words that replies have are data (``words.json``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiment.free_answers import read_free
-from experiment.parsing_labels import parse_label
-from experiment.parsing_restored import inside, parse_recovered
-from experiment.parsing_text import (
+from experiment.parsing.free_answers import read_free
+from experiment.parsing.labels import parse_label
+from experiment.parsing.restored import inside, parse_recovered
+from experiment.parsing.text import (
     Parsed,
     ResponseStatus,
     final_answer,

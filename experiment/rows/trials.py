@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.failed_trials import failed_trials
+from experiment.rows.failed import failed_trials
 from experiment.store import queries
 from experiment.store.exclusions import Marked, exclusions
 
@@ -22,7 +22,7 @@ OF_SESSION = (
 def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """Iterate over a study's trials, session by session, with the columns of the trials table and of the factors.
 
-    Trials of models that ended in an error are among them (:func:`experiment.failed_trials.failed_trials`).
+    Trials of models that ended in an error are among them (:func:`experiment.rows.failed.failed_trials`).
     Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
 
     Parameters

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import OSA
 
-from experiment.parsing_text import ResponseStatus, fold
+from experiment.parsing.text import ResponseStatus, fold
 
 VERSION = 3
 

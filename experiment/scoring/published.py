@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiment.models.prompts.published import prompt_name
-from experiment.scores import Score, recovery
+from experiment.scoring.scores import Score, recovery
 from experiment.study import Study
 from stimuli.errors import unknown_name
 

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from experiment.procedure import PlannedTrial, trials_of
-from experiment.published_scoring import OWN, PARSERS, parser_of
-from experiment.scoring import Score, score_trial, status_for_scoring
+from experiment.scoring.published import OWN, PARSERS, parser_of
+from experiment.scoring.trial import Score, score_trial, status_for_scoring
 from experiment.store import Store, queries, records
 from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
@@ -147,7 +147,7 @@ def score_again(
     Parameters
     ----------
     parser : str, optional
-        One of :data:`experiment.published_scoring.PARSERS`; the study's own where it is None.
+        One of :data:`experiment.scoring.published.PARSERS`; the study's own where it is None.
     reader : str, optional
         Only this one's.
     dry_run : bool

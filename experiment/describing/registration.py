@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiment.freezing import hash_of, locked_part
-from experiment.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
+from experiment.custody.freezing import hash_of, locked_part
+from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
 from experiment.study import Study
 from experiment.study.study import ITEMS
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.free_answers import is_accepted, overlap
-from experiment.parsing import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
-from experiment.parsing_labels import ends_open, is_whole
-from experiment.published_scoring import published_score
-from experiment.scores import VERSION, Score, recovery, same_words
+from experiment.parsing.free_answers import is_accepted, overlap
+from experiment.parsing.labels import ends_open, is_whole
+from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
+from experiment.scoring.published import published_score
+from experiment.scoring.scores import VERSION, Score, recovery, same_words
 from experiment.trials import trial_type
 
 __all__ = [
@@ -60,7 +60,7 @@ def score_trial(
     thinks : bool
         The reply was asked to think aloud and to give its answer at the end.
     parser : str, optional
-        One of :data:`experiment.published_scoring.PUBLISHED`: a paper's parser and scorer, fault for fault. None is wrods' own.
+        One of :data:`experiment.scoring.published.PUBLISHED`: a paper's parser and scorer, fault for fault. None is wrods' own.
 
     Notes
     -----

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import cache
 
-from experiment.parsing_text import WRAPPING, Parsed, fold, tidy, unmarked, words
+from experiment.parsing.text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
 _SENTENCE = re.compile(r"[.!?\n;。！？；؟۔।]")
 _LOOK_BACK = 300

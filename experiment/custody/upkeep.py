@@ -15,13 +15,13 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from experiment.custody.withdrawal import forget_in_backups, shrink
 from experiment.store import Store
 from experiment.store.backups import FOLDER, back_up, rotate
 from experiment.store.chain import withdrawn_sessions
 from experiment.store.erasure import forget_names
 from experiment.store.records import add_audit
 from experiment.study import Study
-from experiment.withdrawal import forget_in_backups, shrink
 from stimuli.errors import UserError
 
 INTERVAL_S = 3600.0

@@ -14,12 +14,12 @@ from typing import Any
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.files import write_parquet
 from experiment.exporting.tables import own_columns
-from experiment.item_rows import item_columns, item_rows
-from experiment.region_rows import region_rows
+from experiment.rows.items import item_columns, item_rows
+from experiment.rows.regions import region_rows
+from experiment.rows.trials import trial_rows
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
 from experiment.study import Study
-from experiment.trial_rows import trial_rows
 from experiment.version import installed_version
 
 TRUTH_FILE = "simulated.json"

@@ -9,7 +9,7 @@ import json
 import re
 from functools import cache
 
-from experiment.parsing_text import Parsed, unmarked, words
+from experiment.parsing.text import Parsed, unmarked, words
 
 UNRESTORED = re.compile(
     r"(?:i(?:['’]m| am) sorry\b[,.]? (?:but )?i\b|as an ai\b|"

@@ -8,8 +8,9 @@ from stimuli.errors import UserError
 
 FILES = ("wrods.js", "wrods.css")
 
-_IN_PACKAGE = Path(__file__).resolve().parent / "_bundle"
-_IN_TREE = Path(__file__).resolve().parent.parent / "static" / "dist"
+_PACKAGE = Path(__file__).resolve().parent.parent
+_IN_PACKAGE = _PACKAGE / "_bundle"
+_IN_TREE = _PACKAGE.parent / "static" / "dist"
 
 
 def bundle_folder(*, candidates: tuple[Path, ...] = (_IN_PACKAGE, _IN_TREE)) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from experiment.freezing import changes_since, read_freeze
+from experiment.custody.freezing import changes_since, read_freeze
 from experiment.store import Store
 from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_sessions
 from experiment.store.tables import chain, sessions

@@ -1,0 +1,1 @@
+"""What keeps a study's record whole: freezing, verifying, upkeep, withdrawal."""

@@ -1,0 +1,1 @@
+"""Says a design in plain English, for whoever checks it and for registration."""

@@ -1,0 +1,1 @@
+"""Reads raw replies of models and people: labels, restored texts, free answers."""

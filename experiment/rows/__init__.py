@@ -1,0 +1,1 @@
+"""Makes rows of tables from what is stored: trials, failed ones, items, regions."""
