@@ -130,7 +130,7 @@ class _Records:
     """Stores each reply as a run does: trial, call and score in one transaction, in groups."""
 
     def __init__(self, folder: Path) -> None:
-        from experiment.scoring import score_trial
+        from experiment.scoring.trial import score_trial
         from experiment.store import open_store, records
 
         self.records = records
