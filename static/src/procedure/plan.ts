@@ -126,6 +126,9 @@ export function trialsOf(screen: Screen): PlannedTrial[] {
   return screen.kind === "practice" || screen.kind === "block" ? screen.trials : [];
 }
 
+/** One showing of a trial. */
+export type TrialKey = [trial_index: number, attempt: number];
+
 /** Every stimulus text of the plan, so that the letters it needs are loaded before the first trial. */
 export function stimulusTexts(plan: Plan): string {
   const texts = plan.screens.flatMap(trialsOf).flatMap((trial) => [

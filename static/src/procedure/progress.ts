@@ -5,8 +5,7 @@
  * pass through practice.
  */
 
-import type { TrialKey } from "../sending/api";
-import { type Plan, type PlannedTrial, type Screen, trialsOf } from "./plan";
+import { type Plan, type PlannedTrial, type Screen, type TrialKey, trialsOf } from "./plan";
 
 interface Kept {
   /** Screens gone through, by their place in the plan. */

@@ -5,7 +5,7 @@
  * page or a hotel's login page is not the study's server, and must neither confirm an answer nor refuse it.
  */
 
-import type { Plan, Verdict } from "../procedure/plan";
+import type { Plan, TrialKey, Verdict } from "../procedure/plan";
 import type { Answered } from "../procedure/session";
 import type { OutboxItem } from "./outbox";
 
@@ -17,8 +17,6 @@ export interface Reply<T> {
   /** Of a refusal: what it is called, what is the matter, and what to do. */
   body: Partial<T> & { title?: string; error?: string; mend?: string };
 }
-
-export type TrialKey = [trial_index: number, attempt: number];
 
 /** What a page is told of its session when it may not go on with it. */
 export interface Refusal {
