@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,12 @@ class Vector:
         return float(np.vdot(self.first, other.first) + np.vdot(self.rest, other.rest))
 
 
+def gram(a: Vector, b: Vector) -> Array:
+    """Multiply A' B over all effects, shape (c, d), for vectors with a last axis of c and of d."""
+    c, d = a.first.shape[-1], b.first.shape[-1]
+    return np.asarray(a.first.reshape(-1, c).T @ b.first.reshape(-1, d) + a.rest.T @ b.rest)
+
+
 @dataclass(frozen=True)
 class Products:
     """Z' W Z in blocks: ``a11`` (m1, k1, k1), ``a12`` (m1, k1, q2), ``a22`` (q2, q2)."""
@@ -82,6 +89,35 @@ class Products:
         flat = self.a12.reshape(m1 * k1, q2)
         first = first + (flat @ b.rest).reshape(m1, k1, c)
         return Vector(first, flat.T @ b.first.reshape(m1 * k1, c) + self.a22 @ b.rest)
+
+
+class Blocks(Protocol):
+    """Z' W Z, however it is kept."""
+
+    def times(self, b: Vector) -> Vector:
+        """Z' W Z b for b of shapes (m1, k1, c) and (q2, c)."""
+
+
+class Inverse(Protocol):
+    """H^-1 as far as gradients need it."""
+
+    def trace_terms(self) -> list[Array]:
+        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P."""
+
+    def leverages(self) -> Array:
+        """Row by row z' Lambda P Lambda' z, shape (n,)."""
+
+
+class Factor(Protocol):
+    """The factor of H = Lambda' A Lambda + I, however it is kept."""
+
+    logdet: float
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
+
+    def invert(self) -> Inverse:
+        """Blocks of H^-1."""
 
 
 class Layout:
@@ -116,7 +152,7 @@ class Layout:
         """Return zeros over all effects."""
         return Vector(np.zeros((self.m1, self.k1)), np.zeros(self.q2))
 
-    def products(self, w: Array) -> Products:
+    def products(self, w: Array) -> Blocks:
         """Form Z' W Z for weights of shape (n,)."""
         one = self.factors[0]
         a11 = np.empty((self.m1, self.k1, self.k1))
@@ -137,6 +173,11 @@ class Layout:
             for c in range(b, len(self.factors)):
                 self._pair(a22, w, b, c)
         return Products(a11, a12, a22)
+
+    def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
+        """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
+        assert isinstance(a, Products)
+        return PenalisedCholesky(self, a, lambdas)
 
     def _pair(self, a22: Array, w: Array, b: int, c: int) -> None:
         f, g = self.factors[b], self.factors[c]
@@ -199,6 +240,19 @@ class Layout:
             part = slice(self.offsets[i - 1], self.offsets[i - 1] + f.n_levels * f.width)
             shaped = array[..., part].reshape(*array.shape[:-1], f.n_levels, f.width)
             result[..., part] = (shaped @ lambdas[i]).reshape(*array.shape[:-1], f.n_levels * f.width)
+        return result
+
+    def moved(
+        self, entries: Sequence[tuple[int, int, int]], lambdas: Sequence[Array], u: Vector, v: Vector
+    ) -> Vector:
+        """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shapes (m1, k1, e), (q2, e)."""
+        result = Vector(np.zeros((self.m1, self.k1, len(entries))), np.zeros((self.q2, len(entries))))
+        for at, (b, i, j) in enumerate(entries):
+            to = (result.first if b == 0 else self.block(result.rest, b))[..., at]
+            from_u = u.first if b == 0 else self.block(u.rest, b)
+            from_v = v.first if b == 0 else self.block(v.rest, b)
+            to[:, i] += from_u[:, j]
+            to += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
         return result
 
     def outer(self, s: Vector, t: Vector) -> list[Array]:

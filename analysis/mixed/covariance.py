@@ -108,6 +108,17 @@ class Covariance:
             result[term.theta] = slopes[term.factor][part, part][term.positions]
         return result
 
+    def entries(self) -> list[tuple[int, int, int]]:
+        """Where each entry of theta lies: grouping factor, row and column of its Lambda."""
+        result = [(0, 0, 0)] * self.size
+        for term in self.terms:
+            rows, columns = term.positions
+            for at, i, j in zip(
+                range(term.theta.start, term.theta.stop), rows.tolist(), columns.tolist(), strict=True
+            ):
+                result[at] = (term.factor, term.at + i, term.at + j)
+        return result
+
     def diagonal(self) -> NDArray[np.bool_]:
         """Which entries of theta are on a template's diagonal."""
         result = np.zeros(self.size, dtype=bool)
@@ -119,6 +130,20 @@ class Covariance:
     def start(self) -> Array:
         """Return unit relative standard deviations without correlation."""
         return self.diagonal().astype(float)
+
+    def from_moments(self, moments: Sequence[Array]) -> Array:
+        """Theta whose relative covariances are near given ones, (k, k) per grouping factor, and safely inside.
+
+        Correlations are drawn halfway to zero, and no relative standard deviation is less than 0.03: a search that begins
+        on the boundary may stay there.
+        """
+        result = np.empty(self.size)
+        for term in self.terms:
+            part = slice(term.at, term.at + term.width)
+            moment = moments[term.factor][part, part]
+            size = np.diag(np.maximum(np.diag(moment), 1e-3))
+            result[term.theta] = np.linalg.cholesky((moment + size) / 2.0)[term.positions]
+        return result
 
     def scales(self) -> Array:
         """Rough size of one standard error of each entry of theta: 1 / sqrt(2 levels)."""

@@ -18,18 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .blocks import Layout, PenalisedCholesky, Vector
+from .blocks import Blocks, Factor, Layout, Vector, gram
+from .cells import make_layout
 from .covariance import Covariance
 from .families import Family, Link
 from .frame import Frame
 from .independence import Independence, without_random_effects
 from .matrices import Matrices
+from .modes import ModeNotFound, ModeSearch
 from .responses import Response, make_response
 
 Array = NDArray[np.float64]
-
-MODE_TOLERANCE = 1e-18
-"""Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,16 @@ class LaplacePoint:
     response: Response
 
 
-class ModeNotFound(ArithmeticError):
-    """The conditional mode could not be found; the parameters are out of any sensible range."""
+@dataclass(frozen=True)
+class _Solved:
+    """What the average information reuses of a solution at ``x``: u, the working weights, Z' score, Z'WZ and H's factor."""
+
+    x: Array
+    u: Vector
+    inside: Array
+    z_score: Vector
+    a: Blocks
+    h: Factor
 
 
 class LaplaceDeviance:
@@ -83,7 +90,7 @@ class LaplaceDeviance:
         profiled: bool = False,
     ) -> None:
         self.covariance: Covariance = matrices.covariance
-        self.layout = Layout(matrices.effects)
+        self.layout: Layout = make_layout(matrices.effects)
         self.response: Response = make_response(family, link, frame.y, frame.weights, observed, profiled)
         self.offset = frame.offset
         self.n, self.p = matrices.x.shape
@@ -100,13 +107,12 @@ class LaplaceDeviance:
                 self.start_beta,
             ]
         )
-        self._mode = self.layout.zeros()
         # Rounding in the sum of log-likelihoods, which cancels large terms where counts are large.
-        self._noise = 1e-14 * float(
+        noise = 1e-14 * float(
             np.sum(frame.weights * (np.abs(frame.y) + 1.0)) * (1.0 + np.abs(self.x @ self.start_beta).max())
         )
-        if family.dispersion == "phi":
-            self._noise = 1e-14 * self.n
+        self.modes = ModeSearch(self.layout, 1e-14 * self.n if family.dispersion == "phi" else noise)
+        self._last: _Solved | None = None
 
     def scales(self) -> Array:
         """Rough size of one standard error of each parameter."""
@@ -139,105 +145,36 @@ class LaplaceDeviance:
         """Coefficients for the columns of X from the whitened ones, shape (p,)."""
         return self.back @ beta
 
-    def _objective(self, response: Response, eta: Array, u: Vector) -> float:
-        return 2.0 * float(response.loglik(eta).sum()) - u.dot(u)
-
-    def _step(self, response: Response, eta: Array, lambdas: list[Array], near: bool) -> PenalisedCholesky:
-        """Factor the information for a step: expected, or near the mode, where scoring is slow, observed."""
-        if near and not response.canonical:
-            try:
-                return PenalisedCholesky(self.layout, self.layout.products(response.observed(eta)), lambdas)
-            except np.linalg.LinAlgError:
-                pass
-        return PenalisedCholesky(self.layout, self.layout.products(response.weight(eta)), lambdas)
-
-    def mode(
-        self, lambdas: list[Array], fixed: Array, response: Response | None = None
-    ) -> tuple[Vector, Array, PenalisedCholesky]:
-        """Maximise loglik - |u|^2 / 2 over u by scoring steps, halved until they do not go down.
-
-        Parameters
-        ----------
-        lambdas : list of ndarray
-            Lambda per grouping factor.
-        fixed : ndarray, shape (n,)
-            Linear predictor without random effects.
-        response : Response, optional
-            At the dispersion wanted; default that of the families without one.
-
-        Returns
-        -------
-        u : Vector
-        eta : ndarray, shape (n,)
-        factor : PenalisedCholesky
-            Of the last step's information at eta: the expected one for canonical links.
-        """
-        layout, response = self.layout, self.response if response is None else response
-        u = self._mode
-        eta = fixed + layout.times(layout.scale(lambdas, u))
-        value = self._objective(response, eta, u)
-        if not np.isfinite(value):
-            u = layout.zeros()
-            eta = fixed
-            value = self._objective(response, eta, u)
-        if not np.isfinite(value):
-            raise ModeNotFound
-        previous = np.inf
-        for _ in range(200):
-            h = self._step(response, eta, lambdas, previous < 0.1 * self.n)
-            gradient = layout.scale(lambdas, layout.transpose_times(response.score(eta)), transpose=True) - u
-            step = h.solve(gradient)
-            decrement = gradient.dot(step)
-            # Below 1e-12 a decrement that no longer shrinks is rounding error.
-            if decrement < MODE_TOLERANCE or (decrement < 1e-12 and decrement > 0.25 * previous):
-                return u, eta, h
-            previous = decrement
-            size = 1.0
-            slack = self._noise + 1e-12 * abs(value)
-            while True:
-                u_new = u + step * size
-                eta_new = fixed + layout.times(layout.scale(lambdas, u_new))
-                value_new = self._objective(response, eta_new, u_new)
-                if value_new >= value - slack:
-                    break
-                size /= 2.0
-                if size < 1e-10:
-                    raise ModeNotFound
-            u, eta, value = u_new, eta_new, value_new
-        raise ModeNotFound
-
     def at(self, x: Array) -> LaplacePoint:
         """Evaluate deviance and gradient at x = (theta, log dispersion, whitened beta)."""
         layout = self.layout
         theta, response, beta = self.split(x)
         lambdas = self.covariance.lambdas(theta)
-        u, eta, last = self.mode(lambdas, self.offset + self.x @ beta, response)
-        self._mode = u
-        h = (
-            last
-            if response.canonical
-            else PenalisedCholesky(layout, layout.products(response.inside(eta)), lambdas)
-        )
+        mode = self.modes.find(lambdas, self.offset + self.x @ beta, response)
+        u, eta, score = mode.u, mode.eta, mode.score
+        inside = response.inside(eta)
+        a = layout.products(inside)
+        h = layout.factor(a, lambdas)
         fit, fit_slope = response.deviance(eta)
         deviance = fit + u.dot(u) + h.logdet
 
         inverse = h.invert()
         leverages = inverse.leverages()
-        score, observed = response.score(eta), response.observed(eta)
+        observed = response.observed(eta)
         explicit = fit_slope + response.inside_slope(eta) * leverages
         # How the mode's motion feeds back: adjoint of the mode equations, in the observed information.
         pull = layout.scale(lambdas, layout.transpose_times(explicit), transpose=True) + u * 2.0
-        h_observed = (
-            h if response.canonical else PenalisedCholesky(layout, layout.products(observed), lambdas)
-        )
+        h_observed = h if response.canonical else layout.factor(layout.products(observed), lambdas)
+        self.modes.keep(h_observed)
         adjoint = h_observed.solve(pull)
         feedback = layout.times(layout.scale(lambdas, adjoint))
         d_eta = explicit - observed * feedback
+        z_score = layout.transpose_times(score)
         slopes = [
-            a + b + 2.0 * c
-            for a, b, c in zip(
+            one + two + 2.0 * three
+            for one, two, three in zip(
                 layout.outer(layout.transpose_times(d_eta), u),
-                layout.outer(layout.transpose_times(score), adjoint),
+                layout.outer(z_score, adjoint),
                 inverse.trace_terms(),
                 strict=True,
             )
@@ -248,16 +185,62 @@ class LaplaceDeviance:
             total = -2.0 * by_loglik.sum() + (by_inside * leverages).sum() + (by_score * feedback).sum()
             d_dispersion[0] = total
         gradient = np.concatenate([self.covariance.gradient(slopes), d_dispersion, self.x.T @ d_eta])
+        self._last = _Solved(x.copy(), u, inside, z_score, a, h)
         return LaplacePoint(deviance, gradient, u, eta, response)
+
+    def nearer(self, x: Array) -> Array:
+        """Guess theta from the spread of the modes at a first guess."""
+        theta, response, beta = self.split(x)
+        lambdas = self.covariance.lambdas(theta)
+        try:
+            u = self.modes.find(lambdas, self.offset + self.x @ beta, response).u
+        except (ModeNotFound, np.linalg.LinAlgError):
+            self.modes.forget()
+            return x
+        b = self.layout.scale(lambdas, u)
+        levels = [f.n_levels for f in self.layout.factors]
+        moments = [s / m for s, m in zip(self.layout.outer(b, b), levels, strict=True)]
+        return np.concatenate([self.covariance.from_moments(moments), x[self.covariance.size :]])
+
+    def metric(self, x: Array) -> Array:
+        """Approximate second derivatives of the deviance, shape (d, d).
+
+        For theta the average information of the working linear model (see ``linear``), for beta its information, for a
+        log dispersion that of a normal sample.
+        """
+        last = self._solved(x)
+        k, at = self.covariance.size, self.covariance.size + self.n_dispersion
+        lambdas, layout = self.covariance.lambdas(x[:k]), self.layout
+        moved = layout.moved(self.covariance.entries(), lambdas, last.u, last.z_score)
+        products = last.a.times(moved)
+        scaled = layout.scale(lambdas, products, transpose=True)
+        result = np.zeros((len(x), len(x)))
+        result[:k, :k] = gram(moved, products) - gram(scaled, last.h.solve(scaled))
+        result[k:at, k:at] = self.n
+        weighted = last.inside[:, None] * self.x
+        with_x = layout.scale(lambdas, layout.transpose_times_columns(weighted), transpose=True)
+        result[at:, at:] = 2.0 * (self.x.T @ weighted - gram(with_x, last.h.solve(with_x)))
+        return result
+
+    def _solved(self, x: Array) -> _Solved:
+        if self._last is None or not np.array_equal(self._last.x, x):
+            theta, response, beta = self.split(x)
+            lambdas = self.covariance.lambdas(theta)
+            mode = self.modes.find(lambdas, self.offset + self.x @ beta, response)
+            inside = response.inside(mode.eta)
+            a = self.layout.products(inside)
+            z_score = self.layout.transpose_times(mode.score)
+            self._last = _Solved(x.copy(), mode.u, inside, z_score, a, self.layout.factor(a, lambdas))
+        return self._last
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Deviance and gradient; infinite where the mode cannot be found."""
         try:
             point = self.at(x)
         except (ModeNotFound, np.linalg.LinAlgError):
-            self._mode = self.layout.zeros()
+            self.modes.forget()
             return np.inf, np.zeros_like(x)
         if not np.isfinite(point.deviance):
-            self._mode = self.layout.zeros()
+            self.modes.forget()
             return np.inf, np.zeros_like(x)
         return point.deviance, point.gradient

@@ -20,7 +20,8 @@ from scipy import linalg
 
 from stimuli.errors import UserError
 
-from .blocks import Layout, PenalisedCholesky, Products, Vector
+from .blocks import Factor, Layout, Vector, gram
+from .cells import make_layout
 from .covariance import Covariance
 from .frame import Frame
 from .matrices import Matrices
@@ -62,6 +63,16 @@ class LinearPoint:
     u: Vector
 
 
+@dataclass(frozen=True)
+class _Solved:
+    """What the average information reuses of a solution: the factor of H, and Z'W times the residual."""
+
+    point: LinearPoint
+    lambdas: list[Array]
+    h: Factor
+    z_residual: Vector
+
+
 class LinearDeviance:
     """Deviance of a linear mixed model as a function of theta.
 
@@ -78,7 +89,7 @@ class LinearDeviance:
     def __init__(self, frame: Frame, matrices: Matrices, reml: bool) -> None:
         self.reml = reml
         self.covariance: Covariance = matrices.covariance
-        self.layout = Layout(matrices.effects)
+        self.layout: Layout = make_layout(matrices.effects)
         root = np.sqrt(frame.weights)
         self.n, self.p = matrices.x.shape
         target = frame.y - frame.offset
@@ -88,7 +99,7 @@ class LinearDeviance:
         self.scale = float(np.sqrt(np.mean(frame.weights * residual**2))) or 1.0
         x = q / root[:, None]
         both = np.column_stack([x, residual / self.scale])
-        self.a: Products = self.layout.products(frame.weights)
+        self.a = self.layout.products(frame.weights)
         self.c = self.layout.transpose_times_columns(frame.weights[:, None] * both)
         self.s = both.T @ (frame.weights[:, None] * both)
         log_weights = float(np.log(frame.weights).sum())
@@ -97,16 +108,26 @@ class LinearDeviance:
         self.constant += 2.0 * self.df * np.log(self.scale)
         if reml and self.p:
             self.constant += 2.0 * float(np.log(np.abs(np.diag(self.r))).sum())
+        self._met: dict[bytes, LinearPoint] = {}
+        self._last: _Solved | None = None
 
     def at(self, theta: Array) -> LinearPoint:
-        """Solve the penalised least-squares problem at one theta."""
+        """Solve the penalised least-squares problem at one theta; points met lately are remembered."""
+        key = np.round(theta / self.covariance.scales() * 1e10).tobytes()
+        if key not in self._met:
+            while len(self._met) > 4 * len(theta) + 4:
+                del self._met[next(iter(self._met))]
+            self._met[key] = self._solve(theta)
+        return self._met[key]
+
+    def _solve(self, theta: Array) -> LinearPoint:
         p = self.p
         lambdas = self.covariance.lambdas(theta)
-        h = PenalisedCholesky(self.layout, self.a, lambdas)
+        h = self.layout.factor(self.a, lambdas)
         scaled_c = self.layout.scale(lambdas, self.c, transpose=True)
         g = h.solve(scaled_c)
         left = self.c - self.a.times(self.layout.scale(lambdas, g))
-        s = self.s - _gram(scaled_c, g)
+        s = self.s - gram(scaled_c, g)
         s = (s + s.T) / 2.0
         information = s[:p, :p]
         factor = linalg.cholesky(information, lower=True) if p else np.zeros((0, 0))
@@ -124,7 +145,43 @@ class LinearDeviance:
             q = Vector(left.first[..., :p] @ inverse, left.rest[..., :p] @ inverse)
             gx = Vector(g.first[..., :p], g.rest[..., :p])
             slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, gx), strict=True)]
-        return LinearPoint(logdet, self.covariance.gradient(slopes), rss, rss_slope, information, beta, u)
+        point = LinearPoint(logdet, self.covariance.gradient(slopes), rss, rss_slope, information, beta, u)
+        self._last = _Solved(point, lambdas, h, z_residual)
+        return point
+
+    def nearer(self, theta: Array) -> Array:
+        """Guess theta from the spread of the random effects at a first guess."""
+        point, lambdas = self.at(theta), self.covariance.lambdas(theta)
+        b = self.layout.scale(lambdas, point.u)
+        levels = [f.n_levels for f in self.layout.factors]
+        squares = self.layout.outer(b, b)
+        sigma2 = max(point.rss / self.df, NO_RESIDUAL)
+        return self.covariance.from_moments([s / m / sigma2 for s, m in zip(squares, levels, strict=True)])
+
+    def metric(self, theta: Array) -> Array:
+        """Average of observed and expected second derivatives of the deviance, shape (theta, theta).
+
+        Gilmour, Thompson and Cullis (1995) call it average information: with f_i = dV/dtheta_i V^-1 (y - X beta), its
+        entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
+        """
+        point, p = self.at(theta), self.p
+        if self._last is None or self._last.point is not point:
+            self._solve(theta)
+        last = self._last
+        assert last is not None
+        moved = self.layout.moved(self.covariance.entries(), last.lambdas, last.point.u, last.z_residual)
+        products = self.a.times(moved)
+        scaled = self.layout.scale(last.lambdas, products, transpose=True)
+        solved = last.h.solve(scaled)
+        squares = gram(moved, products) - gram(scaled, solved)
+        if p:
+            with_x = gram(self.c, moved)[:p]
+            with_x -= gram(self.layout.scale(last.lambdas, self.c, transpose=True), solved)[:p]
+            squares -= with_x.T @ linalg.solve(point.information, with_x, assume_a="pos")
+        residual = Vector(last.z_residual.first[..., None], last.z_residual.rest[..., None])
+        along = gram(residual, moved)
+        sigma2 = point.rss / self.df
+        return np.asarray(squares / sigma2 - along.T @ along / (sigma2**2 * self.df))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Profiled deviance and its gradient.
@@ -163,8 +220,3 @@ class LinearDeviance:
     def effects(self, point: LinearPoint, theta: Array) -> Vector:
         """Random effects b = Lambda u for the columns of Z, in the units of y."""
         return self.layout.scale(self.covariance.lambdas(theta), point.u) * self.scale
-
-
-def _gram(a: Vector, b: Vector) -> Array:
-    c = a.first.shape[-1]
-    return a.first.reshape(-1, c).T @ b.first.reshape(-1, c) + a.rest.T @ b.rest

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,25 @@ DECREMENT = 1e-6
 """Largest Newton decrement, in deviance units, of a converged fit."""
 FLAT = 1e-7
 """Eigenvalues below this share of the largest count as zero."""
+
+
+ARRIVED = 1e-11
+"""Expected fall of the deviance at which quasi-Newton steps end."""
+REACH = 0.5
+"""Share of itself by which a quasi-Newton step changes a parameter, about, at most."""
+LEAST = 1e-3
+"""Curvature that a metric is given at least, in units where that of a well-determined parameter is near two."""
+
+
+@runtime_checkable
+class Curved(Protocol):
+    """An objective that knows about how curved it is."""
+
+    def metric(self, x: Array) -> Array:
+        """Approximate second derivatives, positive semidefinite, shape (d, d)."""
+
+    def nearer(self, x: Array) -> Array:
+        """Guess from a first guess, shape (d,)."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +117,11 @@ class _Scaled:
             value, gradient = self.objective(z * self.scales)
         return value, gradient * self.scales
 
+    def metric(self, z: Array) -> Array:
+        """Return the objective's own approximate second derivatives at z."""
+        assert isinstance(self.objective, Curved)
+        return self.objective.metric(z * self.scales) * np.outer(self.scales, self.scales)
+
     def curvature(self, z: Array) -> tuple[Array, Array]:
         """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian)."""
         for _ in range(6):
@@ -109,6 +134,8 @@ class _Scaled:
 
 
 def _descend(f: _Scaled, z: Array) -> Array:
+    if isinstance(f.objective, Curved):
+        return _descend_metric(f, z)
     found = optimize.minimize(
         f,
         z,
@@ -117,6 +144,55 @@ def _descend(f: _Scaled, z: Array) -> Array:
         options={"maxcor": 30, "maxiter": 2000, "ftol": 1e-12, "gtol": 1e-5},
     )
     return np.asarray(found.x)
+
+
+def _descend_metric(f: _Scaled, z: Array) -> Array:
+    """Quasi-Newton steps that begin from the objective's own metric at each point (Nocedal and Wright 2006, 7.2)."""
+    value, gradient = f(z)
+    pairs: list[tuple[Array, Array]] = []
+    for _ in range(500):
+        metric = f.metric(z)
+        # A variance shrinks by a factor more readily than it passes through zero.
+        bound = np.abs(gradient) / (REACH * np.abs(z) + 1.0)
+        metric.flat[:: len(z) + 1] = np.maximum(np.diag(metric), bound)
+        sizes, axes = np.linalg.eigh(metric)
+        sizes = np.maximum(sizes, LEAST)
+        step = -_two_loop(gradient, pairs, sizes, axes)
+        slope = float(gradient @ step)
+        if not slope < 0.0:
+            pairs, step = [], -axes @ ((axes.T @ gradient) / sizes)
+            slope = float(gradient @ step)
+        if not slope < -ARRIVED:
+            break
+        length = 1.0
+        while True:
+            z_new = z + length * step
+            value_new, gradient_new = f(z_new)
+            if value_new <= value + 1e-4 * length * slope:
+                break
+            fall = 2.0 * (value_new - value - length * slope)
+            best = -slope * length**2 / fall if np.isfinite(value_new) else 0.0
+            length = float(np.clip(best, 0.1 * length, 0.5 * length))
+            if length < 1e-10:
+                return z
+        move, turn = z_new - z, gradient_new - gradient
+        if move @ turn > 1e-10 * np.sqrt((move @ move) * (turn @ turn)):
+            pairs = [*pairs[-29:], (move, turn)]
+        z, value, gradient = z_new, value_new, gradient_new
+    return z
+
+
+def _two_loop(gradient: Array, pairs: list[tuple[Array, Array]], sizes: Array, axes: Array) -> Array:
+    """Apply the inverse of the metric, corrected by what earlier steps told of the curvature."""
+    q = gradient.copy()
+    weights = []
+    for move, turn in reversed(pairs):
+        weights.append(float(move @ q) / float(move @ turn))
+        q -= weights[-1] * turn
+    r = np.asarray(axes @ ((axes.T @ q) / sizes))
+    for (move, turn), weight in zip(pairs, reversed(weights), strict=True):
+        r += move * (weight - float(turn @ r) / float(move @ turn))
+    return r
 
 
 def _polish(f: _Scaled, z: Array) -> tuple[Array, float, Array, Array, float, float]:
@@ -178,6 +254,8 @@ def minimise(
         Chooses among equivalent signs.
     """
     f = _Scaled(objective, scales)
+    if isinstance(objective, Curved):
+        start = objective.nearer(start)
     best = _polish(f, standardise(_descend(f, start / f.scales) * f.scales) / f.scales)
     z, value, gradient, curvature, decrement, lowest = best
     scales = f.scales

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from .blocks import PenalisedCholesky, Vector
+from .blocks import Vector
 from .families import Family, Link
 from .frame import Frame
 from .laplace import LaplaceDeviance, LaplacePoint
@@ -76,8 +76,8 @@ class QuadratureDeviance(LaplaceDeviance):
         theta, response, beta = self.split(x)
         (lam,) = self.covariance.lambdas(theta)
         fixed = self.offset + self.x @ beta
-        mode, eta, _ = self.mode([lam], fixed, response)
-        self._mode = mode
+        found = self.modes.find([lam], fixed, response)
+        mode, eta = found.u, found.eta
         u = mode.first
         k = u.shape[1]
         inside = response.inside(eta)
@@ -125,7 +125,7 @@ class QuadratureDeviance(LaplaceDeviance):
         explicit = response.inside_slope(eta) * leverages
         pull = Vector(self._sums(explicit) @ lam - 2.0 * by_mode, mode.rest)
         observed = response.observed(eta)
-        adjoint = PenalisedCholesky(layout, layout.products(observed), [lam]).solve(pull).first
+        adjoint = layout.factor(layout.products(observed), [lam]).solve(pull).first
         feedback = np.einsum("nk,nk->n", self._columns, (adjoint @ lam.T)[self._codes])
         d_eta = explicit - observed * feedback
         slope = by_lambda + self._sums(d_eta).T @ u + self._sums(response.score(eta)).T @ adjoint

@@ -1,0 +1,233 @@
+"""The same penalised least squares as ``blocks`` where most levels of two factors never meet: only the cells that occur.
+
+For each pair of grouping factors, Z' W Z is kept as one small block per pair of levels that occurs in the rows, so memory
+grows with the rows and not with the product of levels. ``elimination`` factors H; everything else reads as in ``blocks``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .blocks import Blocks, Effects, Factor, Layout, Vector
+from .elimination import Factored, plan
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+SMALL = 50_000
+"""Pairs of random effects that dense blocks hold at once without a thought."""
+LARGEST = 1e8
+"""Pairs of random effects that dense blocks hold at most; 0.8 GB in each of a few arrays."""
+GATHERED = 30.0
+"""Cost of a product of gathered numbers in products of dense matrices."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Levels of factors f <= g that meet.
+
+    Attributes
+    ----------
+    f, g : int
+        The factors.
+    cell : ndarray of int, shape (n,)
+        Cell of each row.
+    rows, columns : ndarray of int, shape (cells,)
+        Level of f and of g in each cell, sorted by f, then g.
+    places : ndarray of int, shape (cells, k_f, k_g)
+        Where the cell's entries of H are stored.
+    """
+
+    f: int
+    g: int
+    cell: Index
+    rows: Index
+    columns: Index
+    places: Index
+
+
+@dataclass(frozen=True)
+class CellProducts:
+    """Z' W Z: per pair of factors the blocks (cells, k_f, k_g)."""
+
+    layout: CellLayout
+    blocks: tuple[Array, ...]
+
+    def times(self, b: Vector) -> Vector:
+        """Z' W Z b for b of shapes (m1, k1, c) and (q2, c)."""
+        layout = self.layout
+        parts = layout.parts(b)
+        sums = [np.zeros_like(p) for p in parts]
+        for pair, block in zip(layout.pairs, self.blocks, strict=True):
+            matrix = layout.matrix(pair, block)
+            sums[pair.f] += matrix @ parts[pair.g]
+            if pair.f != pair.g:
+                sums[pair.g] += matrix.T @ parts[pair.f]
+        return layout.vector(sums, b)
+
+
+class CellLayout(Layout):
+    """Products with Z where levels meet sparsely.
+
+    Parameters
+    ----------
+    factors : sequence of Effects
+        The one with most columns first.
+    """
+
+    def __init__(self, factors: Sequence[Effects]) -> None:
+        super().__init__(factors)
+        self.ends = np.cumsum([f.n_levels * f.width for f in self.factors])
+        begins = self.ends - [f.n_levels * f.width for f in self.factors]
+        met = []
+        for f, one in enumerate(self.factors):
+            for g in range(f, len(self.factors)):
+                other = self.factors[g]
+                keys, cell = (
+                    (np.arange(one.n_levels) * (one.n_levels + 1), one.codes)
+                    if f == g
+                    else np.unique(one.codes * other.n_levels + other.codes, return_inverse=True)
+                )
+                rows, columns = np.divmod(keys, other.n_levels)
+                down = begins[f] + rows[:, None] * one.width + np.arange(one.width)
+                across = begins[g] + columns[:, None] * other.width + np.arange(other.width)
+                shape = (len(keys), one.width, other.width)
+                met.append(
+                    (
+                        (f, g, cell, rows, columns),
+                        np.broadcast_to(down[:, :, None], shape),
+                        np.broadcast_to(across[:, None, :], shape),
+                    )
+                )
+        self.structure = plan(
+            [(f.n_levels, f.width) for f in self.factors],
+            np.concatenate([down.ravel() for _, down, _ in met]),
+            np.concatenate([across.ravel() for _, _, across in met]),
+        )
+        self.pairs = tuple(
+            Pair(*pair, self.structure.locate(down.ravel(), across.ravel()).reshape(down.shape))
+            for pair, down, across in met
+        )
+
+    def parts(self, b: Vector) -> list[Array]:
+        """Cut a vector over all effects into its factors', shapes (m k, c)."""
+        c = b.first.shape[-1]
+        return [b.first.reshape(-1, c), *np.split(b.rest, self.ends[:-1] - self.ends[0])[1:]]
+
+    def vector(self, parts: Sequence[Array], like: Vector) -> Vector:
+        """Put the factors' parts together again."""
+        return Vector(
+            parts[0].reshape(like.first.shape), np.concatenate([np.zeros_like(like.rest[:0]), *parts[1:]])
+        )
+
+    def matrix(self, pair: Pair, block: Array) -> sparse.bsr_array:
+        """Lay a pair's blocks out as a sparse matrix of shape (m_f k_f, m_g k_g)."""
+        one, other = self.factors[pair.f], self.factors[pair.g]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(pair.rows, minlength=one.n_levels))])
+        shape = (one.n_levels * one.width, other.n_levels * other.width)
+        return sparse.bsr_array((block, pair.columns, starts), shape=shape, blocksize=block.shape[1:])
+
+    def products(self, w: Array) -> Blocks:
+        """Form Z' W Z for weights of shape (n,)."""
+        blocks = []
+        for pair in self.pairs:
+            one, other = self.factors[pair.f].columns, self.factors[pair.g].columns
+            block: Array = np.empty(pair.places.shape)
+            for i in range(one.shape[1]):
+                wi = w * one[:, i]
+                for j in range(i if pair.f == pair.g else 0, other.shape[1]):
+                    block[:, i, j] = np.bincount(pair.cell, wi * other[:, j], len(block))
+                    if pair.f == pair.g:
+                        block[:, j, i] = block[:, i, j]
+            blocks.append(block)
+        return CellProducts(self, tuple(blocks))
+
+    def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
+        """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
+        assert isinstance(a, CellProducts)
+        return CellCholesky(self, a, lambdas)
+
+
+class CellCholesky:
+    """The factor of H = Lambda' A Lambda + I at given Lambda; see ``blocks.PenalisedCholesky``."""
+
+    def __init__(self, layout: CellLayout, a: CellProducts, lambdas: Sequence[Array]) -> None:
+        self.layout, self.a, self.lambdas = layout, a, lambdas
+        values = np.zeros(layout.structure.size)
+        for pair, block in zip(layout.pairs, a.blocks, strict=True):
+            scaled = lambdas[pair.f].T @ block @ lambdas[pair.g]
+            if pair.f == pair.g:
+                scaled = scaled + np.eye(len(lambdas[pair.f]))
+            values[pair.places] = scaled
+        self.factored: Factored = layout.structure.factor(values)
+        self.logdet = self.factored.logdet
+
+    def solve(self, r: Vector) -> Vector:
+        """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
+        flat = r.first.ndim == 2
+        whole = Vector(r.first[..., None], r.rest[..., None]) if flat else r
+        c = whole.first.shape[-1]
+        x = self.factored.solve(np.concatenate([whole.first.reshape(-1, c), whole.rest]))
+        cut = whole.first.shape[0] * whole.first.shape[1]
+        first, rest = x[:cut].reshape(whole.first.shape), x[cut:]
+        return Vector(first[..., 0], rest[..., 0]) if flat else Vector(first, rest)
+
+    def invert(self) -> CellInverse:
+        """Blocks of H^-1 that gradients need."""
+        values = self.factored.inverse()
+        return CellInverse(self, tuple(values[pair.places] for pair in self.layout.pairs))
+
+
+@dataclass(frozen=True)
+class CellInverse:
+    """Blocks of P = H^-1: per pair of factors (cells, k_f, k_g)."""
+
+    of: CellCholesky
+    blocks: tuple[Array, ...]
+
+    def trace_terms(self) -> list[Array]:
+        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P."""
+        of = self.of
+        sums = [np.zeros_like(lam) for lam in of.lambdas]
+        for pair, a, p in zip(of.layout.pairs, of.a.blocks, self.blocks, strict=True):
+            sums[pair.f] += np.einsum("cij,ckj->ik", a @ of.lambdas[pair.g], p, optimize=True)
+            if pair.f != pair.g:
+                sums[pair.g] += np.einsum("cji,cjk->ik", of.lambdas[pair.f].T @ a, p, optimize=True)
+        return sums
+
+    def leverages(self) -> Array:
+        """Row by row z' Lambda P Lambda' z, shape (n,)."""
+        of, layout = self.of, self.of.layout
+        total = np.zeros(layout.n)
+        for pair, p in zip(layout.pairs, self.blocks, strict=True):
+            scaled = of.lambdas[pair.f] @ p @ of.lambdas[pair.g].T
+            one, other = layout.factors[pair.f].columns, layout.factors[pair.g].columns
+            twice = 1.0 if pair.f == pair.g else 2.0
+            total += twice * np.einsum("ni,nij,nj->n", one, scaled[pair.cell], other, optimize=True)
+        return total
+
+
+def make_layout(factors: Sequence[Effects]) -> Layout:
+    """Choose dense blocks or cells, whichever is less work.
+
+    Parameters
+    ----------
+    factors : sequence of Effects
+        The one with most columns first.
+    """
+    one = factors[0]
+    q1, q2 = one.n_levels * one.width, sum(f.n_levels * f.width for f in factors[1:])
+    if q1 * q2 < SMALL:
+        return Layout(factors)
+    met = np.zeros(one.n_levels)
+    for f in factors[1:]:
+        cells = np.unique(one.codes * f.n_levels + f.codes)
+        met += f.width * np.bincount(cells // f.n_levels, minlength=one.n_levels)
+    full = q1 * float(q2) ** 2
+    present = one.width * float(met @ met)
+    return CellLayout(factors) if present * GATHERED < full or q1 * q2 > LARGEST else Layout(factors)
