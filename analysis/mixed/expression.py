@@ -8,16 +8,17 @@ coefficients by printing those expressions. This module reads the text into a sm
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stimuli.errors import UserError, unknown_name
 
 FUNCTIONS = frozenset(
     {"I", "log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs", "scale", "center", "poly"}
-    | {"factor", "as.factor", "cbind", "offset"}
+    | {"sin", "cos", "tan", "tanh", "round", "floor", "ceiling", "pmin", "pmax", "ifelse", "as.numeric"}
+    | {"factor", "as.factor", "ordered", "relevel", "C", "c", "cbind", "offset"}
 )
-"""Functions that a formula may call; the last four are understood by the frame, the rest are evaluated."""
+"""Functions that a formula may call; the last line is understood by the frame, the rest are evaluated."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -214,6 +215,8 @@ def columns_of(node: Node) -> tuple[str, ...]:
             case Name(name):
                 if name not in {"TRUE", "FALSE", "pi"}:
                     found[name] = None
+            case Call("C", (factor, *_), _):
+                walk(factor)
             case Call(_, arguments, keywords):
                 for argument in arguments:
                     walk(argument)
@@ -257,8 +260,8 @@ def as_r(node: Node) -> str:
 _CONSTANTS = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
 
 
-def as_python(node: Node) -> str:
-    """Write an expression for formulaic: backticked column names, ``**`` for ``^``.
+def as_python(node: Node, names: Mapping[str, str]) -> str:
+    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``.
 
     Raises
     ------
@@ -267,12 +270,12 @@ def as_python(node: Node) -> str:
     """
     match node:
         case Name(name):
-            return _CONSTANTS.get(name, f"`{name}`")
+            return _CONSTANTS.get(name) or names[name]
         case Literal(text):
             return repr(text[1:-1]) if text[0] in "'\"" else text.rstrip("L")
         case Call(function, arguments, keywords):
-            parts = [as_python(a) for a in arguments]
-            parts += [f"{k.replace('.', '_')}={as_python(v)}" for k, v in keywords]
+            parts = [as_python(a, names) for a in arguments]
+            parts += [f"{k.replace('.', '_')}={as_python(v, names)}" for k, v in keywords]
             return f"{function.replace('.', '_')}({', '.join(parts)})"
         case Binary(op, left, right):
             if op in {"~", "|", "||", ":", "%in%"}:
@@ -280,8 +283,8 @@ def as_python(node: Node) -> str:
                     f"{as_r(node)!r} cannot be computed row by row",
                     mend="Inside I() and other functions use + - * / ^ and comparisons only.",
                 )
-            return f"({as_python(left)} {'**' if op == '^' else op} {as_python(right)})"
+            return f"({as_python(left, names)} {'**' if op == '^' else op} {as_python(right, names)})"
         case Unary(op, operand):
-            return f"({op}{as_python(operand)})"
+            return f"({op}{as_python(operand, names)})"
         case Paren(inner):
-            return f"({as_python(inner)})"
+            return f"({as_python(inner, names)})"

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from stimuli.errors import UserError
 
 from .blocks import Layout, Vector
+from .coding import Given
 from .criterion import choose_criterion, make_objective
 from .degrees import Satterthwaite, satterthwaite
 from .diagnosis import APPROXIMATE, convergence_note, criterion_notes, separation_notes, singular_terms
@@ -65,7 +66,7 @@ def fit(
     weights: Column | None = None,
     offset: Column | None = None,
     levels: Mapping[str, Sequence[str]] | None = None,
-    contrasts: Mapping[str, str] | None = None,
+    contrasts: Mapping[str, Given] | None = None,
     nagq: int = 1,
     information: str | None = None,
     dispersion: str = "ml",
@@ -91,8 +92,9 @@ def fit(
         A column, an expression of columns, or numbers. For binomial proportions the weights are numbers of trials.
     levels : mapping of str to sequence of str, optional
         Makes a column a factor with these levels, the first as reference.
-    contrasts : mapping of str to str, optional
-        ``treatment`` (default), ``sum`` or ``helmert``, by column.
+    contrasts : mapping of str to contrasts, optional
+        By column ``treatment`` (default), ``sum``, ``helmert``, ``poly``, ``sdif``, or numbers: one sequence a contrast
+        with one number per level, or such sequences by name.
     nagq : int
         Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation. The
         log-likelihood keeps all constants, unlike lme4's for nAGQ > 1.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stimuli.errors import UserError, unknown_name
 
+from .coding import Given
 from .expression import Call, Name, Node, as_r, columns_of, read_expression
 from .families import Family
 from .formula import Formula, RandomTerm
@@ -169,7 +170,7 @@ def make_frame(
     weights: Vector | None = None,
     offset: Vector | None = None,
     levels: Mapping[str, Sequence[str]] | None = None,
-    contrasts: Mapping[str, str] | None = None,
+    contrasts: Mapping[str, Given] | None = None,
 ) -> Frame:
     """Collect the rows and vectors of a model.
 

@@ -17,7 +17,7 @@ from stimuli.errors import UserError
 from .expression import columns_of
 from .links import Link
 from .result import Fit
-from .variables import is_numeric
+from .variables import Factor, is_boolean, is_numeric
 
 Array = NDArray[np.float64]
 
@@ -302,7 +302,23 @@ def _factor_lines(fit: Fit) -> list[str]:
             continue
         factor = frame.variables.factor(name)
         levels = ", ".join(_text(v) for v in factor.levels)
-        lines.append(f"{_column(name)} <- factor({_column(name)}, levels = c({levels}))")
-        if factor.contrast != "treatment":
-            lines.append(f"contrasts({_column(name)}) <- contr.{factor.contrast}({len(factor.levels)})")
+        # Truth values are TRUE and FALSE to R, however the file writes them.
+        cells = f"toupper({_column(name)})" if is_boolean(frame.data[name]) else _column(name)
+        lines.append(f"{_column(name)} <- factor({cells}, levels = c({levels}))")
+        lines += _contrast_lines(_column(name), factor)
     return lines
+
+
+def _contrast_lines(column: str, factor: Factor) -> list[str]:
+    coding, count = factor.contrast, len(factor.levels)
+    if coding.name == "treatment":
+        return []
+    if coding.name == "custom":
+        cells = _numbers(coding.matrix(factor.levels).ravel(order="F"))
+        lines = [f"contrasts({column}) <- matrix({cells}, {count})"]
+        if coding.names != tuple(str(i + 1) for i in range(count - 1)):
+            lines.append(f"colnames(contrasts({column})) <- c({', '.join(_text(n) for n in coding.names)})")
+        return lines
+    if coding.name == "sdif":
+        return [f"contrasts({column}) <- MASS::contr.sdif(levels({column}))"]
+    return [f"contrasts({column}) <- contr.{coding.name}({count})"]

@@ -8,23 +8,20 @@ levels and its contrasts, which formulaic supplies too; R's coding rule lies in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from formulaic import model_matrix
-from formulaic.transforms.contrasts import HelmertContrasts, SumContrasts, TreatmentContrasts
 from numpy.typing import NDArray
 
 from stimuli.errors import UserError, unknown_name
 
-from .expression import Binary, Call, Name, Node, Paren, as_python, as_r, columns_of
+from .coding import Coding, Given, read_coding
+from .expression import Binary, Call, Literal, Name, Node, Paren, as_python, as_r, columns_of
 
 Array = NDArray[np.float64]
-
-CONTRASTS = {"treatment": TreatmentContrasts, "sum": SumContrasts, "helmert": HelmertContrasts}
-"""Contrast codings by name, as R's contr.treatment, contr.sum and contr.helmert."""
 
 
 def _log(x: Any, base: float | None = None) -> Any:
@@ -32,7 +29,9 @@ def _log(x: Any, base: float | None = None) -> Any:
 
 
 _CONTEXT = {"log": _log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "exp": np.exp}
-_CONTEXT |= {"expm1": np.expm1, "sqrt": np.sqrt, "abs": np.abs}
+_CONTEXT |= {"expm1": np.expm1, "sqrt": np.sqrt, "abs": np.abs, "sin": np.sin, "cos": np.cos, "tan": np.tan}
+_CONTEXT |= {"tanh": np.tanh, "round": np.round, "floor": np.floor, "ceiling": np.ceil, "ifelse": np.where}
+_CONTEXT |= {"pmin": np.minimum, "pmax": np.maximum, "as_numeric": lambda x: np.asarray(x, dtype=float)}
 
 
 def level_name(value: Any) -> str:
@@ -51,6 +50,11 @@ def _alphabetical(text: str) -> tuple[str, str]:
 def is_numeric(column: pd.Series[Any]) -> bool:
     """Whether a column counts as numbers: not text, not categorical, not true/false."""
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def is_boolean(column: pd.Series[Any]) -> bool:
+    """Whether a column holds truth values."""
+    return bool(pd.api.types.is_bool_dtype(column))
 
 
 def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
@@ -91,7 +95,8 @@ class Numeric:
         if self.spec is None:
             assert isinstance(self.node, Name)
             return np.asarray(data[self.node.name], dtype=float).reshape(-1, 1)
-        return np.asarray(self.spec.get_model_matrix(data, context=_CONTEXT), dtype=float)
+        cells = _plainly_named(self.node, data)
+        return np.asarray(self.spec.get_model_matrix(cells, context=_CONTEXT), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,8 @@ class Factor:
         The column it reads.
     levels : tuple of str
         First is the reference under treatment contrasts.
-    contrast : str
-        A key of ``CONTRASTS``.
+    contrast : Coding
+        How levels become columns.
     condition : Numeric or None
         For a comparison such as ``I(x > 2)``: yields 0 or 1, coded FALSE and TRUE.
     """
@@ -115,7 +120,7 @@ class Factor:
     label: str
     column: str
     levels: tuple[str, ...]
-    contrast: str = "treatment"
+    contrast: Coding = field(default_factory=Coding)
     condition: Numeric | None = None
 
     def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
@@ -138,10 +143,7 @@ class Factor:
 
     def coding(self) -> tuple[Array, tuple[str, ...]]:
         """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""
-        matrix = CONTRASTS[self.contrast]().get_coding_matrix(list(self.levels))
-        count = len(self.levels) - 1
-        names = self.levels[1:] if self.contrast == "treatment" else tuple(str(i + 1) for i in range(count))
-        return np.asarray(matrix, dtype=float), names
+        return self.contrast.matrix(self.levels), self.contrast.suffixes(self.levels)
 
 
 Variable = Numeric | Factor
@@ -156,15 +158,42 @@ def _is_comparison(node: Node) -> bool:
     return False
 
 
+def _plain_names(node: Node) -> dict[str, str]:
+    """Names under which formulaic sees the columns: none can be mistaken for a function or a part of one."""
+    return {name: f"column_{i}_" for i, name in enumerate(columns_of(node))}
+
+
+def _plainly_named(node: Node, data: pd.DataFrame) -> pd.DataFrame:
+    names = _plain_names(node)
+    return data[list(names)].rename(columns=names)
+
+
+def _compared_with_text(node: Node) -> set[str]:
+    """Columns that stand beside a quoted text in a comparison, and so may hold text."""
+    match node:
+        case Binary(op, Name(name), Literal(text)) | Binary(op, Literal(text), Name(name)):
+            return {name} if op in {"==", "!="} and text[0] in "'\"" else set()
+        case Binary(_, left, right):
+            return _compared_with_text(left) | _compared_with_text(right)
+        case Call(_, arguments, _):
+            return set().union(*(_compared_with_text(a) for a in arguments))
+        case Paren(inner):
+            return _compared_with_text(inner)
+    return set()
+
+
 def _evaluated(node: Node, data: pd.DataFrame, label: str) -> Numeric:
     # Bare calls keep formulaic's stateful transforms; all else must not be read as formula algebra.
-    source = f"0 + {as_python(node)}" if isinstance(node, Call) else f"0 + I({as_python(node)})"
+    text = as_python(node, _plain_names(node))
+    source = f"0 + {text}" if isinstance(node, Call) else f"0 + I({text})"
     if _is_comparison(node):
-        source = f"0 + I(({as_python(node)}) * 1.0)"
-    complete = data[list(columns_of(node))].dropna()
-    for column in complete.columns:
-        if not is_numeric(complete[column]) and not _is_comparison(node):
+        source = f"0 + I(({text}) * 1.0)"
+    given = data[list(columns_of(node))].dropna()
+    may_hold_text = _compared_with_text(node)
+    for column in given.columns:
+        if not is_numeric(given[column]) and not is_boolean(given[column]) and column not in may_hold_text:
             raise UserError(f"{label!r}: column {column!r} holds text; {label!r} needs numbers")
+    complete = _plainly_named(node, given)
     try:
         with np.errstate(all="ignore"):
             matrix = model_matrix(source, complete, context=_CONTEXT, na_action="ignore")
@@ -173,10 +202,10 @@ def _evaluated(node: Node, data: pd.DataFrame, label: str) -> Numeric:
     values = np.asarray(matrix, dtype=float)
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
-        where = complete[bad].iloc[0].to_dict()
+        where = given[bad].iloc[0].to_dict()
         raise UserError(
             f"{label!r} is not a finite number in {int(bad.sum())} rows, first where "
-            + ", ".join(f"{k} = {v:g}" for k, v in where.items()),
+            + ", ".join(f"{k} = {level_name(v)}" for k, v in where.items()),
             mend="Leave these rows out, or transform differently.",
         )
     width = values.shape[1]
@@ -194,8 +223,8 @@ class Variables:
         Rows to learn levels and transforms from.
     levels : mapping of str to sequence of str
         Levels by column; makes numeric columns factors.
-    contrasts : mapping of str to str
-        Contrast names by column.
+    contrasts : mapping of str to contrasts
+        By column a name, or one sequence of numbers a contrast; see ``coding.read_coding``.
     learn_from : DataFrame, optional
         Rows that transforms such as ``scale()`` learn from, missing cells allowed; default ``data``.
 
@@ -209,21 +238,21 @@ class Variables:
         self,
         data: pd.DataFrame,
         levels: Mapping[str, Sequence[str]],
-        contrasts: Mapping[str, str],
+        contrasts: Mapping[str, Given],
         learn_from: pd.DataFrame | None = None,
     ) -> None:
         self.data = data
         self.learn_from = data if learn_from is None else learn_from
         self.levels: dict[str, tuple[str, ...]] = {}
         self.notes: list[str] = []
-        self.contrasts = {k: v.removeprefix("contr.") for k, v in contrasts.items()}
+        self.contrasts = dict(contrasts)
         self._made: dict[str, Variable] = {}
-        for name, contrast in self.contrasts.items():
-            if contrast not in CONTRASTS:
-                raise unknown_name(f"contrast of {name}", contrast, CONTRASTS)
         for name, wanted in levels.items():
             if name in data.columns:
                 self.levels[name] = self._checked_levels(name, [level_name(v) for v in wanted])
+        for name in self.contrasts:
+            if name in data.columns:
+                self.factor(name)
 
     def _checked_levels(self, name: str, wanted: list[str]) -> tuple[str, ...]:
         present = natural_levels(self.data[name])
@@ -247,7 +276,8 @@ class Variables:
     def factor(self, column: str, label: str | None = None) -> Factor:
         """Treat a column as a factor whatever it holds."""
         levels = self.levels.get(column) or natural_levels(self.data[column])
-        return Factor(label or column, column, levels, self.contrasts.get(column, "treatment"))
+        coding = read_coding(column, self.contrasts.get(column, "treatment"), levels)
+        return Factor(label or column, column, levels, coding)
 
     def make(self, node: Node) -> Variable:
         """Return the variable that an expression of the formula stands for."""
@@ -264,15 +294,45 @@ class Variables:
                 if is_numeric(column) and not wants_factor:
                     return Numeric(label, node, ("",), None)
                 return self.factor(name, label)
-            case Call("factor" | "as.factor", (Name(name),), ()):
-                return self.factor(name, label)
-            case Call("factor" | "as.factor"):
-                raise UserError(
-                    f"{label!r}: factor() takes one column here", mend="Order levels with --levels."
-                )
+            case Call("factor" | "as.factor" | "ordered" | "relevel" | "C"):
+                return replace(self._made_factor(node), label=label)
             case Call("cbind" | "offset"):
                 raise UserError(f"{label!r} does not belong on the right side of a formula term")
         numeric = _evaluated(node, self.learn_from, label)
         if _is_comparison(node):
             return Factor(label, label, ("FALSE", "TRUE"), condition=numeric)
         return numeric
+
+    def _made_factor(self, node: Node) -> Factor:
+        """Read ``factor(x)``, ``factor(x, levels = c(…))``, ``relevel(f, ref = "a")``, ``C(f, contr.sum)``."""
+        match node:
+            case Name(name):
+                return self.factor(name)
+            case Call("factor" | "as.factor", (inner,), ()):
+                return self._made_factor(inner)
+            case Call("ordered", (inner,), ()):
+                return replace(self._made_factor(inner), contrast=Coding("poly"))
+            case Call("factor", (inner,), (("levels", Call("c", given, ())),)):
+                made = self._made_factor(inner)
+                levels = self._checked_levels(made.column, [_literal(g) for g in given])
+                return replace(made, levels=levels)
+            case Call("relevel", (inner,), (("ref", reference),)) | Call("relevel", (inner, reference), ()):
+                made, first = self._made_factor(inner), _literal(reference)
+                if first not in made.levels:
+                    raise unknown_name(f"level of {made.column}", first, made.levels)
+                return replace(made, levels=(first, *(v for v in made.levels if v != first)))
+            case Call("C", (inner, Name(name) | Literal(name)), ()):
+                made = self._made_factor(inner)
+                coding = read_coding(made.column, name.strip("'\""), made.levels)
+                return replace(made, contrast=coding)
+        raise UserError(
+            f"{as_r(node)!r} is no factor that can be read here",
+            mend='Available: factor(x), factor(x, levels = c("a", "b")), relevel(x, ref = "a"), C(x, contr.sum).',
+        )
+
+
+def _literal(node: Node) -> str:
+    if isinstance(node, Literal):
+        quoted = node.text[0] in "'\""
+        return node.text[1:-1] if quoted else level_name(float(node.text.rstrip("L")))
+    raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')

@@ -287,7 +287,7 @@ WRONG = [
         "Name every level",
     ),
     ("rt ~ cond + (1 | item)", {"levels": {"kond": ["a"]}}, "column 'kond'", "Did you mean 'cond'"),
-    ("rt ~ cond + (1 | item)", {"contrasts": {"cond": "poly"}}, "contrast of cond 'poly'", "helmert"),
+    ("rt ~ cond + (1 | item)", {"contrasts": {"cond": "simple"}}, "contrast of cond 'simple'", "helmert"),
     ("zero ~ cond + (1 | item)", {}, "is 0 in every row", "nothing to explain"),
     ("cbind(correct, rt) ~ cond + (1 | item)", {"family": "binomial"}, "count 'rt' holds", "0, 1, 2"),
     ("gone ~ cond + (1 | item)", {}, "no row is left", "gone in 192"),
