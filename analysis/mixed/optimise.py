@@ -9,40 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
+
+from .descent import Curved, Objective, Scaled, descend
 
 Array = NDArray[np.float64]
-Objective = Callable[[Array], tuple[float, Array]]
 
 STEP = 1e-3
 """Step of the central differences, in rough standard errors."""
 DECREMENT = 1e-6
 """Largest Newton decrement, in deviance units, of a converged fit."""
+SETTLED = 1e-10
+"""Newton decrement at which Newton steps end."""
+NEAR = 1e-6
+"""Newton decrement below which a step keeps the Hessian: a distance of a thousandth of a standard error."""
+SADDLE = -1e-4
+"""Share of the largest eigenvalue below which a negative one is no rounding error."""
 FLAT = 1e-7
 """Eigenvalues below this share of the largest count as zero."""
-
-
-ARRIVED = 1e-11
-"""Expected fall of the deviance at which quasi-Newton steps end."""
-REACH = 0.5
-"""Share of itself by which a quasi-Newton step changes a parameter, about, at most."""
-LEAST = 1e-3
-"""Curvature that a metric is given at least, in units where that of a well-determined parameter is near two."""
-
-
-@runtime_checkable
-class Curved(Protocol):
-    """An objective that knows about how curved it is."""
-
-    def metric(self, x: Array) -> Array:
-        """Approximate second derivatives, positive semidefinite, shape (d, d)."""
-
-    def nearer(self, x: Array) -> Array:
-        """Guess from a first guess, shape (d,)."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,7 @@ class Optimum:
     @property
     def converged(self) -> bool:
         """Whether this is a minimum as far as second derivatives tell."""
-        return bool(np.isfinite(self.value) and self.decrement < DECREMENT and self.lowest > -1e-4)
+        return bool(np.isfinite(self.value) and self.decrement < DECREMENT and self.lowest > SADDLE)
 
 
 def differences(function: Callable[[Array], Array], x: Array, steps: Array) -> Array:
@@ -104,131 +90,72 @@ def hessian(objective: Objective, x: Array, steps: Array) -> Array:
     return np.asarray((raw + raw.T) / 2.0)
 
 
-class _Scaled:
-    """The objective in units of rough standard errors, counting its calls."""
-
-    def __init__(self, objective: Objective, scales: Array) -> None:
-        self.objective, self.scales, self.calls = objective, scales, 0
-
-    def __call__(self, z: Array) -> tuple[float, Array]:
-        self.calls += 1
-        # Line searches may visit extreme points; their infinite values are refused there.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, gradient = self.objective(z * self.scales)
-        return value, gradient * self.scales
-
-    def metric(self, z: Array) -> Array:
-        """Return the objective's own approximate second derivatives at z."""
-        assert isinstance(self.objective, Curved)
-        return self.objective.metric(z * self.scales) * np.outer(self.scales, self.scales)
-
-    def curvature(self, z: Array) -> tuple[Array, Array]:
-        """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian)."""
-        for _ in range(6):
-            found = hessian(self, z, np.full(len(z), STEP))
-            stretch = np.sqrt(np.maximum(np.diag(found) / 2.0, 1.0))
-            if not np.isfinite(found).all() or stretch.max(initial=1.0) < 10.0:
-                break
-            self.scales, z = self.scales / stretch, z * stretch
-        return z, found
-
-
-def _descend(f: _Scaled, z: Array) -> Array:
-    if isinstance(f.objective, Curved):
-        return _descend_metric(f, z)
-    found = optimize.minimize(
-        f,
-        z,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxcor": 30, "maxiter": 2000, "ftol": 1e-12, "gtol": 1e-5},
-    )
-    return np.asarray(found.x)
-
-
-def _descend_metric(f: _Scaled, z: Array) -> Array:
-    """Quasi-Newton steps that begin from the objective's own metric at each point (Nocedal and Wright 2006, 7.2)."""
-    value, gradient = f(z)
-    pairs: list[tuple[Array, Array]] = []
-    for _ in range(500):
-        metric = f.metric(z)
-        # A variance shrinks by a factor more readily than it passes through zero.
-        bound = np.abs(gradient) / (REACH * np.abs(z) + 1.0)
-        metric.flat[:: len(z) + 1] = np.maximum(np.diag(metric), bound)
-        sizes, axes = np.linalg.eigh(metric)
-        sizes = np.maximum(sizes, LEAST)
-        step = -_two_loop(gradient, pairs, sizes, axes)
-        slope = float(gradient @ step)
-        if not slope < 0.0:
-            pairs, step = [], -axes @ ((axes.T @ gradient) / sizes)
-            slope = float(gradient @ step)
-        if not slope < -ARRIVED:
+def _curvature(f: Scaled, z: Array) -> tuple[Array, Array]:
+    """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian)."""
+    for _ in range(6):
+        found = hessian(f, z, np.full(len(z), STEP))
+        stretch = np.sqrt(np.maximum(np.diag(found) / 2.0, 1.0))
+        if not np.isfinite(found).all() or stretch.max(initial=1.0) < 10.0:
             break
-        length = 1.0
-        while True:
-            z_new = z + length * step
-            value_new, gradient_new = f(z_new)
-            if value_new <= value + 1e-4 * length * slope:
-                break
-            fall = 2.0 * (value_new - value - length * slope)
-            best = -slope * length**2 / fall if np.isfinite(value_new) else 0.0
-            length = float(np.clip(best, 0.1 * length, 0.5 * length))
-            if length < 1e-10:
-                return z
-        move, turn = z_new - z, gradient_new - gradient
-        if move @ turn > 1e-10 * np.sqrt((move @ move) * (turn @ turn)):
-            pairs = [*pairs[-29:], (move, turn)]
-        z, value, gradient = z_new, value_new, gradient_new
-    return z
+        f.scales, z = f.scales / stretch, z * stretch
+    return z, found
 
 
-def _two_loop(gradient: Array, pairs: list[tuple[Array, Array]], sizes: Array, axes: Array) -> Array:
-    """Apply the inverse of the metric, corrected by what earlier steps told of the curvature."""
-    q = gradient.copy()
-    weights = []
-    for move, turn in reversed(pairs):
-        weights.append(float(move @ q) / float(move @ turn))
-        q -= weights[-1] * turn
-    r = np.asarray(axes @ ((axes.T @ q) / sizes))
-    for (move, turn), weight in zip(pairs, reversed(weights), strict=True):
-        r += move * (weight - float(turn @ r) / float(move @ turn))
-    return r
+@dataclass(frozen=True)
+class _Candidate:
+    """A point in the units ``scales``, and what its neighbourhood looks like."""
+
+    z: Array
+    scales: Array
+    value: float
+    gradient: Array
+    curvature: Array
+    decrement: float
+    lowest: float
 
 
-def _polish(f: _Scaled, z: Array) -> tuple[Array, float, Array, Array, float, float]:
-    """Newton steps until the decrement is rounding error: (z, value, gradient, hessian, decrement, lowest)."""
-    for attempt in range(12):
-        z, curvature = f.curvature(z)
-        value, gradient = f(z)
-        if not np.isfinite(curvature).all():
-            return z, value, gradient, curvature, np.inf, -np.inf
-        lambdas, vectors = np.linalg.eigh(curvature)
-        top = max(float(lambdas[-1]), 1e-300)
-        along = vectors.T @ gradient
-        steep = lambdas > FLAT * top
-        decrement = float(np.sum(along[steep] ** 2 / lambdas[steep]))
-        lowest = float(lambdas[0] / top)
-        saddle = lowest < -1e-4
-        if (decrement < 1e-10 and not saddle) or attempt == 11:
-            return z, value, gradient, curvature, decrement, lowest
+def _examine(f: Scaled, z: Array, curvature: Array) -> tuple[_Candidate, Array, Array]:
+    """Judge a point by its gradient and a Hessian: (the candidate, the Newton step, the direction of least curvature)."""
+    value, gradient = f(z)
+    if not np.isfinite(curvature).all():
+        return _Candidate(z, f.scales, value, gradient, curvature, np.inf, -np.inf), 0.0 * z, 0.0 * z
+    sizes, axes = np.linalg.eigh(curvature)
+    top = max(float(sizes[-1]), 1e-300)
+    along = axes.T @ gradient
+    steep = sizes > FLAT * top
+    decrement = float(np.sum(along[steep] ** 2 / sizes[steep]))
+    found = _Candidate(z, f.scales, value, gradient, curvature, decrement, float(sizes[0] / top))
+    return (
+        found,
+        -axes[:, steep] @ (along[steep] / sizes[steep]),
+        axes[:, 0] * (-1.0 if along[0] > 0 else 1.0),
+    )
+
+
+def _polish(f: Scaled, z: Array) -> _Candidate:
+    """Newton steps until the decrement is rounding error."""
+    z, curvature = _curvature(f, z)
+    best, step, out = _examine(f, z, curvature)
+    for _ in range(12):
+        saddle = best.lowest < SADDLE
+        if not np.isfinite(best.decrement) or (best.decrement < SETTLED and not saddle):
+            return best
         if saddle:
             # The gradient may vanish at a saddle: leave along the negative curvature.
-            out = vectors[:, 0] * (-1.0 if along[0] > 0 else 1.0)
-            z_new = min((z + size * out for size in (0.1, 0.5, 2.0)), key=lambda at: f(at)[0])
-            z_new = _descend(f, z_new)
+            z_new = min((best.z + size * out for size in (0.1, 0.5, 2.0)), key=lambda at: f(at)[0])
+            z_new = descend(f, z_new)
         else:
-            step = -vectors[:, steep] @ (along[steep] / lambdas[steep])
-            z_new = z + step
-        value_new = f(z_new)[0]
+            z_new = best.z + step
         halvings = 0
-        while not value_new <= value + 1e-11 * (abs(value) + 1.0) and halvings < 20:
-            z_new = (z + z_new) / 2.0
-            value_new = f(z_new)[0]
-            halvings += 1
-        if halvings == 20:
-            return z, value, gradient, curvature, decrement, lowest
-        z = z_new
-    raise AssertionError("unreachable")
+        while not f(z_new)[0] <= best.value + 1e-11 * (abs(best.value) + 1.0):
+            z_new, halvings = (best.z + z_new) / 2.0, halvings + 1
+            if halvings == 20:
+                return best
+        # A step of a thousandth of a standard error leaves second derivatives as they are.
+        if saddle or best.decrement > NEAR:
+            z_new, curvature = _curvature(f, z_new)
+        best, step, out = _examine(f, z_new, curvature)
+    return best
 
 
 def minimise(
@@ -253,28 +180,25 @@ def minimise(
     standardise : callable
         Chooses among equivalent signs.
     """
-    f = _Scaled(objective, scales)
+    f = Scaled(objective, scales)
     if isinstance(objective, Curved):
         start = objective.nearer(start)
-    best = _polish(f, standardise(_descend(f, start / f.scales) * f.scales) / f.scales)
-    z, value, gradient, curvature, decrement, lowest = best
-    scales = f.scales
-    near_zero = diagonal & (np.abs(z * scales) < 1e-3)
+    x = standardise(descend(f, start / f.scales) * f.scales)
+    near_zero = diagonal & (np.abs(x) < 1e-3)
     if near_zero.any():
-        again = z * scales
-        again[near_zero] = 0.1
-        other = _polish(f, standardise(_descend(f, again / f.scales) * f.scales) / f.scales)
-        if other[1] < value - 1e-9:
-            z, value, gradient, curvature, decrement, lowest = other
-            scales = f.scales
-    x = standardise(z * scales)
-    flipped = np.where(np.sign(x) * np.sign(z) < 0, -1.0, 1.0)
+        # A variance at zero may be a saddle where the gradient vanishes: look once more from beyond.
+        again = np.where(near_zero, 0.1, x)
+        again = standardise(descend(f, again / f.scales) * f.scales)
+        x = min((x, again), key=lambda at: f(at / f.scales)[0])
+    best = _polish(f, x / f.scales)
+    x = standardise(best.z * best.scales)
+    flipped = np.where(np.sign(x) * np.sign(best.z) < 0, -1.0, 1.0)
     return Optimum(
         x,
-        value,
-        flipped * gradient / scales,
-        np.outer(flipped, flipped) * curvature / np.outer(scales, scales),
-        decrement,
-        lowest,
+        best.value,
+        flipped * best.gradient / best.scales,
+        np.outer(flipped, flipped) * best.curvature / np.outer(best.scales, best.scales),
+        best.decrement,
+        best.lowest,
         f.calls,
     )
