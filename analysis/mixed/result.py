@@ -11,11 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stimuli.errors import unknown_name
-
 from .criterion import Criterion
 from .degrees import DegreesOfFreedom
-from .expression import columns_of
 from .families import Family, Link
 from .formula import Formula
 from .frame import Frame
@@ -186,7 +183,7 @@ class Fit:
         }
 
     def predict(self, data: pd.DataFrame, scale: str = "response") -> Array:
-        """Predict for the population: random effects at zero, offset at zero.
+        """Predict for the population, random effects at zero; ``prediction.predict`` does more.
 
         Parameters
         ----------
@@ -202,17 +199,11 @@ class Fit:
         Raises
         ------
         UserError
-            If a column of the fixed part is missing, or holds a level that the fit has not seen.
+            If a column of the fixed part or the offset is missing, or holds a level that the fit has not seen.
         """
-        matrices = self.model.matrices
-        data = data.rename(columns=str)
-        for node in self.model.formula.fixed.variables:
-            for name in columns_of(node):
-                if name not in data.columns:
-                    raise unknown_name("column", name, list(data.columns))
-        x = matrices.design.matrix(data)[:, list(matrices.kept)]
-        eta = x @ self.fixed["estimate"].to_numpy()
-        return eta if scale == "link" else self.model.link.inverse(eta)
+        from .prediction import predict
+
+        return predict(self, data, random=False, scale=scale)["estimate"].to_numpy()
 
     def summary(self) -> str:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""

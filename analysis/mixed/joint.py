@@ -1,0 +1,185 @@
+"""Tests of several fixed effects at once, and the analysis-of-variance table of type III."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from stimuli.errors import UserError, unknown_name
+
+from .degrees import DegreesOfFreedom, FTest, f_tail
+from .inference import wald_table
+from .kenward_roger import kenward_roger
+from .variables import Factor, Variable
+
+if TYPE_CHECKING:
+    from .result import Fit
+
+Array = NDArray[np.float64]
+
+METHODS = ("satterthwaite", "kenward-roger", "none")
+
+
+def with_degrees(fit: Fit, method: str) -> Fit:
+    """Give a linear mixed model's tests other degrees of freedom.
+
+    Every table made from the result (fixed effects, contrasts, means, analysis of variance) uses them, and for
+    ``kenward-roger`` the adjusted covariance of the fixed effects as well.
+
+    Parameters
+    ----------
+    fit : Fit
+        As ``fit()`` returned it.
+    method : {'satterthwaite', 'kenward-roger', 'none'}
+        ``none`` gives z tests.
+
+    Returns
+    -------
+    Fit
+        With ``fixed``, ``vcov`` and ``degrees`` replaced. Intervals in ``fixed`` are Wald's, of the t distribution for
+        Kenward-Roger.
+
+    Raises
+    ------
+    UserError
+        For an unknown method, degrees of freedom for a generalised model, or Kenward-Roger after ML.
+    """
+    if method not in METHODS:
+        raise unknown_name("method for degrees of freedom", method, METHODS)
+    if method == "satterthwaite":
+        if fit.degrees is None:
+            raise UserError(
+                f"Satterthwaite's degrees of freedom are for gaussian models; this one is {fit.family}",
+                mend="Generalised models are tested by z; leave the method out.",
+            )
+        if fit.degrees.name != "Satterthwaite":
+            raise UserError(
+                f"this fit already carries {fit.degrees.name} degrees of freedom",
+                mend="Start from the fit that fit() returned.",
+            )
+        return fit
+    degrees: DegreesOfFreedom | None = None
+    vcov = fit.vcov.to_numpy()
+    if method == "kenward-roger":
+        adjusted = kenward_roger(fit)
+        degrees, vcov = adjusted, adjusted.vcov
+    estimate, se = fit.fixed["estimate"].to_numpy(dtype=float), np.sqrt(np.diag(vcov))
+    df = degrees.df(np.eye(len(se)), vcov) if degrees is not None else None
+    table = wald_table(estimate, se, df)
+    table.insert(0, "term", fit.fixed["term"].to_list())
+    table = table[list(fit.fixed.columns)]
+    names = list(fit.vcov.columns)
+    return replace(fit, fixed=table, vcov=pd.DataFrame(vcov, index=names, columns=names), degrees=degrees)
+
+
+def joint_test(fit: Fit, rows: ArrayLike) -> FTest:
+    """Test that several linear combinations of the fixed effects are zero at once.
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted model.
+    rows : array_like, shape (r, p)
+        The combinations; dependent ones are left out.
+
+    Returns
+    -------
+    FTest
+        F with the fit's degrees of freedom (Fai and Cornelius 1996 for Satterthwaite's); without any, Wald's chi-squared
+        over its degrees of freedom.
+
+    Raises
+    ------
+    UserError
+        If the rows have another width than the fixed effects, or are all zero.
+    """
+    matrix = np.atleast_2d(np.asarray(rows, dtype=float))
+    beta = fit.fixed["estimate"].to_numpy(dtype=float)
+    if matrix.shape[1] != len(beta):
+        raise UserError(f"the rows have {matrix.shape[1]} weights; the model has {len(beta)} fixed effects")
+    matrix = _independent(matrix)
+    if not len(matrix):
+        raise UserError("all rows are zero; there is nothing to test")
+    vcov = fit.vcov.to_numpy()
+    estimate = matrix @ beta
+    if fit.degrees is not None:
+        return fit.degrees.f_test(matrix, estimate, vcov)
+    wald = float(estimate @ np.linalg.solve(matrix @ vcov @ matrix.T, estimate))
+    return f_tail(wald / len(matrix), len(matrix), np.inf)
+
+
+def anova(fit: Fit) -> pd.DataFrame:
+    """Test every term of the fixed part given all others (type III, as lmerTest and SAS).
+
+    A term's hypothesis is that its coefficients vanish when all factors are sum-coded, so main effects are averages over
+    the levels of the other factors, whatever the contrasts of the fit; covariates count at zero.
+
+    Returns
+    -------
+    DataFrame
+        term, numerator, denominator, statistic (F), p; denominator infinite where the fit has no degrees of freedom.
+
+    Raises
+    ------
+    UserError
+        If columns were dropped, for then the hypotheses cannot all be told.
+    """
+    matrices = fit.model.matrices
+    if matrices.dropped:
+        raise UserError(
+            f"type III tests need all columns; {', '.join(matrices.dropped)} was dropped",
+            mend="Test the contrasts that the data can tell with joint_test.",
+        )
+    design = matrices.design
+    coded = replace(
+        design,
+        variables=tuple(replace(v, contrast="sum") if isinstance(v, Factor) else v for v in design.variables),
+    )
+    whole = coded.matrix(fit.model.frame.data)
+    # beta under sum coding = (X_sum^+ X) beta.
+    to_sum = np.linalg.lstsq(whole, matrices.x, rcond=None)[0]
+    rows = []
+    at = int(design.terms.intercept)
+    for t, term in enumerate(design.terms.terms):
+        basis: Array = np.ones((1, 1))
+        for v in sorted(term):
+            # The earlier variable's columns run fastest.
+            basis = np.asarray(np.kron(_basis(design.variables[v], (t, v) in design.full), basis))
+        width = len(basis)
+        test = joint_test(fit, basis @ to_sum[at : at + width])
+        label = ":".join(design.variables[v].label for v in sorted(term))
+        rows.append((label, test.numerator, test.denominator, test.statistic, test.p))
+        at += width
+    return pd.DataFrame(rows, columns=["term", "numerator", "denominator", "statistic", "p"])
+
+
+def _basis(variable: Variable, full: bool) -> Array:
+    """Rows that take sum-coded coefficients to differences from the first level, the basis that lmerTest uses.
+
+    Fai and Cornelius' degrees of freedom depend, slightly, on the basis of a hypothesis.
+    """
+    if not isinstance(variable, Factor):
+        return np.eye(len(variable.suffixes))
+    if full:
+        return np.eye(len(variable.levels))
+    count = len(variable.levels) - 1
+    every_level = np.vstack([np.eye(count), -np.ones((1, count))])
+    return np.asarray(every_level[1:] - every_level[0])
+
+
+def _independent(rows: Array) -> Array:
+    """Keep rows that others do not explain."""
+    size = np.abs(rows).max(initial=0.0)
+    if size == 0.0:
+        return rows[:0]
+    _, r, order = linalg.qr(
+        (np.where(np.abs(rows) < 1e-9 * size, 0.0, rows)).T, mode="economic", pivoting=True
+    )
+    pivots = np.abs(np.diag(r))
+    rank = int(np.sum(pivots > 1e-9 * pivots[0]))
+    return np.asarray(rows[np.sort(order[:rank])])
