@@ -12,6 +12,7 @@ from scipy import linalg
 
 from stimuli.errors import UserError, unknown_name
 
+from .coding import Coding
 from .degrees import DegreesOfFreedom, FTest, f_tail
 from .inference import wald_table
 from .kenward_roger import kenward_roger
@@ -138,7 +139,7 @@ def anova(fit: Fit) -> pd.DataFrame:
     design = matrices.design
     coded = replace(
         design,
-        variables=tuple(replace(v, contrast="sum") if isinstance(v, Factor) else v for v in design.variables),
+        variables=tuple(replace(v, contrast=Coding("sum")) if isinstance(v, Factor) else v for v in design.variables),
     )
     whole = coded.matrix(fit.model.frame.data)
     # beta under sum coding = (X_sum^+ X) beta.
