@@ -94,3 +94,11 @@ class PenalisedDeviance:
         """Penalised deviance and gradient."""
         deviance, gradient = self.objective(x)
         return deviance + self.value(x), gradient + 2.0 * (self._quadratic @ x)
+
+    def metric(self, x: Array) -> Array:
+        """Approximate second derivatives, shape (d, d)."""
+        return self.objective.metric(x) + 2.0 * self._quadratic
+
+    def nearer(self, x: Array) -> Array:
+        """Guess from a first guess, shape (d,)."""
+        return self.objective.nearer(x)

@@ -1,0 +1,340 @@
+"""Families, links, quadrature and dispersion against lme4, glmmTMB, brute force and known truths."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, special, stats
+
+from analysis.mixed import Fit, fit
+from analysis.mixed.criterion import choose_criterion, make_objective
+from analysis.mixed.families import FAMILIES, choose_family
+from analysis.mixed.formula import read_formula
+from analysis.mixed.frame import make_frame
+from analysis.mixed.independence import in_units_of_residuals
+from analysis.mixed.links import LINKS, Link, guess_link
+from analysis.mixed.matrices import make_matrices
+from analysis.mixed.optimise import differences
+from stimuli.errors import UserError
+
+from .conftest import Oracle
+
+DATA = Path(__file__).parent / "data"
+REFERENCES: list[dict[str, Any]] = json.loads((DATA / "families.json").read_text("utf-8"))["fits"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return pd.read_csv(DATA / "families.csv")
+
+
+@pytest.fixture(scope="module")
+def positive() -> pd.DataFrame:
+    """Two factors, a covariate, and one response for each family."""
+    rng = np.random.default_rng(5)
+    n = 240
+    data = pd.DataFrame({"g": np.arange(n) % 12, "h": np.arange(n) // 24, "x": rng.normal(size=n)})
+    eta = 0.3 * data["x"] + rng.normal(0, 0.5, 12)[data["g"]] + rng.normal(0, 0.3, 10)[data["h"]]
+    data["w"] = rng.integers(1, 4, n)
+    data["count"] = rng.negative_binomial(2, 2 / (2 + np.exp(1 + eta)))
+    data["time"] = rng.gamma(5, np.exp(1 + 0.3 * eta) / 5)
+    data["correct"] = (rng.random(n) < 0.5 + 0.5 / (1 + np.exp(-eta - 1))).astype(int)
+    return data
+
+
+def told(reference: dict[str, Any]) -> str:
+    options = "".join(f", {k}={v}" for k, v in reference["options"].items())
+    return f"{reference['judge']}: {reference['formula'].split(' ~')[0]} {reference['family']} {reference['link']}{options}"
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=told)
+def test_every_family_and_link_gives_the_reference_fit(reference: dict[str, Any], rows: pd.DataFrame) -> None:
+    ours = fit(reference["formula"], rows, reference["family"], reference["link"], **reference["options"])
+    se = np.array(reference["se"])
+    assert np.abs((ours.fixed["estimate"] - reference["estimate"]) / se).max() < 1e-3
+    assert ours.fixed["se"].to_numpy() == pytest.approx(se, rel=1e-3)
+    assert ours.loglik == pytest.approx(reference["loglik"], abs=1e-3)
+    assert ours.loglik > reference["loglik"] - 1e-5
+    variance = np.array(reference["variance"]).ravel()
+    assert np.abs([c.cov[0, 0] for c in ours.variance] - variance).max() < 2e-3 * variance.max()
+    assert ours.converged
+    if "dispersion" in reference:
+        assert ours.dispersion == pytest.approx(reference["dispersion"], rel=1e-3)
+    if "sigma" in reference:
+        assert ours.sigma == pytest.approx(reference["sigma"], rel=1e-3)
+
+
+GRADIENTS = [
+    ("binomial", "probit", "correct"),
+    ("binomial", "cloglog", "correct"),
+    ("binomial", "guess(0.5)", "correct"),
+    ("binomial", "guess(1/4, probit)", "correct"),
+    ("poisson", "log", "count"),
+    ("negative.binomial", "log", "count"),
+    ("Gamma", "identity", "time"),
+    ("Gamma", "log", "time"),
+    ("Gamma", "inverse", "time"),
+    ("inverse.gaussian", "identity", "time"),
+    ("inverse.gaussian", "log", "time"),
+    ("inverse.gaussian", "1/mu^2", "time"),
+]
+CRITERIA = {
+    "expected": (1, "expected", "ml"),
+    "observed": (1, "observed", "ml"),
+    "quadrature": (7, None, "ml"),
+    "glmer": (1, None, "glmer"),
+}
+
+
+@pytest.mark.parametrize(("family", "link", "response"), GRADIENTS)
+@pytest.mark.parametrize("criterion", list(CRITERIA))
+@pytest.mark.parametrize("random", ["(1 + x | g)", "(1 + x | g) + (1 | h)"])
+def test_gradients_are_exact_for_every_criterion(
+    family: str, link: str, response: str, criterion: str, random: str, positive: pd.DataFrame
+) -> None:
+    nagq, information, dispersion = CRITERIA[criterion]
+    chosen, chosen_link = choose_family(family, link)
+    if (nagq > 1 and "h" in random) or (dispersion == "glmer" and chosen.dispersion != "phi"):
+        pytest.skip("no such criterion")
+    if nagq > 1 and (family, link) == ("inverse.gaussian", "1/mu^2"):
+        pytest.skip("nodes beyond eta = 0, where the density ends abruptly, make steps")
+    parsed = read_formula(f"{response} ~ x + {random}")
+    frame = make_frame(parsed, positive, chosen, weights=None if family == "binomial" else "w")
+    matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
+    how = choose_criterion(chosen, chosen_link, nagq, information, dispersion, None)
+    objective = make_objective(frame, matrices, chosen, chosen_link, how)
+    rng = np.random.default_rng(7)
+    for size in (0.0, 0.3):
+        x = objective.start + size * rng.normal(size=len(objective.start))
+        numeric = differences(lambda at: np.array([objective(at)[0]]), x, np.full(len(x), 1e-4))[:, 0]
+        assert np.abs(objective(x)[1] - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("link", [*LINKS.values(), guess_link(0.25, "cloglog")], ids=lambda link: link.name)
+def test_links_and_their_derivatives_belong_together(link: Link) -> None:
+    eta = np.array([0.05, 0.4, 1.1, 2.3])
+    if link.name in {"logit", "probit", "cloglog"} or link.guess:
+        eta = eta - 1.2
+    assert link.link(link.inverse(eta)) == pytest.approx(eta, rel=1e-9)
+    h = 1e-5
+    for lower, upper in (
+        (link.inverse, link.slope),
+        (link.slope, link.curvature),
+        (link.curvature, link.third),
+    ):
+        assert upper(eta) == pytest.approx((lower(eta + h) - lower(eta - h)) / (2 * h), rel=1e-6, abs=1e-8)
+
+
+def density(family: str, y: np.ndarray, mu: float, d: float) -> np.ndarray:
+    if family == "Gamma":
+        return np.asarray(stats.gamma.logpdf(y, 1 / d, scale=mu * d))
+    if family == "inverse.gaussian":
+        return np.asarray(stats.invgauss.logpdf(y, mu * d, scale=1 / d))
+    if family == "negative.binomial":
+        return np.asarray(stats.nbinom.logpmf(y, d, d / (d + mu)))
+    if family == "poisson":
+        return np.asarray(stats.poisson.logpmf(y, mu))
+    if family == "gaussian":
+        return np.asarray(stats.norm.logpdf(y, mu, np.sqrt(d)))
+    return np.asarray(stats.binom.logpmf(10 * y, 10, mu))
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_densities_are_scipys_with_all_constants(family: str) -> None:
+    y = np.array([0.2, 0.5, 0.9]) if family == "binomial" else np.array([1.0, 2.0, 7.0])
+    mu, d = (0.4, 1.0) if family == "binomial" else (2.5, 0.7)
+    w = np.full(3, 10.0 if family == "binomial" else 1.0)
+    ours = FAMILIES[family].density.loglik(y, np.full(3, mu), w, d)
+    assert ours == pytest.approx(density(family, y, mu, d), rel=1e-9)
+
+
+def test_quadrature_is_the_integral(positive: pd.DataFrame) -> None:
+    data = positive[positive["g"] < 5]
+    found = fit("correct ~ x + (1 + x | g)", data, "binomial", nagq=25)
+    b = found.fixed["estimate"].to_numpy()
+    lower = np.linalg.cholesky(found.variance[0].cov + 1e-12 * np.eye(2))
+    total = 0.0
+    for _, level in data.groupby("g"):
+        x, y = level["x"].to_numpy(), level["correct"].to_numpy()
+
+        def integrand(u: float, v: float, x: np.ndarray = x, y: np.ndarray = y) -> float:
+            effect = lower @ np.array([u, v])
+            eta = b[0] + effect[0] + (b[1] + effect[1]) * x
+            loglik = float(np.sum(y * eta - np.logaddexp(0.0, eta)))
+            return float(np.exp(loglik - (u * u + v * v) / 2.0) / (2.0 * np.pi))
+
+        total += np.log(integrate.dblquad(integrand, -7, 7, -7, 7, epsabs=0.0, epsrel=1e-7)[0])
+    assert found.loglik == pytest.approx(total, abs=1e-5)
+
+
+def test_one_node_of_quadrature_is_the_laplace_approximation(rows: pd.DataFrame) -> None:
+    parsed = read_formula("count ~ x + (1 + x | participant)")
+    family, link = choose_family("negative.binomial")
+    frame = make_frame(parsed, rows, family)
+    matrices = make_matrices(parsed, frame, family)
+    from analysis.mixed.laplace import LaplaceDeviance
+    from analysis.mixed.quadrature import QuadratureDeviance
+
+    laplace = LaplaceDeviance(frame, matrices, family, link)
+    one = QuadratureDeviance(frame, matrices, family, link, 1)
+    x = laplace.start + 0.1
+    assert one(x)[0] == pytest.approx(laplace(x)[0], abs=1e-8)
+    assert one(x)[1] == pytest.approx(laplace(x)[1], abs=1e-6)
+
+
+@pytest.mark.shared
+def test_quadrature_of_counts_is_lme4s_but_for_the_constants_it_drops(oracle: Oracle) -> None:
+    reference = next(f for f in oracle.description("cbpp")["fits"] if f["id"] == "period_laplace")
+    nine = reference["agq9"]
+    data = oracle.data("cbpp")
+    found = fit(reference["formula"], data, "binomial", nagq=9, levels=reference["factor_levels"])
+    terms = found.fixed.set_index("term")
+    for term, se in nine["se"].items():
+        assert abs(terms.loc[term, "estimate"] - nine["fixef"][term]) < 1e-3 * se
+        assert terms.loc[term, "se"] == pytest.approx(se, rel=1e-3)
+    assert found.variance[0].sd[0] == pytest.approx(nine["theta"], rel=1e-4)
+    size, hits = data["size"].to_numpy(), data["incidence"].to_numpy()
+    share = hits / size
+    saturated = special.xlogy(hits, share) + special.xlogy(size - hits, 1 - share)
+    saturated += special.gammaln(size + 1) - special.gammaln(hits + 1) - special.gammaln(size - hits + 1)
+    assert found.loglik == pytest.approx(nine["logLik"] + saturated.sum(), abs=1e-4)
+    assert found.method == "ML, adaptive Gauss-Hermite (nAGQ=9)"
+
+
+@pytest.mark.parametrize("family", ["Gamma", "inverse.gaussian"])
+@pytest.mark.parametrize("link", ["identity", "log"])
+def test_the_unit_of_a_time_changes_nothing_but_its_unit(family: str, link: str, rows: pd.DataFrame) -> None:
+    in_ms = fit("rt ~ x + cond + (1 | participant) + (1 | item)", rows, family, link)
+    in_s = fit("I(rt/1000) ~ x + cond + (1 | participant) + (1 | item)", rows, family, link)
+    assert in_ms.converged and in_s.converged
+    assert in_ms.fixed["statistic"].to_numpy()[1:] == pytest.approx(
+        in_s.fixed["statistic"].to_numpy()[1:], rel=1e-4
+    )
+    assert in_s.loglik - in_ms.loglik == pytest.approx(len(rows) * np.log(1000.0), abs=1e-5)
+
+
+def simulated(rng: np.random.Generator, participants: int = 60, items: int = 40) -> pd.DataFrame:
+    who, what = np.divmod(np.arange(participants * items), items)
+    x = rng.choice([-0.5, 0.5], len(who))
+    return pd.DataFrame({"p": who, "i": what, "x": x, "z": rng.normal(size=len(who))})
+
+
+def within(found: Fit, term: str, truth: float) -> bool:
+    row = found.fixed.set_index("term").loc[term]
+    return bool(abs(row["estimate"] - truth) < 3.5 * row["se"])
+
+
+def test_known_parameters_are_recovered() -> None:
+    rng = np.random.default_rng(2)
+    data = simulated(rng)
+    p, i, x = data["p"].to_numpy(), data["i"].to_numpy(), data["x"].to_numpy()
+    eta = 0.8 + 0.5 * x + rng.normal(0, 0.6, 60)[p] + rng.normal(0, 0.4, 40)[i]
+    data["count"] = rng.negative_binomial(3, 3 / (3 + np.exp(eta)))
+    data["forced"] = (rng.random(len(p)) < 0.25 + 0.75 * special.expit(eta)).astype(int)
+    mean = 700 + 60 * x + rng.normal(0, 70, 60)[p] + rng.normal(0, 30, 40)[i]
+    data["rt"] = rng.gamma(9, mean / 9)
+    data["wald"] = rng.wald(mean, 9000)
+    random = "x + (1 | p) + (1 | i)"
+    counts = fit(f"count ~ {random}", data, "negative.binomial")
+    assert counts.dispersion == pytest.approx(3, rel=0.15)
+    forced = fit(f"forced ~ {random}", data, "binomial", "guess(1/4)")
+    for found in (counts, forced):
+        assert within(found, "(Intercept)", 0.8) and within(found, "x", 0.5)
+        assert found.variance[0].sd[0] == pytest.approx(0.6, rel=0.3)
+    times = fit(f"rt ~ {random}", data, "Gamma", "identity")
+    walds = fit(f"wald ~ {random}", data, "inverse.gaussian", "identity")
+    for found, phi in ((times, 1 / 9), (walds, 1 / 9000)):
+        assert within(found, "(Intercept)", 700) and within(found, "x", 60)
+        assert found.dispersion == pytest.approx(phi, rel=0.1)
+        assert found.sigma == pytest.approx(np.sqrt(phi), rel=0.05)
+        assert found.variance[0].sd[0] == pytest.approx(70, rel=0.3)
+
+
+def test_a_guess_rate_left_out_biases_a_slope_towards_zero() -> None:
+    rng = np.random.default_rng(6)
+    data = simulated(rng)
+    eta = 0.5 + 1.2 * data["z"] + rng.normal(0, 0.5, 60)[data["p"]]
+    data["correct"] = (rng.random(len(data)) < 0.5 + 0.5 * special.expit(eta)).astype(int)
+    right = fit("correct ~ z + (1 | p)", data, "binomial", "guess(0.5)")
+    plain = fit("correct ~ z + (1 | p)", data, "binomial")
+    assert within(right, "z", 1.2)
+    assert not within(plain, "z", 1.2)
+    assert right.predict(data).min() > 0.5
+    assert right.loglik > plain.loglik
+
+
+def test_a_negative_binomial_that_is_poisson_says_so() -> None:
+    rng = np.random.default_rng(8)
+    data = simulated(rng, 20, 20)
+    data["count"] = rng.binomial(4, 0.5, len(data))
+    found = fit("count ~ x + (1 | p)", data, "negative.binomial")
+    poisson = fit("count ~ x + (1 | p)", data, "poisson")
+    assert any("the poisson family fits as well" in w for w in found.warnings)
+    assert found.loglik == pytest.approx(poisson.loglik, abs=1e-2)
+
+
+def test_what_differs_from_lme4_is_said(rows: pd.DataFrame) -> None:
+    ours = fit("rt ~ x + (1 | participant)", rows, "Gamma", "log")
+    theirs = fit("rt ~ x + (1 | participant)", rows, "Gamma", "log", dispersion="glmer")
+    assert any("lme4's glmer gives other numbers" in w for w in ours.warnings)
+    assert any("no likelihood" in w for w in theirs.warnings)
+    assert ours.method == "ML, Laplace (nAGQ=1, observed information)"
+    assert theirs.method == "glmer's criterion, Laplace (nAGQ=1)"
+    assert ours.to_json()["dispersion"] == pytest.approx(ours.sigma**2)
+
+
+WRONG = [
+    ("zero ~ x + (1 | p)", {"family": "Gamma"}, "'zero' holds 0 in 1 of 400 rows", "Leave out the rows"),
+    ("below ~ x + (1 | p)", {"family": "inverse.gaussian"}, "holds -1 in 1 of", "above zero"),
+    ("t ~ x + (1 | p)", {"family": "negative.binomial"}, "takes counts 0, 1, 2", "offset(log(exposure))"),
+    ("t ~ x + (1 | p)", {"family": "Gamma", "link": "sqrt"}, "link of the Gamma family 'sqrt'", "identity"),
+    ("yes ~ x + (1 | p)", {"family": "binomial", "link": "guess(1.5)"}, "guess rate is 1.5", "1 / m"),
+    (
+        "yes ~ x + (1 | p)",
+        {"family": "binomial", "link": "guess"},
+        "not of the form guess(rate)",
+        "guess(1/3)",
+    ),
+    (
+        "yes ~ x + (1 | p)",
+        {"family": "binomial", "link": "guess(.5, log)"},
+        "link above the guess rate",
+        "probit",
+    ),
+    ("t ~ x + (1 | p)", {"family": "Gamma", "link": "guess(0.5)"}, "link of the Gamma family", "identity"),
+    ("yes ~ x + (1 | p)", {"family": "binomial", "nagq": 0}, "nAGQ = 0", "Laplace"),
+    ("yes ~ x + (1 | p)", {"family": "binomial", "nagq": 101}, "from 1 to 100", "quadrature"),
+    ("yes ~ x + (1 | p) + (1 | i)", {"family": "binomial", "nagq": 5}, "one grouping factor", "(p, i)"),
+    ("t ~ x + (1 | p)", {"nagq": 5}, "nagq is for generalised models", "another family"),
+    ("t ~ x + (1 | p)", {"penalty": "normal"}, "penalty is for generalised", "Leave it out"),
+    ("yes ~ x + (1 | p)", {"family": "binomial", "penalty": "ridge"}, "penalty 'ridge'", "normal"),
+    (
+        "t ~ x + (1 | p)",
+        {"family": "Gamma", "penalty": "normal"},
+        "responses without units",
+        "do not separate",
+    ),
+    ("yes ~ x + (1 | p)", {"family": "binomial", "dispersion": "glmer"}, "no dispersion phi", "Leave"),
+    ("t ~ x + (1 | p)", {"family": "Gamma", "dispersion": "lme4"}, "dispersion 'lme4'", "glmer"),
+    ("t ~ x + (1 | p)", {"family": "Gamma", "information": "fisher"}, "information 'fisher'", "observed"),
+    ("same ~ x + (1 | p)", {"family": "Gamma"}, "is 5 in every row", "nothing to explain"),
+]
+
+
+@pytest.mark.parametrize(("formula", "options", "says", "mend"), WRONG, ids=[w[2] for w in WRONG])
+def test_what_a_family_cannot_fit_is_refused(
+    formula: str, options: dict[str, Any], says: str, mend: str
+) -> None:
+    data = simulated(np.random.default_rng(1), 20, 20)
+    data["t"] = np.linspace(0.5, 3.0, len(data))
+    data["yes"], data["same"] = data.index % 2, 5.0
+    data["zero"], data["below"] = data["t"].mask(data.index == 3, 0.0), data["t"].mask(data.index == 3, -1.0)
+    with pytest.raises(UserError) as error:
+        fit(formula, data, **options)
+    assert says in str(error.value)
+    assert mend in str(error.value)
