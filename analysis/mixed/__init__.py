@@ -20,6 +20,7 @@ from .margins import Margins, margins, trends
 from .prediction import predict, random_modes
 from .profile import profile_intervals
 from .program import lme4_program
+from .questions import Answer, Questions, answer, comparison
 from .r_squared import RSquared, r_squared
 from .residuals import residuals
 from .result import Fit, VarianceComponent
@@ -27,16 +28,20 @@ from .simulation import simulate
 
 __all__ = [
     "APPROXIMATE",
+    "Answer",
     "Bootstrap",
     "FTest",
     "Fit",
     "KenwardRoger",
     "LikelihoodRatio",
     "Margins",
+    "Questions",
     "RSquared",
     "VarianceComponent",
     "anova",
+    "answer",
     "bootstrap",
+    "comparison",
     "equivalence_tests",
     "fit",
     "joint_test",

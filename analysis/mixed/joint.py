@@ -139,9 +139,16 @@ def anova(fit: Fit) -> pd.DataFrame:
     design = matrices.design
     coded = replace(
         design,
-        variables=tuple(replace(v, contrast=Coding("sum")) if isinstance(v, Factor) else v for v in design.variables),
+        variables=tuple(
+            replace(v, contrast=Coding("sum")) if isinstance(v, Factor) else v for v in design.variables
+        ),
     )
     whole = coded.matrix(fit.model.frame.data)
+    if whole.shape[1] != matrices.x.shape[1]:
+        raise UserError(
+            "type III tests need as many contrasts as a factor has levels less one",
+            mend="Test the contrasts of the model with joint_test.",
+        )
     # beta under sum coding = (X_sum^+ X) beta.
     to_sum = np.linalg.lstsq(whole, matrices.x, rcond=None)[0]
     rows = []

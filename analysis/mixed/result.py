@@ -159,27 +159,27 @@ class Fit:
             "method": self.method,
             "nobs": self.nobs,
             "groups": dict(self.groups),
-            "loglik": _plain(self.loglik),
-            "aic": _plain(self.aic),
-            "bic": _plain(self.bic),
-            "deviance": _plain(self.deviance),
+            "loglik": plain(self.loglik),
+            "aic": plain(self.aic),
+            "bic": plain(self.bic),
+            "deviance": plain(self.deviance),
             "converged": self.converged,
             "singular": self.singular,
             "warnings": list(self.warnings),
             "fixed": [
-                {str(k): _plain(v) for k, v in row.items()} for row in self.fixed.to_dict(orient="records")
+                {str(k): plain(v) for k, v in row.items()} for row in self.fixed.to_dict(orient="records")
             ],
-            "vcov": [[_plain(v) for v in row] for row in self.vcov.to_numpy().tolist()],
+            "vcov": [[plain(v) for v in row] for row in self.vcov.to_numpy().tolist()],
             "variance": [
                 {
                     "group": c.group,
                     "terms": list(c.terms),
-                    "cov": [[_plain(v) for v in row] for row in c.cov.tolist()],
+                    "cov": [[plain(v) for v in row] for row in c.cov.tolist()],
                 }
                 for c in self.variance
             ],
-            "sigma": _plain(self.sigma),
-            **({} if self.dispersion is None else {"dispersion": _plain(self.dispersion)}),
+            "sigma": plain(self.sigma),
+            **({} if self.dispersion is None else {"dispersion": plain(self.dispersion)}),
         }
 
     def predict(self, data: pd.DataFrame, scale: str = "response") -> Array:
@@ -214,7 +214,7 @@ class Fit:
         lines += [f"{self.nobs} observations; {counts}"]
         if self.model.frame.success is not None:
             lines += [f"Modelled: the probability that the response is {self.model.frame.success!r}"]
-        lines += ["", "Random effects", *_columns(self._random_rows()), "", *self._fixed_lines()]
+        lines += ["", "Random effects", *lined_up(self._random_rows()), "", *self._fixed_lines()]
         deviance = "REML criterion" if self.method == "REML" else "-2 log-likelihood"
         lines += [
             "",
@@ -262,13 +262,16 @@ class Fit:
             ]
             cells += [f"{math.exp(min(estimate, 700.0)):.4g}"] if ratio else []
             rows.append(cells)
-        basis = "df by Satterthwaite, " if linear else ""
-        return [f"Fixed effects ({basis}Wald intervals)", *_columns(rows)]
+        basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
+        return [f"Fixed effects ({basis}Wald intervals)", *lined_up(rows)]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Make a value fit for JSON: None for what is not finite."""
     if isinstance(value, str | bool) or value is None:
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     number = float(value)
     return number if math.isfinite(number) else None
 
@@ -279,10 +282,18 @@ def _p_value(p: float) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 1 else "1"
 
 
-def _columns(rows: list[list[str]]) -> list[str]:
-    """Line up cells: names to the left, numbers to the right."""
+def lined_up(rows: list[list[str]], words: set[int] | None = None) -> list[str]:
+    """Line up cells, words to the left, numbers to the right.
+
+    Parameters
+    ----------
+    rows : list of list of str
+        The first holds the headings.
+    words : set of int, optional
+        Columns that hold words; default those headed group and term.
+    """
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    text = {j for j in range(len(widths)) if rows[0][j] in {"group", "term"}}
+    text = {j for j in range(len(widths)) if rows[0][j] in {"group", "term"}} if words is None else words
     return [
         "  "
         + "  ".join(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stimuli.errors import UserError
+
+from .fit_questions import question_options, questions_from, shown_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +106,7 @@ Example:
 @click.option(
     "--contrasts", multiple=True, metavar="NAME=KIND", help="treatment (default), sum or helmert. Repeatable."
 )
+@question_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON.")
 @click.option(
     "--r-script",
@@ -123,6 +126,8 @@ def fit(
     contrasts: tuple[str, ...],
     as_json: bool,
     r_script: bool,
+    against: str | None,
+    **asked: Any,
 ) -> None:
     """Fit a mixed-effects model to the rows of a CSV file.
 
@@ -130,8 +135,8 @@ def fit(
     factors in alphabetical order; grouping columns are factors whatever they hold. Rows with missing values, singular
     terms, columns dropped and signs of separation are reported under the results.
     """
+    from analysis.mixed import answer, comparison, likelihood_ratio_test, lme4_program
     from analysis.mixed import fit as fit_model
-    from analysis.mixed import lme4_program
 
     if as_json and r_script:
         raise UserError("--json and --r-script are both given", mend="Choose one.")
@@ -143,21 +148,27 @@ def fit(
         for name, value in _by_column("--levels", levels).items()
     }
     codings = {name: value.strip() for name, value in _by_column("--contrasts", contrasts).items()}
-    result = fit_model(
-        formula,
-        data,
-        family=family,
-        link=link,
-        reml=reml is not False,
-        weights=weights,
-        offset=offset,
-        levels=factor_levels,
-        contrasts=codings,
-        nagq=nagq,
-    )
+    options: dict[str, Any] = {
+        "family": family,
+        "link": link,
+        "reml": reml is not False,
+        "weights": weights,
+        "offset": offset,
+        "levels": factor_levels,
+        "contrasts": codings,
+        "nagq": nagq,
+    }
+    result = fit_model(formula, data, **options)
     if r_script:
         click.echo(lme4_program(result, str(file)), nl=False)
-    elif as_json:
-        click.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1))
+        return
+    questions = questions_from(asked)
+    compared = None if against is None else likelihood_ratio_test(result, fit_model(against, data, **options))
+    result, answers = answer(result, questions, shown_progress(questions))
+    if compared is not None:
+        answers.insert(0, comparison(compared, against or ""))
+    if as_json:
+        numbers = result.to_json() | {found.key: found.to_json() for found in answers}
+        click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
     else:
-        click.echo(result.summary())
+        click.echo("\n\n".join([result.summary(), *(found.text() for found in answers)]))
