@@ -113,8 +113,8 @@ def lme4_program(fit: Fit, file: str) -> str:
     elif criterion.penalty is not None:
         lines += _penalised(fit)
     else:
-        name = "glmer.nb" if fit.family == "negative.binomial" else "glmer"
-        lines += _call(name, _generalised_arguments(fit)) + _report()
+        name = "glmer.nb" if _estimates_theta(fit) else "glmer"
+        lines += _call(name, _generalised_arguments(fit)) + _report() + _saturated_lines(fit)
     return "\n".join(lines) + "\n"
 
 
@@ -149,8 +149,8 @@ def _linear_arguments(fit: Fit) -> list[str]:
 def _generalised_arguments(fit: Fit) -> list[str]:
     start = f"list(theta = {_numbers(lme4_theta(fit))}, fixef = {_numbers(fit.fixed['estimate'].to_numpy())})"
     arguments = _data_arguments(fit)
-    if fit.family == "negative.binomial" and fit.model.criterion.penalty is None:
-        arguments += [f"initCtrl = list(theta = {fit.dispersion:.12g})"]
+    if _estimates_theta(fit):
+        arguments += [f"initCtrl = list(theta = {_number(fit.dispersion)})"]
     else:
         arguments += [f"family = {_family(fit)}"]
     return [
@@ -159,6 +159,32 @@ def _generalised_arguments(fit: Fit) -> list[str]:
         *([f"start = {start}"] if len(fit.fixed) else []),
         f"control = glmerControl({_NARROW}, tolPwrss = 1e-12{', nAGQ0initStep = FALSE' if len(fit.fixed) else ''})",
     ]
+
+
+def _estimates_theta(fit: Fit) -> bool:
+    """Whether lme4 can be asked for theta: not of penalised fits, nor by quadrature, where its log-likelihood lacks terms."""
+    criterion = fit.model.criterion
+    return fit.family == "negative.binomial" and criterion.penalty is None and criterion.nagq == 1
+
+
+def _saturated_lines(fit: Fit) -> list[str]:
+    if fit.model.criterion.nagq == 1:
+        return []
+    saturated = {
+        "binomial": "dbinom(round(r$weights * r$y), round(r$weights), r$y, log = TRUE)",
+        "poisson": "r$weights * dpois(r$y, r$y, log = TRUE)",
+        "negative.binomial": f"r$weights * dnbinom(r$y, size = {_number(fit.dispersion)}, mu = r$y, log = TRUE)",
+    }[fit.family]
+    return [
+        "# For nAGQ > 1 lme4 leaves the log-likelihood of the saturated model out.",
+        "r <- m@resp",
+        f"log_likelihood <- as.numeric(logLik(m)) + sum({saturated})",
+        "print(log_likelihood, digits = 10)",
+    ]
+
+
+def _number(value: float | None) -> str:
+    return f"{1.0 if value is None else value:.12g}"
 
 
 def lme4_theta(fit: Fit) -> Array:
@@ -174,7 +200,7 @@ def lme4_theta(fit: Fit) -> Array:
 
 def _family(fit: Fit) -> str:
     if fit.family == "negative.binomial":
-        return f"MASS::negative.binomial(theta = {fit.dispersion:.12g})"
+        return f"MASS::negative.binomial(theta = {_number(fit.dispersion)})"
     if fit.model.link.guess:
         return "binomial(link = guess)"
     return f"{fit.family}(link = {_text(fit.link)})"

@@ -1,0 +1,130 @@
+"""The weak penalty: finite answers where data separate, hardly a trace where they do not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed import fit, lme4_program
+from analysis.mixed.criterion import PENALTIES
+from analysis.mixed.families import choose_family
+from analysis.mixed.formula import read_formula
+from analysis.mixed.frame import make_frame
+from analysis.mixed.matrices import make_matrices
+from analysis.mixed.penalty import Penalty
+
+from .conftest import Simulate
+
+MODEL = "correct ~ agent * cond + (1 | participant) + (1 | item)"
+
+
+@pytest.fixture
+def separated(crossed: Simulate) -> pd.DataFrame:
+    """Return data in which one cell holds successes only."""
+    data = crossed(seed=14)
+    data.loc[(data["agent"] == "model") & (data["cond"] == "intact"), "correct"] = 1
+    return data
+
+
+def test_a_separated_cell_gets_a_finite_estimate_of_the_right_sign(separated: pd.DataFrame) -> None:
+    plain = fit(MODEL, separated, "binomial")
+    found = fit(MODEL, separated, "binomial", penalty="normal")
+    assert plain.fixed["se"].max() > 100 or not plain.converged
+    assert found.converged
+    assert found.fixed["se"].max() < 3
+    intact = float(found.fixed.set_index("term")["estimate"]["agentmodel:condintact"])
+    assert 1 < intact < 6
+    assert any("every response with agent = model, cond = intact" in w for w in found.warnings)
+
+
+def test_complete_separation_is_fitted_under_every_link(crossed: Simulate) -> None:
+    data = crossed(seed=14)
+    data["correct"] = (data["agent"] == "model").astype(int)
+    for link in ("logit", "probit", "cloglog"):
+        found = fit("correct ~ agent + (1 | item)", data, "binomial", link, penalty="normal")
+        slope = found.fixed.iloc[1]
+        assert found.converged
+        assert slope["estimate"] > 2
+        assert slope["se"] < 4
+
+
+def test_participants_without_an_error_do_not_make_a_variance_run_away() -> None:
+    data = pd.DataFrame({"p": np.repeat(np.arange(20), 10), "x": np.tile(np.arange(10.0), 20)})
+    data["correct"] = (data["p"] % 2).astype(int)
+    runaway = fit("correct ~ x + (1 | p)", data, "binomial")
+    found = fit("correct ~ x + (1 | p)", data, "binomial", penalty="normal")
+    assert runaway.variance[0].sd[0] > 10 or not runaway.converged
+    assert found.converged
+    assert 2 < found.variance[0].sd[0] < 10
+
+
+def test_the_penalty_hardly_moves_what_the_data_determine(crossed: Simulate) -> None:
+    data = crossed(seed=21, participants=40, items=40)
+    plain = fit("correct ~ agent + cond + (1 | participant) + (1 | item)", data, "binomial")
+    found = fit("correct ~ agent + cond + (1 | participant) + (1 | item)", data, "binomial", penalty="normal")
+    assert np.abs((plain.fixed["estimate"] - found.fixed["estimate"]) / plain.fixed["se"]).max() < 0.1
+    assert found.fixed["se"].to_numpy() == pytest.approx(plain.fixed["se"].to_numpy(), rel=0.02)
+    assert 0 < plain.loglik - found.loglik < 0.05
+
+
+def test_the_penalised_estimate_maximises_likelihood_times_prior(separated: pd.DataFrame) -> None:
+    found = fit("correct ~ agent + (1 | item)", separated, "binomial", penalty="normal")
+    family, _ = choose_family("binomial")
+    parsed = read_formula("correct ~ agent + (1 | item)")
+    matrices = make_matrices(parsed, make_frame(parsed, separated, family), family)
+    prior = PENALTIES["normal"].on_coefficients(matrices)
+    beta = found.fixed["estimate"].to_numpy()
+
+    def penalised(shift: float) -> float:
+        moved = fit(
+            "correct ~ 1 + (1 | item)",
+            separated,
+            "binomial",
+            offset=(beta[1] + shift) * (separated["agent"] == "model").to_numpy(dtype=float),
+        )
+        b = np.array([moved.fixed["estimate"][0], beta[1] + shift])
+        return moved.loglik - 0.5 * float(b @ prior @ b) - 0.5 * float(moved.variance[0].cov[0, 0]) / 2.5**2
+
+    # The intercept and the variance are free in each refit, with so weak a prior on them that the maximum stays.
+    values = [penalised(s) for s in (-0.1, 0.0, 0.1)]
+    assert values[1] > values[0]
+    assert values[1] > values[2]
+
+
+def test_scales_follow_gelman_and_do_not_depend_on_units_or_coding(crossed: Simulate) -> None:
+    data = crossed(seed=9)
+    moved = data.assign(**{"log.freq": 50.0 + 1000.0 * data["log.freq"]})
+    formula = "correct ~ log.freq + agent + (1 + log.freq | participant)"
+    one = fit(formula, data, "binomial", penalty="normal")
+    other = fit(formula, moved, "binomial", penalty="normal")
+    assert other.loglik == pytest.approx(one.loglik, abs=1e-6)
+    assert other.fixed["statistic"].to_numpy()[1:] == pytest.approx(
+        one.fixed["statistic"].to_numpy()[1:], abs=1e-4
+    )
+    family, _ = choose_family("binomial")
+    parsed = read_formula(formula)
+    matrices = make_matrices(parsed, make_frame(parsed, data, family), family)
+    matrix = Penalty(intercept=1e9).on_coefficients(matrices)
+    assert np.sqrt(np.diag(matrix)) * 2.5 == pytest.approx(
+        [0.0, 2 * data["log.freq"].std(ddof=0), 1.0], abs=1e-6
+    )
+
+
+def test_a_penalised_fit_says_so_in_table_json_and_program(separated: pd.DataFrame) -> None:
+    found = fit(MODEL, separated, "binomial", penalty="normal")
+    assert found.method == "penalised ML (normal), Laplace (nAGQ=1)"
+    assert found.method in found.summary()
+    assert any("normal(2.5) on coefficients" in w and "likelihood-ratio tests" in w for w in found.warnings)
+    assert json.loads(json.dumps(found.to_json()))["method"] == found.method
+    program = lme4_program(found, "trials.csv")
+    assert "# penalty: normal(2.5) on coefficients" in program
+    assert "deviance_at(start + z * unit) + penalty(start + z * unit)" in program
+
+
+def test_without_a_name_there_is_no_penalty(crossed: Simulate) -> None:
+    found = fit("correct ~ cond + (1 | item)", crossed(seed=2), "binomial")
+    assert found.model.criterion.penalty is None
+    assert "penal" not in found.method

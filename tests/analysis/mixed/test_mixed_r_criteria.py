@@ -1,0 +1,127 @@
+"""The R program beside fits that lme4 cannot express in one call gives our numbers too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed import Fit, fit, lme4_program
+from stimuli.errors import UserError
+
+DATA = Path(__file__).parent / "data" / "families.csv"
+WRITTEN_OUT = r"""
+cat("JSON", sprintf('{"terms": [%s], "estimate": [%s], "se": [%s], "loglik": %.12g}',
+  paste(sprintf('"%s"', gsub('"', "'", rownames(fixed))), collapse = ","), paste(sprintf("%.12g", fixed[, 1]), collapse = ","),
+  paste(sprintf("%.12g", fixed[, 2]), collapse = ","), log_likelihood), "\n")
+"""
+ONE_CALL = r"""
+table <- coef(summary(m))
+cat("JSON", sprintf('{"terms": [%s], "estimate": [%s], "se": [%s], "loglik": %.12g}',
+  paste(sprintf('"%s"', gsub('"', "'", rownames(table))), collapse = ","), paste(sprintf("%.12g", table[, 1]), collapse = ","),
+  paste(sprintf("%.12g", table[, 2]), collapse = ","), as.numeric(logLik(m))), "\n")
+"""
+
+TWO = "(1 | participant) + (1 | item)"
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "Gamma": (f"rt ~ x * cond + {TWO}", {"family": "Gamma", "link": "identity"}),
+    "Gamma, log, weights": (f"rt ~ x + {TWO}", {"family": "Gamma", "link": "log", "weights": "count + 1"}),
+    "inverse Gaussian": (
+        "time ~ x + (1 + x | participant)",
+        {"family": "inverse.gaussian", "link": "identity"},
+    ),
+    "inverse Gaussian, glmer": (
+        "I(time/1000) ~ x + (1 | item)",
+        {"family": "inverse.gaussian", "link": "identity", "dispersion": "glmer"},
+    ),
+    "negative binomial": (f"count ~ x + {TWO}", {"family": "negative.binomial", "offset": "x/2"}),
+    "negative binomial, observed": (
+        "count ~ x + (1 | item)",
+        {"family": "negative.binomial", "information": "observed"},
+    ),
+    "guess rate": (f"correct ~ x + {TWO}", {"family": "binomial", "link": "guess(0.5)"}),
+    "guess rate, probit": (
+        "correct ~ cond + (1 | item)",
+        {"family": "binomial", "link": "guess(1/3, probit)"},
+    ),
+    "cloglog": ("yes ~ x + (1 | item)", {"family": "binomial", "link": "cloglog"}),
+    "quadrature": ("yes ~ x + cond + (1 | participant)", {"family": "binomial", "nagq": 9}),
+    "quadrature of counts": ("count ~ x + (1 | item)", {"family": "poisson", "nagq": 15}),
+    "quadrature of overdispersed counts": (
+        "count ~ x + (1 | item)",
+        {"family": "negative.binomial", "nagq": 9},
+    ),
+    "penalty": (
+        "yes ~ x * cond + (1 + x | participant) + (1 | item)",
+        {"family": "binomial", "penalty": "normal"},
+    ),
+    "penalty, probit, observed": (
+        "yes ~ 0 + cond + (1 | item)",
+        {"family": "binomial", "link": "probit", "penalty": "normal", "information": "observed"},
+    ),
+    "successive differences": ("yes ~ n + (1 | item)", {"family": "binomial", "contrasts": {"n": "sdif"}}),
+    "own contrasts": (
+        "yes ~ cond + (1 | item)",
+        {"family": "binomial", "contrasts": {"cond": {".scr.v.int": [-0.5, 0.5]}}},
+    ),
+    "factor calls": (
+        'yes ~ relevel(factor(cond), ref = "scrambled") + C(factor(n), contr.sum) + (1 | item)',
+        {"family": "binomial"},
+    ),
+    "polynomials of levels": ("yes ~ ordered(n) + (1 | item)", {"family": "binomial"}),
+    "truth values": ("yes ~ flag + (1 | item)", {"family": "binomial"}),
+}
+
+
+@pytest.fixture(scope="module")
+def refits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Fit, Any]]:
+    folder = tmp_path_factory.mktemp("criteria")
+    data = pd.read_csv(DATA)
+    data["n"], data["flag"] = data["item"] % 3, data["participant"] % 3 == 0
+    file = folder / "data.csv"
+    data.to_csv(file, index=False)
+    fits, parts = {}, []
+    for name, (formula, options) in CASES.items():
+        options = dict(options)
+        if options.get("contrasts") == {"n": "sdif"}:
+            options["levels"] = {"n": ["0", "1", "2"]}
+        fits[name] = fit(formula, data, **options)
+        program = lme4_program(fits[name], str(file))
+        tail = WRITTEN_OUT if "deviance_at" in program else ONE_CALL
+        if options.get("nagq", 1) > 1:
+            tail = tail.replace("as.numeric(logLik(m))", "log_likelihood")
+        parts.append(f"tryCatch({{\n{program}\n{tail}\n")
+        parts.append(
+            '}, error = function(e) cat("JSON", encodeString(conditionMessage(e), quote = "\\""), "\\n"))\n'
+        )
+    script = folder / "programs.R"
+    script.write_text("\n".join(parts), "utf-8")
+    done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON ")]
+    return {name: (fits[name], answer) for name, answer in zip(CASES, answers, strict=True)}
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("case", list(CASES))
+def test_the_program_of_every_criterion_gives_its_numbers(
+    case: str, refits: dict[str, tuple[Fit, Any]]
+) -> None:
+    ours, theirs = refits[case]
+    assert isinstance(theirs, dict), f"R refused: {theirs}"
+    assert [t.replace('"', "'") for t in ours.fixed["term"]] == [t.replace('"', "'") for t in theirs["terms"]]
+    se = np.array(theirs["se"])
+    assert np.abs((ours.fixed["estimate"] - theirs["estimate"]) / se).max() < 1e-3
+    assert ours.fixed["se"].to_numpy() == pytest.approx(se, rel=3e-3)
+    assert ours.loglik == pytest.approx(theirs["loglik"], abs=1e-3)
+
+
+def test_a_program_that_no_package_can_run_is_refused() -> None:
+    found = fit("rt ~ x + (1 | participant)", pd.read_csv(DATA), "Gamma", "log", nagq=5)
+    with pytest.raises(UserError, match="no quadrature for the Gamma family"):
+        lme4_program(found, "data.csv")
