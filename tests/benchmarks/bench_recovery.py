@@ -1,0 +1,201 @@
+"""Recovery: simulate a known mixed model, fit it, and see whether estimates are unbiased and 95 % intervals hold the truth.
+
+``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--out FOLDER] [--workers N]``. 48
+participants in two groups read 40 items in two by two conditions. Gaussian intervals are t with Satterthwaite's degrees of
+freedom, logistic ones z. Fits are kept in FOLDER as they are made, one line each, and a run that was interrupted goes on.
+A data set's seed hangs on its design and number alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from analysis.mixed import fit, linear_contrasts
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+PARTICIPANTS, ITEMS = 48, 40
+FIXED = {"(Intercept)": 1.0, "a": -0.6, "b": 0.3, "group": -0.4, "a:b": 0.2}
+"""The truth on the logit scale; log times are 6.5 plus a fifth of it."""
+PEOPLE = np.array([0.8, 0.5, 0.4, 0.5])
+THINGS = np.array([0.6, 0.4])
+"""Standard deviations of intercept, a, b, a:b over participants, and of intercept and a over items."""
+CORRELATION = 0.3
+RESIDUAL = 0.3
+FIFTH = 0.2
+PARTS = {
+    "crossed": (1, 1, "(1 | participant) + (1 | item)"),
+    "slopes": (2, 1, "(1 + a | participant) + (1 | item)"),
+    "maximal": (4, 2, "(1 + a * b | participant) + (1 + a | item)"),
+}
+"""Columns that vary over participants and over items, and the model's random part."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """One row of the plan."""
+
+    structure: str
+    family: str
+
+    @property
+    def name(self) -> str:
+        """As the tables and files call it."""
+        return f"{self.structure}-{'logistic' if self.family == 'binomial' else 'gaussian'}"
+
+    @property
+    def formula(self) -> str:
+        """The model, which is the one that made the data."""
+        return f"y ~ a * b + group + {PARTS[self.structure][2]}"
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """Fixed effects, then standard deviations, by name."""
+        k, m, _ = PARTS[self.structure]
+        scale = 1.0 if self.family == "binomial" else FIFTH
+        fixed = {term: scale * value for term, value in FIXED.items()}
+        if self.family == "gaussian":
+            fixed["(Intercept)"] += 6.5
+        names = ("(Intercept)", "a", "b", "a:b")
+        spread = {f"SD {t}, participant": scale * s for t, s in zip(names[:k], PEOPLE[:k], strict=True)}
+        spread |= {f"SD {t}, item": scale * s for t, s in zip(names[:m], THINGS[:m], strict=True)}
+        return fixed | spread
+
+
+DESIGNS = {d.name: d for d in (Design(s, f) for s in PARTS for f in ("binomial", "gaussian"))}
+
+
+def effects(draw: np.random.Generator, levels: int, sd: Array) -> Array:
+    """Draw correlated normal effects, shape (levels, k)."""
+    k = len(sd)
+    covariance = np.outer(sd, sd) * (CORRELATION + (1.0 - CORRELATION) * np.eye(k))
+    return np.asarray(draw.normal(size=(levels, k)) @ np.linalg.cholesky(covariance).T)
+
+
+def simulate(design: Design, number: int) -> pd.DataFrame:
+    """Make one data set."""
+    k, m, _ = PARTS[design.structure]
+    draw = np.random.default_rng(stable_seed("recovery", design.name, number))
+    participant, item = np.divmod(np.arange(PARTICIPANTS * ITEMS), ITEMS)
+    a = (participant + item) % 2 - 0.5
+    b = (participant // 2 + item // 2) % 2 - 0.5
+    group = participant % 4 // 2 - 0.5
+    x = np.column_stack([np.ones(len(a)), a, b, a * b])
+    eta = x @ [FIXED["(Intercept)"], FIXED["a"], FIXED["b"], FIXED["a:b"]] + FIXED["group"] * group
+    eta += np.einsum("nk,nk->n", x[:, :k], effects(draw, PARTICIPANTS, PEOPLE[:k])[participant])
+    eta += np.einsum("nk,nk->n", x[:, :m], effects(draw, ITEMS, THINGS[:m])[item])
+    if design.family == "binomial":
+        y = (draw.random(len(a)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
+    else:
+        y = 6.5 + FIFTH * eta + draw.normal(0.0, RESIDUAL, len(a))
+    return pd.DataFrame({"participant": participant, "item": item, "a": a, "b": b, "group": group, "y": y})
+
+
+def recover(name: str, number: int) -> dict[str, Any]:
+    """Fit one data set: estimates and interval ends by fixed effect, standard deviations, what the fit says of itself."""
+    design = DESIGNS[name]
+    found = fit(design.formula, simulate(design, number), family=design.family)
+    table = linear_contrasts(found, np.eye(len(found.fixed)), list(found.fixed["term"]))
+    sd = {
+        f"SD {term}, {part.group}": float(value)
+        for part in found.variance
+        for term, value in zip(part.terms, part.sd, strict=True)
+    }
+    rows = table.set_index("contrast")[["estimate", "ci_low", "ci_high"]]
+    return {
+        "number": number,
+        "fixed": {str(term): [float(v) for v in row] for term, row in rows.iterrows()},
+        "sd": sd,
+        "converged": found.converged,
+        "singular": found.singular,
+    }
+
+
+def kept(file: Path) -> list[dict[str, Any]]:
+    """Read the fits made so far; a last line cut short is left out."""
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            print(f"a broken line in {file} is fitted again", file=sys.stderr)
+    return found
+
+
+def run(names: Iterable[str], sets: int, folder: Path, workers: int) -> None:
+    """Fit what is missing, in parallel."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = []
+    for name in names:
+        file = folder / f"{name}.jsonl"
+        there = kept(file)
+        if file.exists():
+            file.write_text("".join(json.dumps(f) + "\n" for f in there), "utf-8")
+        missing += [(name, n) for n in range(sets) if n not in {f["number"] for f in there}]
+    with ProcessPoolExecutor(workers) as pool:
+        asked = {pool.submit(recover, name, n): name for name, n in missing}
+        for done in as_completed(asked):
+            with (folder / f"{asked[done]}.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(done.result()) + "\n")
+
+
+def report(names: Iterable[str], sets: int, folder: Path) -> None:
+    """Print bias and coverage with their Monte Carlo errors."""
+    print("| design | parameter | truth | mean estimate | bias (Monte Carlo SE) | coverage, % (SE) |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    ends = []
+    for name in names:
+        fits = [f for f in kept(folder / f"{name}.jsonl") if f["number"] < sets]
+        count = len(fits)
+        if not count:
+            continue
+        for term, true in DESIGNS[name].truth.items():
+            if term in FIXED:
+                estimate, low, high = np.array([f["fixed"][term] for f in fits]).T
+                share = float(np.mean((low <= true) & (true <= high)))
+                covered = f"{100 * share:.1f} ({100 * np.sqrt(share * (1 - share) / count):.1f})"
+            else:
+                estimate, covered = np.array([f["sd"][term] for f in fits]), ""
+            error = np.std(estimate, ddof=1) / np.sqrt(count)
+            print(
+                f"| {name} | {term} | {true:.3g} | {estimate.mean():.4f} | {estimate.mean() - true:+.4f} "
+                f"({error:.4f}) | {covered} |"
+            )
+        ends.append(
+            f"{name}: {count} sets, {sum(f['converged'] for f in fits)} converged, "
+            f"{sum(f['singular'] for f in fits)} singular"
+        )
+    print("\n" + "\n".join(ends) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--designs", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
+    parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "wrods-recovery")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked = parser.parse_args()
+    # Each worker fits with one thread.
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    run(asked.designs, asked.sets, asked.out, asked.workers)
+    report(asked.designs, asked.sets, asked.out)
+
+
+if __name__ == "__main__":
+    main()
