@@ -279,7 +279,7 @@ def plain(value: Any) -> Any:
 def _p_value(p: float) -> str:
     if math.isnan(p):
         return "-"
-    return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 1 else "1"
+    return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.9995 else "1"
 
 
 def lined_up(rows: list[list[str]], words: set[int] | None = None) -> list[str]:

@@ -65,6 +65,19 @@ def _by_column(option: str, given: tuple[str, ...]) -> dict[str, str]:
 _VALUES = {"--levels": "intact,scrambled", "--contrasts": "sum"}
 
 
+def _coding(name: str, text: str) -> str | list[list[float]]:
+    """Read contrasts: a name, or numbers with commas between levels and semicolons between contrasts."""
+    if "," not in text:
+        return text.strip()
+    try:
+        return [[float(cell) for cell in part.split(",")] for part in text.split(";")]
+    except ValueError:
+        raise UserError(
+            f"--contrasts {name}={text!r} is neither a name nor numbers",
+            mend=f"For example --contrasts {name}=sum, or --contrasts '{name}=-1,1,0;-1,0,1'.",
+        ) from None
+
+
 _EXAMPLE = """\b
 Example:
   wrods fit trials.csv --family binomial --levels cond=intact,scrambled \\
@@ -76,10 +89,17 @@ Example:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--formula", required=True, metavar="F", help="The model in lme4's spelling.")
 @click.option(
-    "--family", default="gaussian", show_default=True, metavar="NAME", help="gaussian, binomial or poisson."
+    "--family",
+    default="gaussian",
+    show_default=True,
+    metavar="NAME",
+    help="gaussian, binomial, poisson, negative.binomial, Gamma or inverse.gaussian.",
 )
 @click.option(
-    "--link", metavar="NAME", help="Link function; default the family's own (binomial also probit)."
+    "--link",
+    metavar="NAME",
+    help="Link function; default the family's own. binomial: logit, probit, cloglog, or guess(0.5) for forced choice; "
+    "times: identity, log, inverse.",
 )
 @click.option(
     "--weights", metavar="COLUMN", help="Prior weights; for binomial proportions the number of trials."
@@ -95,7 +115,25 @@ Example:
     default=1,
     show_default=True,
     metavar="N",
-    help="Quadrature points; 1 is the Laplace approximation.",
+    help="Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation.",
+)
+@click.option(
+    "--information",
+    type=click.Choice(["expected", "observed"]),
+    help="In the Laplace determinant where the link is not canonical: expected as lme4, observed as glmmTMB. Default "
+    "expected; observed for Gamma and inverse.gaussian.",
+)
+@click.option(
+    "--dispersion",
+    type=click.Choice(["ml", "glmer"]),
+    default="ml",
+    show_default=True,
+    help="Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, to compare with.",
+)
+@click.option(
+    "--penalty",
+    metavar="NAME",
+    help="normal: a weakly informative prior on coefficients and variances, for data that separate. Default none.",
 )
 @click.option(
     "--levels",
@@ -104,7 +142,11 @@ Example:
     help="Make a column a factor with these levels, the first as reference. Repeatable.",
 )
 @click.option(
-    "--contrasts", multiple=True, metavar="NAME=KIND", help="treatment (default), sum or helmert. Repeatable."
+    "--contrasts",
+    multiple=True,
+    metavar="NAME=KIND",
+    help="treatment (default), sum, helmert, poly, sdif, or numbers: one per level, contrasts apart by semicolons "
+    "(cond=-1,1,0;-1,0,1). Repeatable.",
 )
 @question_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON.")
@@ -122,6 +164,9 @@ def fit(
     offset: str | None,
     reml: bool | None,
     nagq: int,
+    information: str | None,
+    dispersion: str,
+    penalty: str | None,
     levels: tuple[str, ...],
     contrasts: tuple[str, ...],
     as_json: bool,
@@ -131,7 +176,8 @@ def fit(
 ) -> None:
     """Fit a mixed-effects model to the rows of a CSV file.
 
-    The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models. Text columns are
+    The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models; for times under
+    Gamma and inverse.gaussian, where lme4's criterion is no likelihood, they are glmmTMB's. Text columns are
     factors in alphabetical order; grouping columns are factors whatever they hold. Rows with missing values, singular
     terms, columns dropped and signs of separation are reported under the results.
     """
@@ -147,7 +193,7 @@ def fit(
         name: [level.strip() for level in value.split(",")]
         for name, value in _by_column("--levels", levels).items()
     }
-    codings = {name: value.strip() for name, value in _by_column("--contrasts", contrasts).items()}
+    codings = {name: _coding(name, value) for name, value in _by_column("--contrasts", contrasts).items()}
     options: dict[str, Any] = {
         "family": family,
         "link": link,
@@ -157,6 +203,9 @@ def fit(
         "levels": factor_levels,
         "contrasts": codings,
         "nagq": nagq,
+        "information": information,
+        "dispersion": dispersion,
+        "penalty": penalty,
     }
     result = fit_model(formula, data, **options)
     if r_script:

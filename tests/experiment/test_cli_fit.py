@@ -178,3 +178,53 @@ def test_the_r_script_runs_and_prints_the_same_likelihood(trials: Path) -> None:
     assert isinstance(loglik, float)
     printed = next(line for line in done.stdout.splitlines() if line.startswith("'log Lik.'"))
     assert float(printed.split()[2]) == pytest.approx(loglik, abs=1e-4)
+
+
+FAMILIES = Path(__file__).parents[1] / "analysis" / "mixed" / "data" / "families.csv"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--family", "Gamma", "--link", "identity", "--formula", "rt ~ x + (1 | item)"], "phi"),
+        (["--family", "inverse.gaussian", "--link", "log", "--formula", "time ~ x + (1 | item)"], "phi"),
+        (["--family", "negative.binomial", "--formula", "count ~ x + (1 | item)"], "theta"),
+        (
+            ["--family", "binomial", "--link", "guess(0.5)", "--formula", "correct ~ x + (1 | item)"],
+            "guess(0.5) link",
+        ),
+        (
+            ["--family", "binomial", "--nagq", "9", "--formula", "yes ~ x + (1 | item)"],
+            "adaptive Gauss-Hermite (nAGQ=9)",
+        ),
+        (
+            ["--family", "binomial", "--penalty", "normal", "--formula", "yes ~ cond + (1 | item)"],
+            "penalised ML (normal)",
+        ),
+        (
+            ["--family", "binomial", "--contrasts", "cond=-.5,.5", "--formula", "yes ~ cond + (1 | item)"],
+            "cond1",
+        ),
+    ],
+    ids=[
+        "Gamma",
+        "inverse Gaussian",
+        "negative binomial",
+        "guess rate",
+        "quadrature",
+        "penalty",
+        "own contrasts",
+    ],
+)
+def test_every_kind_of_model_can_be_asked_for(options: list[str], says: str) -> None:
+    result = run(FAMILIES, *options)
+    assert result.exit_code == 0, result.exception
+    assert says in result.output
+    assert "loglik" in numbers(FAMILIES, *options)
+    assert "library(lme4)" in run(FAMILIES, *options, "--r-script").output
+
+
+def test_contrasts_that_are_neither_name_nor_numbers_are_refused() -> None:
+    result = run(FAMILIES, "--formula", "rt ~ cond + (1 | item)", "--contrasts", "cond=a,b")
+    assert isinstance(result.exception, UserError)
+    assert "neither a name nor numbers" in str(result.exception)

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed import fit, lme4_program
+from analysis.mixed import fit, likelihood_ratio_test, lme4_program
 from analysis.mixed.criterion import PENALTIES
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.frame import make_frame
 from analysis.mixed.matrices import make_matrices
 from analysis.mixed.penalty import Penalty
+from stimuli.errors import UserError
 
 from .conftest import Simulate
 
@@ -122,6 +123,14 @@ def test_a_penalised_fit_says_so_in_table_json_and_program(separated: pd.DataFra
     program = lme4_program(found, "trials.csv")
     assert "# penalty: normal(2.5) on coefficients" in program
     assert "deviance_at(start + z * unit) + penalty(start + z * unit)" in program
+
+
+def test_penalised_fits_are_not_compared_by_likelihood_ratios(separated: pd.DataFrame) -> None:
+    pair = [
+        fit(f"correct ~ {x} + (1 | item)", separated, "binomial", penalty="normal") for x in ("1", "agent")
+    ]
+    with pytest.raises(UserError, match="maximises no likelihood"):
+        likelihood_ratio_test(*pair)
 
 
 def test_without_a_name_there_is_no_penalty(crossed: Simulate) -> None:
