@@ -112,7 +112,7 @@ def test_weights_and_offset_name_columns(trials: Path) -> None:
         (["--formula", MODEL, "--levels", "cond"], "not of the form NAME=VALUE"),
         (["--formula", MODEL, "--levels", "cond=a", "--levels", "cond=b"], "names 'cond' twice"),
         (["--formula", MODEL, "--family", "binomial", "--reml"], "--reml is for the gaussian family"),
-        (["--formula", MODEL, "--family", "binomial", "--nagq", "5"], "nAGQ = 5 is not available"),
+        (["--formula", MODEL, "--family", "binomial", "--nagq", "0"], "nAGQ = 0 is not available"),
         (["--formula", MODEL, "--json", "--r-script"], "Choose one"),
     ],
 )
