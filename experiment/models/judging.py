@@ -8,11 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from experiment.models.api import ApiEngine
 from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
-from experiment.models.money import FREE, Price, Purse
+from experiment.models.money import FREE, Price, Purse, Till
 from experiment.models.planning.keys import request_json, request_key
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.paying import Paying, Settled
 from experiment.models.settings import ModelSettings
 from experiment.parsing.replies import parse_label
 from experiment.scoring.again import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
@@ -110,18 +113,25 @@ def judge_again(
         return outcome, len(waiting)
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
+    paying = None if purse is None or price.is_free else Paying(price, purse, None, _AtOnce(), Stop())
+    pays_itself = isinstance(engine, ApiEngine)
+    if paying is not None and isinstance(engine, ApiEngine):
+        engine.price, engine.allow, engine.till = price.of, paying.allow, Till(price, paying.purse)
     done = 0
     for start in range(0, len(waiting), AT_ONCE):
         asked = {}
         for one in waiting[start : start + AT_ONCE]:
             request = judge_request(study, judge, settings, one)
-            if purse is not None and not purse.take(price.most(request)):
-                outcome.stopped = purse.why
+            if paying is not None and not pays_itself and not paying.take(request):
+                paying.refuse()
                 break
             asked[request.work_key] = (one, request)
         for reply in engine.answer([request for _, request in asked.values()]):
             one, request = asked[reply.work_key]
-            store.write(_call(one, request, reply, identity, run_id, price, purse)).result()
+            settled = Settled(0.0, 0.0) if paying is None else paying.settle(reply)
+            store.write(_call(one, request, reply, identity, run_id, settled, purse)).result()
+            if paying is not None:
+                paying.forget(reply)
             done += 1
             if tell is not None:
                 tell(done, len(waiting))
@@ -134,9 +144,21 @@ def judge_again(
             write_scores(
                 store, [(one, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))]
             )
+        if paying is not None:
+            paying.end()
+            outcome.stopped = paying.full
         if outcome.stopped is not None:
             break
     return outcome, len(waiting)
+
+
+class _AtOnce:
+    """Books that are written reply by reply: nothing is under way in them."""
+
+    is_writing = False
+
+    def patiently(self, attempt: Callable[[], bool]) -> bool:
+        return attempt()
 
 
 def first_judged(
@@ -198,7 +220,7 @@ def _call(
     reply: Reply,
     identity: dict[str, Any],
     run_id: str | None,
-    price: Price,
+    settled: Settled,
     purse: Purse | None,
 ) -> Callable[[Connection], None]:
     same = (
@@ -206,7 +228,6 @@ def _call(
         "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "dtype", "path", "error",
         "attempts",
     )  # fmt: skip
-    most, cost = price.most(request), price.of(reply)
     row = {name: getattr(reply, name) for name in same} | {
         "request_key": request_key(identity, request),
         "work_key": one.work_key,
@@ -218,15 +239,12 @@ def _call(
         "request": request_json(request),
         "temperature": request.temperature,
         "seed": request.seed,
-        "cost_usd": cost,
+        "cost_usd": settled.cost,
     }
-    if purse is not None and cost is not None:
-        purse.give_back(most, cost)
 
     def write(connection: Connection) -> None:
         records.store_call(connection, row)
-        # where nobody knows what a call cost, it stays set aside
-        if purse is not None and cost is not None:
-            purse.settled(connection, most)
+        if purse is not None:
+            purse.settled(connection, settled.back)
 
     return write

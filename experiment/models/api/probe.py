@@ -190,8 +190,8 @@ class _Asking:
         if not till.take(len(json.dumps(sent, ensure_ascii=False).encode()), int(written)):
             raise RunStopped(
                 f"there is no money left to find out what the model's server can give: {till.why}",
-                mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then its "
-                "server is not asked beforehand.",
+                mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then "
+                "its server is not asked beforehand.",
             )
 
 

@@ -6,12 +6,13 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from experiment.models.engine import Reply, Request
 from experiment.models.money import Allowance, Price, Purse
 from experiment.models.runs.limits import Stop
-from experiment.models.runs.recording import Recording
 
 LOOK_S = 0.01
 """How often a request that waits for money looks whether a reply has given some back."""
@@ -44,6 +45,14 @@ class _Taken:
     count: int
 
 
+class Books(Protocol):
+    """Where replies are written (:class:`experiment.models.runs.recording.Recording`)."""
+
+    @property
+    def is_writing(self) -> bool: ...  # noqa: D102
+    def patiently(self, attempt: Callable[[], bool]) -> bool: ...  # noqa: D102
+
+
 class Paying:
     """The money and the tokens of one model's requests.
 
@@ -54,7 +63,7 @@ class Paying:
     """
 
     def __init__(
-        self, price: Price, purse: Purse, tokens: Allowance | None, recording: Recording, stop: Stop
+        self, price: Price, purse: Purse, tokens: Allowance | None, recording: Books, stop: Stop
     ) -> None:
         self.price, self.purse, self.tokens = price, purse, tokens
         self.full: str | None = None

@@ -53,6 +53,19 @@ def test_a_probe_by_check_is_paid_from_the_same_budget(study, server) -> None:
     assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
 
 
+def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study, server) -> None:
+    with ScriptedOpenAI(answer=lambda body: "Yes") as judging:
+        judging.script.extend(["ok", "malformed", "cut"] * 4)
+        with_models(study, remote("one", server, "price: free"), probed("j", judging), budget="5 USD")
+        assert invoke("run", study, "--model", "one", "--max-trials", "20").exit_code == 0
+        result = invoke("score", study, "--judge", "j")
+        assert result.exit_code == 0, result.output
+        assert len(judging.probes) > 5 and len(judging.requests) > 20
+        spent = money(study)
+        answered = sum(row["cost_usd"] or 0.0 for row in of_store(study, select(calls)))
+        assert 0 < answered < spent.spent < bill(judging) <= spent.total
+
+
 def test_no_server_is_probed_once_the_money_is_gone(study, server) -> None:
     with_models(study, probed("one", server, "price: {input: 20, output: 20}"), budget="0.01 USD")
     result = invoke("run", study)
