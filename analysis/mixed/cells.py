@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stimuli.errors import UserError
+
 from .blocks import Blocks, Effects, Factor, Layout, Vector
-from .elimination import Factored, plan
+from .elimination import Factored, TooLarge, plan
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -219,6 +221,11 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
     ----------
     factors : sequence of Effects
         The one with most columns first.
+
+    Raises
+    ------
+    UserError
+        If neither fits into memory.
     """
     one = factors[0]
     q1, q2 = one.n_levels * one.width, sum(f.n_levels * f.width for f in factors[1:])
@@ -230,4 +237,15 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
         met += f.width * np.bincount(cells // f.n_levels, minlength=one.n_levels)
     full = q1 * float(q2) ** 2
     present = one.width * float(met @ met)
-    return CellLayout(factors) if present * GATHERED < full or q1 * q2 > LARGEST else Layout(factors)
+    if present * GATHERED > full and q1 * q2 <= LARGEST:
+        return Layout(factors)
+    try:
+        return CellLayout(factors)
+    except TooLarge as fault:
+        sizes = " and ".join(str(f.n_levels * f.width) for f in factors)
+        raise UserError(
+            f"the grouping factors have {sizes} random effects; without the first, {fault.order} of them meet one another, "
+            f"whose products would fill {8e-9 * fault.order**2:.0f} GB",
+            mend="Drop the term with most levels after the first, or fit a subset of the rows.",
+            exit_code=1,
+        ) from fault

@@ -3,8 +3,8 @@
 Random effects make matrices in which the levels of one factor meet each other only through other factors. Such a factor is
 eliminated in one stroke, level by level (``BlockStructure``), and what it leaves among the other factors is a smaller matrix
 of the same kind: nested factors go one after another, until levels meet directly. The last part is held densely
-(``DenseStructure``) or, where it is large and sparse, in fronts (``fronts``). The gradients of a deviance need H^-1 only where
-H is not zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
+(``DenseStructure``). The gradients of a deviance need H^-1 only where H is not zero, which the same recursion gives backwards
+(Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
 
 A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place.
 """
@@ -24,6 +24,22 @@ Index = NDArray[np.intp]
 
 AT_ONCE = 4_000_000
 """Products of pairs of columns held at once."""
+MOST_DENSE = 20_000
+"""Order of the largest matrix that is held densely; 3.2 GB."""
+
+
+class TooLarge(MemoryError):
+    """What is left among the later factors would not fit into memory.
+
+    Attributes
+    ----------
+    order : int
+        Its number of columns.
+    """
+
+    def __init__(self, order: int) -> None:
+        super().__init__(order)
+        self.order = order
 
 
 class Factored(Protocol):
@@ -55,6 +71,8 @@ class DenseStructure:
     """A full matrix; row i, column j <= i at i * order + j."""
 
     def __init__(self, order: int) -> None:
+        if order > MOST_DENSE:
+            raise TooLarge(order)
         self.order, self.size = order, order * order
 
     def locate(self, rows: Index, columns: Index) -> Index:
@@ -225,6 +243,11 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
         The factors, in the order of the columns.
     rows, columns : ndarray of int
         Entries that are not zero, at least those of the lower triangle.
+
+    Raises
+    ------
+    TooLarge
+        If the part that meets directly has more than ``MOST_DENSE`` columns.
     """
     order = sum(m * k for m, k in blocks)
     if not blocks:

@@ -19,9 +19,6 @@ from .frame import Frame, Grouping
 
 Array = NDArray[np.float64]
 
-LARGEST = 4e8
-"""Cells of Z'WZ held densely at most; 3.2 GB."""
-
 
 @dataclass(frozen=True)
 class Matrices:
@@ -143,7 +140,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
     effects = tuple(
         Effects(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name])) for name in unique
     )
-    _check_memory(effects)
+    notes += _seen_once(groupings)
     return Matrices(
         x=whole[:, kept],
         names=tuple(design.names[j] for j in kept),
@@ -183,16 +180,20 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _check_memory(effects: tuple[Effects, ...]) -> None:
-    sizes = [e.n_levels * e.width for e in effects]
-    cells = sizes[0] * sum(sizes[1:]) + sum(sizes[1:]) ** 2
-    if cells > LARGEST:
-        raise UserError(
-            f"the grouping factors have {' and '.join(str(s) for s in sizes)} random effects, whose products would "
-            f"fill {cells * 8 / 1e9:.0f} GB",
-            mend="Drop the term with most levels after the first, or fit a subset of the rows.",
-            exit_code=1,
-        )
+def _seen_once(groupings: list[Grouping]) -> list[str]:
+    """Tell of levels that occur in one row; a factor of the rows themselves has no others, and means it."""
+    notes = []
+    for grouping in {g.name: g for g in groupings}.values():
+        counts = np.bincount(grouping.codes, minlength=len(grouping.levels))
+        once = [grouping.levels[i] for i in np.flatnonzero(counts == 1)]
+        if once and len(once) < len(counts):
+            shown = ", ".join(once[:4]) + (", …" if len(once) > 4 else "")
+            levels = "level is" if len(once) == 1 else "levels are"
+            notes.append(
+                f"{grouping.name}: {len(once)} of {len(counts)} {levels} seen once ({shown}); "
+                "such levels say next to nothing of a variance and nothing of slopes"
+            )
+    return notes
 
 
 def _check_grouping(term: str, grouping: Grouping, frame: Frame, family: Family) -> None:

@@ -1,0 +1,187 @@
+"""Cells and dense blocks are two ways to keep one matrix: same determinants, solutions, gradients and fits."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.mixed import fit
+from analysis.mixed import laplace as laplace_module
+from analysis.mixed import linear as linear_module
+from analysis.mixed.blocks import Effects, Layout
+from analysis.mixed.cells import CellLayout, make_layout
+from analysis.mixed.elimination import BlockStructure, DenseStructure
+from stimuli.errors import UserError
+
+
+def grouping(draw: np.random.Generator, codes: np.ndarray, width: int) -> Effects:
+    dense = np.unique(codes, return_inverse=True)[1].astype(np.intp)
+    return Effects(dense, int(dense.max()) + 1, draw.normal(size=(len(codes), width)))
+
+
+def largest_first(effects: list[Effects]) -> list[Effects]:
+    return sorted(effects, key=lambda e: -e.n_levels * e.width)
+
+
+@st.composite
+def designs(draw: st.DrawFn) -> list[Effects]:
+    """Two to four factors, crossed at random or nested in one another, with one to three columns each."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(20, 150))
+    count = draw(st.integers(1, 4))
+    codes = [rng.integers(0, draw(st.integers(2, 40)), n)]
+    for _ in range(count - 1):
+        nested = draw(st.booleans())
+        codes.append(
+            codes[-1] // draw(st.integers(2, 5)) if nested else rng.integers(0, draw(st.integers(2, 30)), n)
+        )
+    return largest_first([grouping(rng, c, draw(st.integers(1, 3))) for c in codes])
+
+
+@given(designs(), st.integers(0, 2**32 - 1))
+def test_cells_give_what_dense_blocks_give(effects: list[Effects], seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    dense, cells = Layout(effects), CellLayout(effects)
+    weights = draw.uniform(0.05, 1.0, dense.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    products = dense.products(weights), cells.products(weights)
+    one, other = dense.factor(products[0], lambdas), cells.factor(products[1], lambdas)
+    assert one.logdet == pytest.approx(other.logdet, rel=1e-9, abs=1e-9)
+    right = dense.transpose_times_columns(draw.normal(size=(dense.n, 3)))
+    for a, b in (
+        (one.solve(right), other.solve(right)),
+        (products[0].times(right), products[1].times(right)),
+    ):
+        size = 1.0 + np.abs(a.first).max()
+        assert np.abs(a.first - b.first).max() < 1e-8 * size
+        assert np.abs(a.rest - b.rest).max(initial=0.0) < 1e-8 * size
+    p, q = one.invert(), other.invert()
+    for a, b in zip(p.trace_terms(), q.trace_terms(), strict=True):
+        assert b == pytest.approx(a, rel=1e-7, abs=1e-8)
+    assert q.leverages() == pytest.approx(p.leverages(), rel=1e-7, abs=1e-9)
+
+
+def test_the_inverse_is_that_of_the_whole_matrix() -> None:
+    draw = np.random.default_rng(3)
+    effects = largest_first(
+        [grouping(draw, draw.integers(0, k, 90), w) for k, w in ((25, 2), (12, 1), (4, 3))]
+    )
+    layout = CellLayout(effects)
+    z = np.zeros((layout.n, sum(e.n_levels * e.width for e in effects)))
+    at, lam = 0, []
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    for e, one in zip(effects, lambdas, strict=True):
+        for j in range(e.width):
+            z[np.arange(layout.n), at + e.codes * e.width + j] = e.columns[:, j]
+        at += e.n_levels * e.width
+        lam.append(np.kron(np.eye(e.n_levels), one))
+    whole = np.zeros((at, at))
+    corner = 0
+    for block in lam:
+        whole[corner : corner + len(block), corner : corner + len(block)] = block
+        corner += len(block)
+    weights = draw.uniform(0.1, 1.0, layout.n)
+    h = whole.T @ z.T @ np.diag(weights) @ z @ whole + np.eye(at)
+    factor = layout.factor(layout.products(weights), lambdas)
+    assert factor.logdet == pytest.approx(np.linalg.slogdet(h)[1], rel=1e-12)
+    rows = z @ whole
+    expected = np.einsum("ni,ij,nj->n", rows, np.linalg.inv(h), rows)
+    assert factor.invert().leverages() == pytest.approx(expected, rel=1e-9)
+
+
+def test_nested_factors_are_eliminated_one_after_another() -> None:
+    draw = np.random.default_rng(4)
+    pupil = draw.integers(0, 400, 2000)
+    effects = [grouping(draw, pupil // size, 1) for size in (1, 5, 50)]
+    structure = CellLayout(effects).structure
+    assert isinstance(structure, BlockStructure)
+    assert isinstance(structure.rest, BlockStructure)
+    assert isinstance(structure.rest.rest, BlockStructure)
+    # Nothing fills in: memory is that of the cells, not of levels squared.
+    assert structure.size < 2 * (400 + 400 * 2 + 80 * 2 + 80 + 8)
+
+
+def test_the_layout_follows_the_design() -> None:
+    draw = np.random.default_rng(5)
+    people, things = np.divmod(np.arange(60 * 120), 120)
+    crossed = largest_first([grouping(draw, people, 2), grouping(draw, things, 1)])
+    assert type(make_layout(crossed)) is Layout
+    n = 20_000
+    sparse = largest_first(
+        [grouping(draw, draw.integers(0, 3000, n), 1), grouping(draw, draw.integers(0, 1000, n), 1)]
+    )
+    assert type(make_layout(sparse)) is CellLayout
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("rt ~ cond + (1 + cond | participant) + (1 | item)", "gaussian"),
+        ("correct ~ cond + (1 | participant) + (1 | item)", "binomial"),
+        ("errors ~ agent + (1 | participant) + (1 + agent | item)", "poisson"),
+    ],
+)
+def test_a_fit_by_cells_is_the_fit_by_blocks(
+    formula: str, family: str, crossed: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = crossed(seed=11)  # type: ignore[operator]
+    dense = fit(formula, data, family)
+    for module in (linear_module, laplace_module):
+        monkeypatch.setattr(module, "make_layout", CellLayout)
+    cells = fit(formula, data, family)
+    assert cells.loglik == pytest.approx(dense.loglik, abs=1e-8)
+    assert cells.fixed["se"].to_numpy() == pytest.approx(dense.fixed["se"].to_numpy(), rel=1e-6)
+    for name, table in dense.modes.items():
+        assert cells.modes[name].to_numpy() == pytest.approx(table.to_numpy(), abs=1e-5)
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused() -> None:
+    structure = DenseStructure(2)
+    with pytest.raises(np.linalg.LinAlgError):
+        structure.factor(np.array([1.0, 0.0, 2.0, 1.0]))
+
+
+def test_what_would_not_fit_into_memory_is_refused_before_it_is_tried() -> None:
+    draw = np.random.default_rng(6)
+    n = 120_000
+    data = pd.DataFrame(
+        {"y": draw.normal(size=n), "f": draw.integers(0, 40_000, n), "g": draw.integers(0, 39_000, n)}
+    )
+    with pytest.raises(UserError, match="GB"):
+        fit("y ~ 1 + (1 | f) + (1 | g)", data)
+
+
+GROWTH = """
+import resource, sys
+import numpy as np, pandas as pd
+from analysis.mixed import fit
+n = int(sys.argv[1]); draw = np.random.default_rng(1)
+data = pd.DataFrame({"s": draw.integers(0, n // 20, n), "d": draw.integers(0, 400, n)})
+data["y"] = draw.normal(size=n) + draw.normal(size=n // 20)[data["s"]] + draw.normal(size=400)[data["d"]]
+fit("y ~ 1 + (1 | s) + (1 | d)", data.head(2000))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+fit("y ~ 1 + (1 | s) + (1 | d)", data)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_grows_with_the_rows_and_no_faster() -> None:
+    unit = 1024 if sys.platform != "darwin" else 1024**2
+    assert resource.getpagesize() > 0
+
+    def growth(rows: int) -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", GROWTH, str(rows)], capture_output=True, text=True, check=True, timeout=240
+        )
+        return int(done.stdout) / unit
+
+    small, large = growth(20_000), growth(80_000)
+    # Levels grow fourfold too; products of levels would make it sixteenfold.
+    assert large < 8.0 * small + 20.0
