@@ -69,12 +69,28 @@ class TermCovariance:
         raw = self.transform @ self.template(theta)
         return raw @ raw.T
 
+    def _sizes(self, theta: Array) -> tuple[Array, Array]:
+        """Relative standard deviations of the raw columns, and given the columns before, for columns of unit size."""
+        raw = self.transform @ self.template(theta)
+        scale = 1.0 / np.sqrt(np.sum(np.linalg.inv(self.transform) ** 2, axis=0))
+        own = np.abs(np.diag(np.linalg.qr(raw.T, mode="r")))
+        return np.sqrt(np.sum(raw**2, axis=1)) / scale, own / scale
+
     def is_singular(self, theta: Array) -> bool:
         """Whether some combination of the (unit-scaled) columns has a relative standard deviation near zero."""
         sizes = np.linalg.svd(self.template(theta), compute_uv=False)
-        raw = np.linalg.qr((self.transform @ self.template(theta)).T, mode="r")
-        scale = 1.0 / np.sqrt(np.sum(np.linalg.inv(self.transform) ** 2, axis=0))
-        return bool(min(sizes.min(), (np.abs(np.diag(raw)) / scale).min()) < SINGULAR)
+        return bool(min(sizes.min(), self._sizes(theta)[1].min()) < SINGULAR)
+
+    def lost(self, theta: Array) -> list[str]:
+        """Say of each column that has no variance of its own what became of it."""
+        whole, own = self._sizes(theta)
+        told = []
+        for j, name in enumerate(self.names):
+            if whole[j] < SINGULAR:
+                told.append(f"{name} does not vary")
+            elif own[j] < SINGULAR:
+                told.append(f"{name} varies only along with {', '.join(self.names[:j])}")
+        return told
 
 
 class Covariance:

@@ -41,9 +41,9 @@ def singular_terms(matrices: Matrices, theta: Array) -> list[str]:
                 "the model without this term fits as well"
             )
         else:
+            lost = "; ".join(term.lost(theta)) or "a variance near zero, or a correlation near 1 or -1"
             found.append(
-                f"boundary (singular) fit: the covariance of {columns} by {label} has lost a dimension "
-                "(a variance near zero, or a correlation near 1 or -1); "
+                f"boundary (singular) fit: the covariance of {columns} by {label} has lost a dimension ({lost}); "
                 "consider the term without correlations (||) or with fewer slopes"
             )
     return found

@@ -1,6 +1,7 @@
 """Mixed models: processor time of our engine beside lme4, glmmTMB, statsmodels and ``glmm`` (PyPI), in the same run.
 
-``make bench`` or ``python tests/benchmarks/bench_mixed.py [--only small large insteval memory] [--engines …] [--cap SECONDS]``.
+``make bench`` or ``python tests/benchmarks/bench_mixed.py [--only small large insteval memory]
+[--engines …] [--match TEXT] [--cap SECONDS]``.
 Every fit has a process of its own, one thread and at most ten minutes; times are processor seconds of the fit alone, the
 least of so many fits. Engines run at their defaults, and their log-likelihoods stand beside ours: equal models reach equal
 ones, and a lower one is an answer that is not the maximum. ``glmm`` gets an environment of its own (``--peers PYTHON`` names
@@ -37,7 +38,7 @@ MOST_MEMORY = 12 << 30
 RANDOM = {
     "intercepts": "(1 | participant) + (1 | item)",
     "slope": "(1 + a | participant) + (1 | item)",
-    "maximal": "(1 + a + b + a:b | participant) + (1 + a | item)",
+    "maximal": "(1 + a + b + ab | participant) + (1 + a | item)",
 }
 RESPONSES = {"binomial": ("accuracy", "correct"), "gaussian": ("log time", "log_rt")}
 INSTEVAL = {
@@ -81,7 +82,15 @@ def rows(participants: int, items: int) -> pd.DataFrame:
     log_rt = 6.7 - 0.1 * eta + draw.normal(0, 0.3, len(a))
     correct = (draw.random(len(a)) < 1 / (1 + np.exp(-eta))).astype(int)
     return pd.DataFrame(
-        {"participant": participant, "item": item, "a": a, "b": b, "correct": correct, "log_rt": log_rt}
+        {
+            "participant": participant,
+            "item": item,
+            "a": a,
+            "b": b,
+            "ab": a * b,
+            "correct": correct,
+            "log_rt": log_rt,
+        }
     )
 
 
@@ -93,7 +102,7 @@ def simulated(folder: Path, participants: int, items: int, fits: int) -> list[Ca
         Case(
             f"{participants * items:,} rows, {told}, {name}",
             file,
-            f"{response} ~ a + b + a:b + {random}",
+            f"{response} ~ a + b + ab + {random}",
             family,
             fits,
         )
@@ -228,19 +237,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--match", default="", help="fit only models whose name holds this text")
     parser.add_argument("--cap", type=float, default=600.0, help="seconds that one process may take")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has glmm")
     asked = parser.parse_args()
+
+    def show(cases: list[Case]) -> None:
+        table([c for c in cases if asked.match in c.name], asked.engines, glmm, asked.cap)
+
     print(f"Processor seconds, one thread, each process at most {asked.cap:.0f} s; in brackets times ours\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         glmm = peers(folder, asked.peers) if "glmm" in asked.engines and asked.only != ["memory"] else None
         if "small" in asked.only:
-            table(simulated(folder, 60, 120, 3), asked.engines, glmm, asked.cap)
+            show(simulated(folder, 60, 120, 3))
         if "large" in asked.only:
-            table(simulated(folder, 500, 400, 1), asked.engines, glmm, asked.cap)
+            show(simulated(folder, 500, 400, 1))
         if "insteval" in asked.only:
-            table(insteval(folder), asked.engines, glmm, asked.cap)
+            show(insteval(folder))
         if "memory" in asked.only:
             memory(folder, asked.cap)
 

@@ -63,7 +63,7 @@ def statsmodels(data: pd.DataFrame, formula: str, family: str) -> Callable[[], F
     parts = {}
     for term in formula.split(" + (")[1:]:
         columns, group = term.rstrip(")").split(" | ")
-        for name in ("1", *(["a"] if "a" in columns else []), *(["b", "a:b"] if "b" in columns else [])):
+        for name in ("1", *(["a"] if "a" in columns else []), *(["b", "ab"] if "b" in columns else [])):
             product = f"C({group})" if name == "1" else f"C({group}):{name}"
             parts[f"{group} {name}"] = f"0 + {product}"
 

@@ -1,0 +1,91 @@
+"""Real lexical decisions on which R's engines fail: the best likelihood, what is wrong with the fit, and honest errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed import Fit, fit
+from stimuli.seeds import stable_seed
+
+PARTS = "t * f + (1 + t * f | participant) + (1 + f | string)"
+REFITS = 200
+
+
+@pytest.fixture(scope="module")
+def decisions(shared: Path) -> pd.DataFrame:
+    data = pd.read_csv(shared / "data" / "tl_lexical_decision" / "trials.csv")
+    data = data[data["item_type"] != "word"].reset_index(drop=True)
+    data["t"] = np.where(data["item_type"] == "transposed", 0.5, -0.5)
+    data["f"] = np.where(data["font"] == "cursive", 0.5, -0.5)
+    return data
+
+
+@pytest.fixture(scope="module")
+def found(decisions: pd.DataFrame) -> Fit:
+    return fit(f"correct ~ {PARTS}", decisions, "binomial")
+
+
+def test_the_likelihood_is_at_least_the_best_that_lme4_reached(found: Fit) -> None:
+    assert found.nobs == 9920
+    assert found.loglik >= -2457.172
+    assert found.converged
+
+
+def test_the_fit_says_which_term_lost_a_dimension(found: Fit) -> None:
+    assert found.singular
+    told = [w for w in found.warnings if "singular" in w]
+    assert len(told) == 1
+    assert "by participant" in told[0]
+    assert "t:f varies only along with (Intercept), t, f" in told[0]
+
+
+def test_without_the_lost_dimension_the_tests_say_the_same(found: Fit, decisions: pd.DataFrame) -> None:
+    """A model with one random column less, which is not singular in the same way, moves nothing by half an error."""
+    smaller = fit("correct ~ t * f + (1 + t + f | participant) + (1 + f | string)", decisions, "binomial")
+    assert smaller.loglik <= found.loglik + 1e-6
+    moved = (smaller.fixed["estimate"] - found.fixed["estimate"]) / found.fixed["se"]
+    assert moved.abs().max() < 0.5
+    assert (smaller.fixed["se"] / found.fixed["se"]).between(0.8, 1.25).all()
+
+
+def simulated(found: Fit, data: pd.DataFrame, number: int) -> np.ndarray:
+    """Draw answers from the fit, random effects anew."""
+    draw = np.random.default_rng(stable_seed("lexical decision", "bootstrap", number))
+    columns = {
+        "(Intercept)": np.ones(len(data)),
+        "t": data["t"],
+        "f": data["f"],
+        "t:f": data["t"] * data["f"],
+    }
+    eta = sum(
+        columns[term] * value
+        for term, value in zip(found.fixed["term"], found.fixed["estimate"], strict=True)
+    )
+    for part in found.variance:
+        codes, levels = pd.factorize(data[part.group])
+        sizes, axes = np.linalg.eigh(part.cov)
+        drawn = draw.normal(size=(len(levels), len(sizes))) @ (axes * np.sqrt(np.maximum(sizes, 0.0))).T
+        eta = eta + sum(columns[term] * drawn[codes, j] for j, term in enumerate(part.terms))
+    return (draw.random(len(data)) < 1.0 / (1.0 + np.exp(-np.asarray(eta)))).astype(int)
+
+
+@pytest.mark.full
+def test_a_parametric_bootstrap_confirms_the_standard_errors(found: Fit, decisions: pd.DataFrame) -> None:
+    estimates, errors = [], []
+    for number in range(REFITS):
+        again = fit(f"sim ~ {PARTS}", decisions.assign(sim=simulated(found, decisions, number)), "binomial")
+        assert again.converged
+        estimates.append(again.fixed["estimate"].to_numpy())
+        errors.append(again.fixed["se"].to_numpy())
+    spread = np.std(estimates, axis=0, ddof=1)
+    # The spread of 200 estimates is known to 5 %: three such errors, and what the estimates themselves are off.
+    assert found.fixed["se"].to_numpy() == pytest.approx(spread, rel=0.2)
+    assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.2)
+    truth = found.fixed["estimate"].to_numpy()
+    covered = np.abs(np.array(estimates) - truth) < 1.96 * np.array(errors)
+    # 95 % of 200, within three Monte Carlo errors.
+    assert (covered.mean(axis=0) > 0.90).all()
