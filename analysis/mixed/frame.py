@@ -111,7 +111,10 @@ def _aligned(
         return read_expression(value), None
     numbers = np.asarray(value, dtype=float)
     if numbers.shape != (len(data),):
-        raise UserError(f"{what} have shape {numbers.shape}; the data have {len(data)} rows")
+        raise UserError(
+            f"{what} have shape {numbers.shape}; the data have {len(data)} rows",
+            mend=f"Give one number per row, or name a column as {what}.",
+        )
     return None, pd.Series(numbers, index=data.index)
 
 
@@ -119,7 +122,9 @@ def _numbers(node: Node, variables: Variables, data: pd.DataFrame, what: str) ->
     variable = variables.make(node)
     if not isinstance(variable, Numeric):
         levels = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
-        raise UserError(f"{what} {as_r(node)!r} is not numeric; it holds {levels}")
+        raise UserError(
+            f"{what} {as_r(node)!r} is not numeric; it holds {levels}", mend="Name a column of numbers."
+        )
     return variable.values(data)[:, 0]
 
 
@@ -130,20 +135,25 @@ def _response(
     if isinstance(node, Call) and node.function == "cbind":
         if family.name != "binomial" or len(node.arguments) != 2:
             raise UserError(
-                f"response {as_r(node)!r}: cbind takes successes and failures and needs family binomial"
+                f"response {as_r(node)!r}: cbind takes successes and failures and needs family binomial",
+                mend="Write cbind(success, failure) with family binomial, or name one column as the response.",
             )
         success, failure = (_numbers(a, variables, data, "count") for a in node.arguments)
         for counts, part in ((success, node.arguments[0]), (failure, node.arguments[1])):
             bad = (counts < 0) | (counts != np.round(counts))
             if bad.any():
-                raise UserError(f"count {as_r(part)!r} holds {counts[bad][0]:g}; counts are 0, 1, 2, …")
+                raise UserError(
+                    f"count {as_r(part)!r} holds {counts[bad][0]:g} in {int(bad.sum())} rows; counts are 0, 1, 2, …",
+                    mend="cbind takes successes and failures, not successes and trials: cbind(k, n - k).",
+                )
         trials = success + failure
         return np.divide(success, trials, out=np.zeros_like(trials), where=trials > 0), trials, None
     variable = variables.make(node)
     if isinstance(variable, Numeric):
         if len(variable.suffixes) > 1:
             raise UserError(
-                f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one"
+                f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one",
+                mend="Fit one model per column.",
             )
         return variable.values(data)[:, 0], None, None
     if family.name == "binomial" and len(variable.levels) == 2:
@@ -215,7 +225,10 @@ def make_frame(
     y, trials, success = _response(formula.response, family, variables, kept)
     prior = _vector(weight_node, weight_given, rows, variables, kept, "weights")
     if prior is not None and (prior <= 0).any():
-        raise UserError(f"weights hold {prior[prior <= 0][0]:g}; weights are positive")
+        raise UserError(
+            f"weights hold {prior[prior <= 0][0]:g} in {int((prior <= 0).sum())} rows; weights are positive",
+            mend="Leave out the rows that count for nothing.",
+        )
     if prior is not None and trials is not None:
         raise UserError(
             "weights and cbind(success, failure) are both given",
@@ -255,4 +268,7 @@ def _refuse_infinite(data: pd.DataFrame) -> None:
         if is_numeric(data[name]):
             bad = np.isinf(data[name].to_numpy(dtype=float))
             if bad.any():
-                raise UserError(f"column {name!r} is infinite in {int(bad.sum())} rows")
+                raise UserError(
+                    f"column {name!r} is infinite in {int(bad.sum())} rows; a model needs finite numbers",
+                    mend="Leave these rows out, or write NA where there is no value.",
+                )
