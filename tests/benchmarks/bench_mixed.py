@@ -1,11 +1,10 @@
 """Mixed models: processor time of our engine beside lme4, glmmTMB, statsmodels and ``glmm`` (PyPI), in the same run.
 
-``make bench`` or ``python tests/benchmarks/bench_mixed.py [--only small large insteval memory]
-[--engines …] [--match TEXT] [--cap SECONDS]``.
-Every fit has a process of its own, one thread and at most ten minutes; times are processor seconds of the fit alone, the
-least of so many fits. Engines run at their defaults, and their log-likelihoods stand beside ours: equal models reach equal
-ones, and a lower one is an answer that is not the maximum. ``glmm`` gets an environment of its own (``--peers PYTHON`` names
-one that is there). InstEval's rows come from R's lme4.
+``make bench`` or ``python tests/benchmarks/bench_mixed.py [--only small large insteval memory] [--engines …] [--match TEXT]
+[--cap SECONDS]``. Every fit has a process of its own, one thread and at most ten minutes of processor time; times are
+processor seconds of the fit alone, the least of so many fits. Engines run at their defaults, and their log-likelihoods stand
+beside ours: equal models reach equal ones, and a lower one is an answer that is not the maximum. ``glmm`` gets an
+environment of its own (``--peers PYTHON`` names one that is there). InstEval's rows come from R's lme4.
 """
 
 from __future__ import annotations
@@ -14,11 +13,14 @@ import argparse
 import json
 import math
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,8 @@ HERE = Path(__file__).resolve().parent
 ENGINES = ("wrods", "lme4", "glmmTMB", "glmm", "statsmodels")
 PARTS = ("small", "large", "insteval", "memory")
 GLMM = "glmm==0.6.2"
+WAITS = 4
+"""How many times its processor time a process may take by the clock, other programs being at work too."""
 MOST_MEMORY = 12 << 30
 """Bytes that a fit may take; a peer that wants more has failed as one that wants more time."""
 RANDOM = {
@@ -141,10 +145,14 @@ def peers(folder: Path, given: str | None) -> str | None:
     return str(python)
 
 
-def _limited() -> None:
-    import resource
+def _limits(cap: float) -> Callable[[], None]:
+    """Set what a process may take before it starts: processor time, and memory."""
 
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(cap), int(cap) + 5))
+
+    return limit
 
 
 def told(engine: str, case: Case, glmm: str | None, cap: float) -> Told:
@@ -168,12 +176,14 @@ def told(engine: str, case: Case, glmm: str | None, cap: float) -> Told:
             command,
             capture_output=True,
             text=True,
-            timeout=cap,
+            timeout=WAITS * cap,
             check=False,
             env={**os.environ, **threads},
-            preexec_fn=_limited,
+            preexec_fn=_limits(cap),
         )
     except subprocess.TimeoutExpired:
+        return Told(None, math.nan, f"> {WAITS * cap:.0f} s of waiting", None)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return Told(None, math.nan, f"> {cap:.0f} s", None)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no word"])[-1]
@@ -238,7 +248,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--match", default="", help="fit only models whose name holds this text")
-    parser.add_argument("--cap", type=float, default=600.0, help="seconds that one process may take")
+    parser.add_argument(
+        "--cap", type=float, default=600.0, help="processor seconds that one process may take"
+    )
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has glmm")
     asked = parser.parse_args()
 

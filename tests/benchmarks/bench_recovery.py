@@ -1,9 +1,9 @@
 """Recovery: simulate a known mixed model, fit it, and see whether estimates are unbiased and 95 % intervals hold the truth.
 
-``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--out FOLDER] [--workers N]``. 48
-participants in two groups read 40 items in two by two conditions. Gaussian intervals are t with Satterthwaite's degrees of
-freedom, logistic ones z. Fits are kept in FOLDER as they are made, one line each, and a run that was interrupted goes on.
-A data set's seed hangs on its design and number alone.
+``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--size 64 80] [--out FOLDER]
+[--workers N]``. 64 participants in two groups read 80 items in two by two conditions. Gaussian intervals are t with
+Satterthwaite's degrees of freedom, logistic ones z. Fits are kept in FOLDER as they are made, one line each, and a run that
+was interrupted goes on. A data set's seed hangs on its design, size and number alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from analysis.mixed import fit, linear_contrasts
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
-PARTICIPANTS, ITEMS = 48, 40
+SIZE = (64, 80)
+"""Participants and items."""
 FIXED = {"(Intercept)": 1.0, "a": -0.6, "b": 0.3, "group": -0.4, "a:b": 0.2}
 """The truth on the logit scale; log times are 6.5 plus a fifth of it."""
 PEOPLE = np.array([0.8, 0.5, 0.4, 0.5])
@@ -87,18 +88,19 @@ def effects(draw: np.random.Generator, levels: int, sd: Array) -> Array:
     return np.asarray(draw.normal(size=(levels, k)) @ np.linalg.cholesky(covariance).T)
 
 
-def simulate(design: Design, number: int) -> pd.DataFrame:
+def simulate(design: Design, number: int, size: tuple[int, int]) -> pd.DataFrame:
     """Make one data set."""
     k, m, _ = PARTS[design.structure]
-    draw = np.random.default_rng(stable_seed("recovery", design.name, number))
-    participant, item = np.divmod(np.arange(PARTICIPANTS * ITEMS), ITEMS)
+    participants, items = size
+    draw = np.random.default_rng(stable_seed("recovery", design.name, *size, number))
+    participant, item = np.divmod(np.arange(participants * items), items)
     a = (participant + item) % 2 - 0.5
     b = (participant // 2 + item // 2) % 2 - 0.5
     group = participant % 4 // 2 - 0.5
     x = np.column_stack([np.ones(len(a)), a, b, a * b])
     eta = x @ [FIXED["(Intercept)"], FIXED["a"], FIXED["b"], FIXED["a:b"]] + FIXED["group"] * group
-    eta += np.einsum("nk,nk->n", x[:, :k], effects(draw, PARTICIPANTS, PEOPLE[:k])[participant])
-    eta += np.einsum("nk,nk->n", x[:, :m], effects(draw, ITEMS, THINGS[:m])[item])
+    eta += np.einsum("nk,nk->n", x[:, :k], effects(draw, participants, PEOPLE[:k])[participant])
+    eta += np.einsum("nk,nk->n", x[:, :m], effects(draw, items, THINGS[:m])[item])
     if design.family == "binomial":
         y = (draw.random(len(a)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
     else:
@@ -106,10 +108,10 @@ def simulate(design: Design, number: int) -> pd.DataFrame:
     return pd.DataFrame({"participant": participant, "item": item, "a": a, "b": b, "group": group, "y": y})
 
 
-def recover(name: str, number: int) -> dict[str, Any]:
+def recover(name: str, number: int, size: tuple[int, int]) -> dict[str, Any]:
     """Fit one data set: estimates and interval ends by fixed effect, standard deviations, what the fit says of itself."""
     design = DESIGNS[name]
-    found = fit(design.formula, simulate(design, number), family=design.family)
+    found = fit(design.formula, simulate(design, number, size), family=design.family)
     table = linear_contrasts(found, np.eye(len(found.fixed)), list(found.fixed["term"]))
     sd = {
         f"SD {term}, {part.group}": float(value)
@@ -138,30 +140,35 @@ def kept(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def run(names: Iterable[str], sets: int, folder: Path, workers: int) -> None:
+def file_of(name: str, size: tuple[int, int], folder: Path) -> Path:
+    """Where a design's fits are kept."""
+    return folder / f"{name}-{size[0]}x{size[1]}.jsonl"
+
+
+def run(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path, workers: int) -> None:
     """Fit what is missing, in parallel."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = []
     for name in names:
-        file = folder / f"{name}.jsonl"
+        file = file_of(name, size, folder)
         there = kept(file)
         if file.exists():
             file.write_text("".join(json.dumps(f) + "\n" for f in there), "utf-8")
         missing += [(name, n) for n in range(sets) if n not in {f["number"] for f in there}]
     with ProcessPoolExecutor(workers) as pool:
-        asked = {pool.submit(recover, name, n): name for name, n in missing}
+        asked = {pool.submit(recover, name, n, size): name for name, n in missing}
         for done in as_completed(asked):
-            with (folder / f"{asked[done]}.jsonl").open("a", encoding="utf-8") as file:
+            with file_of(asked[done], size, folder).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(done.result()) + "\n")
 
 
-def report(names: Iterable[str], sets: int, folder: Path) -> None:
+def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path) -> None:
     """Print bias and coverage with their Monte Carlo errors."""
     print("| design | parameter | truth | mean estimate | bias (Monte Carlo SE) | coverage, % (SE) |")
     print("| --- | --- | --- | --- | --- | --- |")
     ends = []
     for name in names:
-        fits = [f for f in kept(folder / f"{name}.jsonl") if f["number"] < sets]
+        fits = [f for f in kept(file_of(name, size, folder)) if f["number"] < sets]
         count = len(fits)
         if not count:
             continue
@@ -188,13 +195,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--designs", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
+    parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("PARTICIPANTS", "ITEMS"))
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "wrods-recovery")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     # Each worker fits with one thread.
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    run(asked.designs, asked.sets, asked.out, asked.workers)
-    report(asked.designs, asked.sets, asked.out)
+    size = (asked.size[0], asked.size[1])
+    run(asked.designs, asked.sets, size, asked.out, asked.workers)
+    report(asked.designs, asked.sets, size, asked.out)
 
 
 if __name__ == "__main__":
