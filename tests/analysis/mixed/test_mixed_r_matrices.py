@@ -1,0 +1,151 @@
+"""Model matrices, their names and their values, beside R's ``model.matrix``; contrasts of one's own and their checks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed.coding import read_coding
+from analysis.mixed.design import make_design
+from analysis.mixed.expression import read_expression
+from analysis.mixed.formula import expand_terms
+from analysis.mixed.variables import Variables
+from stimuli.errors import UserError
+
+FORMULAS = (
+    "poly(x, 2)",
+    "poly(x, 3) * a",
+    "poly(x, 2, raw = TRUE)",
+    "scale(x) + scale(z, scale = FALSE)",
+    "I(x^2) + I(x/z)",
+    "log(z, 2) + log1p(z) + sqrt(z)",
+    "exp(x) + abs(x) + cos(x) + tanh(x)",
+    "round(x) + floor(z) + ceiling(z)",
+    "pmax(x, 3) + pmin(z, 2)",
+    "ifelse(x > 3, 1, 0)",
+    "0 + a",
+    "-1 + a:b",
+    "b + a %in% b",
+    "a/b",
+    "(a + b + x)^2 - a:x",
+    "a*b*x - a:b:x",
+    "0 + x:a",
+    "x:a + x",
+    "factor(n)*b",
+    "as.factor(n) + n",
+    "0 + factor(n):x",
+    "factor(n, levels = c(4, 3, 2, 1))",
+    'relevel(factor(a), ref = "mid") * b',
+    "C(factor(a), contr.sum) + C(factor(n), contr.helmert)",
+    "ordered(n) * x",
+    "as.numeric(n)",
+    "I(x > 3)",
+    'I(x * (a == "lo"))',
+    "a + I(z * x):a",
+    "a * poly(x, 2) - a",
+    "scale(log(z))",
+    "log10(z):b",
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    at = np.arange(60)
+    data = pd.DataFrame({"x": np.round(rng.normal(3, 1, 60), 4), "z": np.round(rng.uniform(1, 5, 60), 4)})
+    data["a"], data["b"] = np.array(["lo", "mid", "hi"])[at % 3], np.array(["p", "q"])[at // 3 % 2]
+    return data.assign(n=at % 4 + 1)
+
+
+@pytest.fixture(scope="module")
+def matrices(
+    rows: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[list[str], Any]]:
+    """Have R make all matrices in one session."""
+    folder = tmp_path_factory.mktemp("matrices")
+    rows.to_csv(folder / "data.csv", index=False)
+    script = folder / "matrices.R"
+    asked = ", ".join(json.dumps(f"~ {text}") for text in FORMULAS)
+    script.write_text(
+        f"""d <- read.csv("{folder / "data.csv"}", stringsAsFactors = TRUE)
+for (text in c({asked})) {{
+  m <- model.matrix(as.formula(text), d)
+  cat("NAMES", paste(colnames(m), collapse = "\\t"), "\\n", sep = "\\t")
+  cat("VALUES", paste(sprintf("%.14g", m), collapse = "\\t"), "\\n", sep = "\\t")
+}}
+""",
+        "utf-8",
+    )
+    done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("\t")[1:-1] for line in done.stdout.splitlines()]
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    return {
+        text: (names, np.array(values, dtype=float).reshape(len(names), -1).T)
+        for text, (names, values) in zip(FORMULAS, pairs, strict=True)
+    }
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_model_matrix_is_rs_in_names_and_values(
+    formula: str, rows: pd.DataFrame, matrices: dict[str, tuple[list[str], Any]]
+) -> None:
+    design = make_design(expand_terms(read_expression(formula), formula), Variables(rows, {}, {}))
+    names, values = matrices[formula]
+    assert list(design.names) == names
+    assert design.matrix(rows) == pytest.approx(values, abs=1e-9)
+
+
+def test_a_column_may_be_named_like_a_function_or_a_part_of_one(rows: pd.DataFrame) -> None:
+    data = rows.rename(columns={"x": "log", "z": "e"})
+    text = "log(e) + exp(log)"
+    design = make_design(expand_terms(read_expression(text), text), Variables(data, {}, {}))
+    expected = np.column_stack([np.ones(60), np.log(data["e"]), np.exp(data["log"])])
+    assert design.matrix(data) == pytest.approx(expected)
+
+
+def test_contrasts_of_ones_own_are_columns_under_their_names(rows: pd.DataFrame) -> None:
+    given = {".scr": [-1.0, 0.5, 0.5], ".where": [0.0, -0.5, 0.5]}
+    variables = Variables(rows, {"a": ["hi", "mid", "lo"]}, {"a": given})
+    design = make_design(expand_terms(read_expression("a"), "a"), variables)
+    assert design.names == ("(Intercept)", "a.scr", "a.where")
+    first = [int(np.flatnonzero(rows["a"] == level)[0]) for level in ("hi", "mid", "lo")]
+    assert design.matrix(rows)[first, 1:].T.tolist() == list(given.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([[1.0, -1.0, 0.0]], "1 contrasts; a factor with 3 levels takes 2"),
+        ([[1.0, -1.0], [0.0, 1.0]], "contrast 1 of a has 2 numbers; the factor has 3 levels (hi, lo, mid)"),
+        ([[1.0, -1.0, 0.0], [2.0, -2.0, 0.0]], "do not tell its levels apart"),
+        ([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]], "do not tell its levels apart"),
+        ("deviation", "contrast of a 'deviation' is not known"),
+    ],
+)
+def test_contrasts_that_cannot_be_used_are_refused(given: Any, says: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_coding("a", given, ("hi", "lo", "mid"))
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "says"),
+    [
+        ('relevel(factor(a), ref = "middle")', "level of a 'middle'"),
+        ("C(factor(a), contr.dummy)", "contrast of a 'dummy'"),
+        ('factor(a, levels = c("lo", "mid"))', "also holds hi"),
+        ("factor(x + z)", "is no factor that can be read here"),
+        ("I(a * 2)", "holds text"),
+    ],
+)
+def test_factor_calls_that_cannot_be_read_say_why(formula: str, says: str, rows: pd.DataFrame) -> None:
+    with pytest.raises(UserError) as error:
+        make_design(expand_terms(read_expression(formula), formula), Variables(rows, {}, {}))
+    assert says in str(error.value)
