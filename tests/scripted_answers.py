@@ -40,6 +40,14 @@ def usage_of(read: str, written: str, extra: dict[str, Any]) -> dict[str, Any]:
     return counts | extra
 
 
+def _within(body: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
+    """Return counts of which none exceeds what a request lets the server write."""
+    most = body.get("max_tokens") or body.get("max_completion_tokens")
+    if most is None or usage.get("completion_tokens", 0) <= most:
+        return usage
+    return {**usage, "completion_tokens": most, "completion_tokens_details": {"reasoning_tokens": most - 1}}
+
+
 def chat(
     body: dict[str, Any],
     content: str | None,
@@ -60,7 +68,7 @@ def chat(
     read = " ".join(turn["content"] for turn in body["messages"])
     payload: dict[str, Any] = {
         "id": "x", "object": "chat.completion", "created": 0, "model": model, "choices": [choice],
-        "usage": usage_of(read, content or "", usage or {}),
+        "usage": usage_of(read, content or "", _within(body, usage or {})),
     }  # fmt: skip
     if body.get("prompt_logprobs") is not None and prompt is not None:
         turns = [f"<|{turn['role']}|> {turn['content']}" for turn in body["messages"]]

@@ -122,6 +122,7 @@ def _unused(settings: ModelSettings, found: Capabilities, needs: Sequence[Need])
 
 OF_BASELINES: Mapping[Need, str] = {
     "label_logprobs": "tells no probabilities of labels: margins and label_logprobs stay empty",
+    "likelihoods": "has no probabilities of answers: sessions of it that follow people hold nothing",
     "states": "has no hidden states",
 }
 

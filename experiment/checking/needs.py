@@ -46,10 +46,14 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     labels = _scored(prompter, trials)
     found: list[Asked] = []
-    if any(trial["trial_type"] == "choose" for trial in trials):
+    is_forced = manner.context == "teacher_forced"
+    if is_forced:
+        found.append(Asked("likelihoods", "the log-probability of what people answered"))
+    elif any(trial["trial_type"] == "choose" for trial in trials):
         found.append(Asked("choices", "choices among labels"))
     if labels:
-        found.append(Asked("label_logprobs", "label_logprobs and margin of choices"))
+        if not is_forced:
+            found.append(Asked("label_logprobs", "label_logprobs and margin of choices"))
         long = [label for label in labels if _may_be_long(label)]
         short = next((label for label in labels if begins_another(label, labels)), None)
         if short is not None:
@@ -65,9 +69,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
             found.append(Asked("long_labels", f"labels that may be several tokens, such as {long[0]!r}"))
     if manner.reads and any(read_step(trial) for trial in trials):
         found.append(Asked("surprisal", "surprisal of the words that are read"))
-    if manner.context == "teacher_forced" and any(
-        trial["trial_type"] in ("recover", "answer") for trial in trials
-    ):
+    if is_forced and any(trial["trial_type"] in ("recover", "answer") for trial in trials):
         found.append(Asked("long_labels", "the log-probability of what people typed"))
     if manner.states:
         found.append(Asked("states", f"hidden states ({', '.join(manner.states)})"))

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     """Validate a study and say it back in plain English.
 
-    Reads study.yaml, its texts and materials; builds the items in memory only and writes nothing. Minutes and tokens are
-    rough. What the study asks and plans of each model is held against what is known of it: of a server by its last probe,
-    in a run or with --probe (which needs its key, and costs a few hundred tokens); of a local model by its checkpoint.
+    Reads study.yaml, its texts and materials; builds the items in memory only, writes nothing, and says where items that
+    were built before are of another design. Minutes and tokens are rough. What the study asks and plans of each model is
+    held against what is known of it: of a server by its last probe, in a run or with --probe (which needs its key, and
+    costs a few hundred tokens and what the model thinks for one answer); of a local model by its checkpoint.
 
     Example: wrods check my-study
     """
@@ -48,12 +49,15 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
     loaded = load_study(study)
     made = make_items(loaded)
+    changed = _changed_since_build(loaded)
     faults = _probe_all(loaded) if probe else {}
     probes = _probes(loaded)
     told = tell(loaded, made.items, probes)
     if as_json:
         unprobed = {name: str(fault) for name, fault in faults.items()}
-        numbers = told.numbers | ({"not_probed": unprobed} if probe else {})
+        numbers = (
+            told.numbers | ({"not_probed": unprobed} if probe else {}) | {"changed_since_build": changed}
+        )
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
         sys.exit(1 if faults else 0)
     for line in made.remarks:
@@ -70,10 +74,21 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     click.echo(
         click.style("\nThe study is valid.", fg="green") + f" Next: wrods build {shlex.quote(str(study))}"
     )
+    if changed:
+        click.secho(f"The items were built from another design: {'; '.join(changed)}", fg="yellow")
+        click.echo("serve, run and simulate refuse them until they are built again.")
     for name, fault in faults.items():
         click.echo(click.style("Error: ", fg="red", bold=True) + f"{name} was not probed: {fault}", err=True)
     if faults:
         sys.exit(1)
+
+
+def _changed_since_build(study: Study) -> list[str]:
+    """Say what changed since the study's items were built; nothing where they are not built yet."""
+    from experiment.custody.origin import changed_since_build
+    from experiment.study.study import ITEMS
+
+    return changed_since_build(study) if (study.folder / ITEMS).exists() else []
 
 
 def _explain(study: Study, items: Any) -> None:

@@ -16,12 +16,15 @@ from experiment.checking.settings import model_settings
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
+from experiment.models.planning.consent import require_permission
+from experiment.models.planning.manner import is_remote
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.session_minutes import Duration, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
+from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.scramble import parse_operation
 
@@ -322,6 +325,8 @@ def _held_against(
         said.append(f"By {giving.known_from} it gives all of that.")
     said += [f"Planned analysis {one.name} has nothing of it: {one.lack}." for one in planned if one.lack]
     said += [f"{alike}."] if alike else []
+    refused = _refused_answers(study, settings)
+    said += [f"A run refuses it: {refused}."] if refused else []
     return {
         "asked": {one.need: one.because for one in asked},
         "known_from": giving.known_from,
@@ -329,6 +334,17 @@ def _held_against(
         "planned": {one.name: {"measure": one.measure, "lack": one.lack} for one in planned},
         "held_against": [one for one in said if one],
     }
+
+
+def _refused_answers(study: Study, settings: ModelSettings) -> str | None:
+    """Say why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
+    if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
+        return None
+    try:
+        require_permission(study, settings)
+    except UserError as fault:
+        return fault.message
+    return None
 
 
 def _wording(study: Study) -> str:

@@ -9,13 +9,25 @@ from typing import Literal
 from stimuli.errors import unknown_name
 
 Need = Literal[
-    "choices", "label_logprobs", "long_labels", "surprisal", "states", "sampling", "system_role", "reasoning"
+    "choices",
+    "label_logprobs",
+    "long_labels",
+    "likelihoods",
+    "surprisal",
+    "states",
+    "sampling",
+    "system_role",
+    "reasoning",
 ]
 NEEDS: tuple[Need, ...] = (
-    "choices", "label_logprobs", "long_labels", "surprisal", "states", "sampling", "system_role", "reasoning",
+    "choices", "label_logprobs", "long_labels", "likelihoods", "surprisal", "states", "sampling", "system_role", "reasoning",
 )  # fmt: skip
-"""What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer),
-surprisal of regions, hidden states, samples that differ from replicate to replicate, a system message, thoughts."""
+"""What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer), how likely
+a person's answers are to it, surprisal of regions, hidden states, samples that differ from replicate to replicate, a system
+message, thoughts."""
+
+
+UNTRIED = "not tried"
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,8 @@ class Capabilities:
     unfiltered : tuple of str
         Fields that it takes and that switch off its own sampling: ``top_k``, ``min_p``, penalties.
     structure : str
-        How answers can be held to labels: one of :data:`experiment.models.api.dialects.STRUCTURES` or ``none``.
+        How answers can be held to labels: one of :data:`experiment.models.api.dialects.STRUCTURES`, ``none``, or
+        :data:`UNTRIED`.
     thinks : bool
         Whether it thinks before it answers, as asked.
     reasoning_counts : bool
@@ -103,9 +116,7 @@ class Capabilities:
             "It takes a system message."
             if self.system_role
             else "It takes no system message: its text opens the first message of the user.",
-            f"Answers can be held to the labels ({self.structure})."
-            if self.structure != "none"
-            else "Answers cannot be held to the labels: a parser reads them.",
+            self._of_structure(),
             self._of_thoughts(),
             *self.remarks,
         ]
@@ -134,6 +145,13 @@ class Capabilities:
             )
         return drawn
 
+    def _of_structure(self) -> str:
+        if self.structure == UNTRIED:
+            return "Whether answers can be held to the labels was not tried, since it thinks and label_only is not set."
+        if self.structure == "none":
+            return "Answers cannot be held to the labels: a parser reads them."
+        return f"Answers can be held to the labels ({self.structure})."
+
     def _of_thoughts(self) -> str:
         if not self.thinks:
             return "It answers without a thought before, or does not count it."
@@ -156,6 +174,10 @@ class Capabilities:
             "long_labels": (
                 self.prompt_logprobs,
                 "tells no probabilities of labels longer than one token: such choices are read from its text",
+            ),
+            "likelihoods": (
+                bool(self.top_logprobs or self.prompt_logprobs),
+                "tells no probabilities of answers: how likely people's answers are to it cannot be known, and a run stops",
             ),
             "surprisal": (self.prompt_logprobs, "tells no surprisal: regions of models stay empty"),
             "states": (False, "tells no hidden states: only local models do"),

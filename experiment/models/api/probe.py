@@ -21,7 +21,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any, Protocol, TypeVar
 
-from experiment.models.api.capabilities import Capabilities
+from experiment.models.api.capabilities import UNTRIED, Capabilities
 from experiment.models.api.counts import Usage, read_usage
 from experiment.models.api.dialects import STRUCTURES, Structure
 from experiment.models.api.reading import read_json
@@ -232,18 +232,23 @@ async def probe(
     if reply is not None and top == 0 and dialect.top_logprobs:
         dialect.top_logprobs = 0
         remarks.append("It takes a request for log-probabilities and sends none.")
-    is_stable = await _find_prompt_logprobs(asking, plain, texts["prompt"], remarks)
+    thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
+    # what takes no answer needs no room for thoughts
+    short = replace(plain, wishes=replace(plain.wishes, thinking_tokens=0))
+    is_stable = await _find_prompt_logprobs(asking, short, texts["prompt"], remarks)
     if wishes.whole_labels and not dialect.prompt_logprobs:
         raise no_whole_labels(remarks)
-    tokens = await _find_structure(asking, speaker, texts["structure"], remarks)
-    heeds_seed, draws_differ = await _find_draws(asking, plain, texts["draw"])
+    # each answer with room for thoughts may cost thousands of tokens: what the study does not ask for is not tried
+    is_dear = thinks and wishes.thinking_tokens > 0
+    is_held = wishes.label_only or not is_dear
+    tokens = await _find_structure(asking, speaker, texts["structure"], remarks) if is_held else {}
+    heeds_seed, draws_differ = (None, None) if is_dear else await _find_draws(asking, plain, texts["draw"])
     if draws_differ is False:
         remarks.append(
             "It wrote the same at temperature 1 with two seeds: it may not draw at all, and replicates may all be the same."
         )
     elif heeds_seed is False:
         remarks.append("It takes a seed and does not heed it: the same one gave two texts.")
-    thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
     if reply is not None and thinks and reply.status in ("truncated", "empty"):
         remarks.append(
             "Its thoughts took all the room that the probe gave: set thinking_tokens or max_tokens."
@@ -262,7 +267,7 @@ async def probe(
         unfiltered=tuple(dialect.unfiltered),
         temperature=dialect.temperature,
         system_role=dialect.system,
-        structure=dialect.structure,
+        structure=dialect.structure if is_held else UNTRIED,
         thinks=thinks,
         reasoning_counts=reply is not None and reply.reasoning_tokens is not None,
         cached_counts=reply is not None and reply.cached_tokens is not None,

@@ -19,6 +19,25 @@ def _words() -> dict[str, list[str]]:
     return dict(json.loads(text))
 
 
+def require_permission(study: Study, settings: ModelSettings) -> None:
+    """Check that a study lets people's answers be sent to a model on another machine.
+
+    Raises
+    ------
+    UserError
+        It does not (``participants: privacy: send_answers_to_apis``).
+    """
+    if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
+        raise UserError(
+            f"{study.place('participants', 'privacy', 'send_answers_to_apis')}: {_sends(settings)}; this study does not allow that",
+            mend="Use a model on this machine (hf:…, or a server at 127.0.0.1). Allow it only if the consent text says so.",
+        )
+
+
+def _sends(settings: ModelSettings) -> str:
+    return f"{settings.use} is on another machine, and a teacher-forced session sends it what people answered"
+
+
 def require_consent(study: Study, settings: ModelSettings, person: Person) -> None:
     """Check that a person's answers may be sent to a model on another machine.
 
@@ -28,15 +47,8 @@ def require_consent(study: Study, settings: ModelSettings, person: Person) -> No
         The study does not allow it (``participants: privacy: send_answers_to_apis``), or the person agreed to no consent
         text, to an earlier version of it, or to one that does not speak of it.
     """
-    place = study.place("participants", "privacy", "send_answers_to_apis")
-    sends = (
-        f"{settings.use} is on another machine, and a teacher-forced session sends it what people answered"
-    )
-    if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
-        raise UserError(
-            f"{place}: {sends}; this study does not allow that",
-            mend="Use a model on this machine (hf:…, or a server at 127.0.0.1). Allow it only if the consent text says so.",
-        )
+    require_permission(study, settings)
+    place, sends = study.place("participants", "privacy", "send_answers_to_apis"), _sends(settings)
     agreed = [screen for screen in person.plan["screens"] if screen["kind"] == "consent"]
     now = {study.text(screen["consent"]).version for screen in study.get("procedure") if "consent" in screen}
     if not agreed or {screen["version"] for screen in agreed} != now:

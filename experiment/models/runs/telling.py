@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from experiment.models.api.capabilities import UNTRIED
 from experiment.models.money import written
 from experiment.models.money.estimate import Estimate
 from experiment.models.planning import ModelSession
@@ -34,7 +35,8 @@ def growth_of(session: ModelSession) -> float:
 def blocks_of(asking: Asking, left: int) -> str:
     """Say in words how far a model is that has so many trials left."""
     total = len(asking.found.rounds)
-    begun = sum(count > 0 for count in asking.found.missing.values()) if left > 0 else 0
+    found = asking.found
+    begun = sum(found.missing.get(one, 0) + found.out[one] > 0 for one in found.rounds) if left > 0 else 0
     if not begun:
         return f"all {total} blocks of each list" if total > 1 else "the one block of each list"
     return f"{total - begun} of {total} blocks of each list"
@@ -48,7 +50,9 @@ def told_endpoint(reader: str, probe: object) -> list[str]:
     gives = [
         f"log-probabilities of the {labels} likeliest answer tokens" if labels else "",
         "log-probabilities of the prompt (surprisal)" if prompt else "",
-        f"answers held to labels ({probe['structure']})" if probe["structure"] != "none" else "",
+        f"answers held to labels ({probe['structure']})"
+        if probe["structure"] not in ("none", UNTRIED)
+        else "",
         "temperature" if probe["temperature"] else "",
         "seed" if probe["seed"] else "",
         "system message" if probe["system_role"] else "",

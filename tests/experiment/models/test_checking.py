@@ -217,6 +217,18 @@ def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path: Path
     assert "never right or wrong" in planned["accuracy"]["lack"]
 
 
+def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(tmp_path: Path) -> None:
+    more = ', base_url: "https://api.example.org/v1", price: {input: 1, output: 1}'
+    shared = "  context: teacher_forced\n"
+    said = checked(written(tmp_path / "s", one("openai:m", more, shared)))["held_against"]
+    (refused,) = [sentence for sentence in said if sentence.startswith("A run refuses it")]
+    assert "teacher-forced session sends it what people answered" in refused
+    more = ', base_url: "http://127.0.0.1:9/v1"'
+    own = checked(written(tmp_path / "t", one("openai:m", more, shared)))
+    assert "likelihoods" in own["asked"] and "choices" not in own["asked"]
+    assert not any(sentence.startswith("A run refuses it") for sentence in own["held_against"])
+
+
 def test_replicates_that_draw_nothing_are_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
     more = f", base_url: {server.url}"
     folder = written(tmp_path / "s", one("openai:scripted", more, "  replicates: 3\n"))

@@ -13,6 +13,7 @@ from experiment.cli import main
 from experiment.cli.study_store import store_of
 from experiment.models import ModelSettings
 from experiment.models.planning import People, first_prompts, plan_sessions
+from tests.scripted_openai import ScriptedOpenAI
 
 STUDY = """\
 wrods: 1
@@ -79,6 +80,19 @@ def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_
     assert [message.role for message in second.request.messages] == ["user", "assistant", "user"]
     assert second.request.messages[1].content == "nonword", "what the person answered, right or wrong"
     assert not second.stands_in and not first.stands_in
+
+
+def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_path: Path) -> None:
+    with ScriptedOpenAI(answer=lambda body: "word") as server:
+        folder = collected(tmp_path, "context: teacher_forced")
+        done = CliRunner().invoke(main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url])
+        assert done.exit_code == 1 and "tells no probabilities of answers" in done.output, done.output
+        assert server.probes and not server.requests
+        server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
+        again = CliRunner().invoke(
+            main, ["run", str(folder), "--model", "openai:m", "--base-url", server.url]
+        )
+        assert again.exit_code == 0 and server.requests, again.output
 
 
 def test_a_yoked_model_takes_the_persons_strings_in_their_order(tmp_path: Path) -> None:

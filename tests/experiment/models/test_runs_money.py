@@ -87,6 +87,17 @@ def test_a_probe_that_thinks_is_bound_by_the_tokens_of_the_command(study, server
     assert server.requests
 
 
+def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(study, server) -> None:
+    server.usage = {"completion_tokens": 900, "completion_tokens_details": {"reasoning_tokens": 899}}
+    server.refuses = {"seed"}
+    with_models(study, probed("one", server, f"reasoning_effort: high, {PROBED}"))
+    result = invoke("run", study, "--max-trials", "1")
+    assert result.exit_code == 0, result.output
+    roomy = [body for body in server.probes if body["max_tokens"] > 500]
+    assert len(roomy) <= 2, "one that is refused, one that is answered"
+    assert "answers held to labels" not in result.output
+
+
 def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server) -> None:
     """A server that works, bills, and breaks off: half of the sentences once, one of them each time."""
     server.script.extend(["ok", "malformed", "cut", "drop", "malformed"] * 12)

@@ -1,0 +1,37 @@
+"""Finds out what a model's server can give before anything else is asked of it, pays for that, and stops what would be in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiment.models.api import Capabilities
+from experiment.models.api.retrying import RunStopped
+from experiment.models.money import Till
+from experiment.models.runs.parts import Part
+from experiment.study import Study
+
+
+def find_out(part: Part, study: Study) -> None:
+    """Have a model's server asked what it can give.
+
+    Raises
+    ------
+    RunStopped
+        There is no server or no money; or the study's sessions would hold nothing of the model.
+    """
+    engine: Any = part.asking.engine
+    paying = part.asking.paying
+    till = Till(paying.price, paying.purse, paying.tokens) if paying.is_needed else None
+    if hasattr(engine, "till"):
+        engine.till = till
+    try:
+        found = engine.probe()
+    finally:
+        part.outcome.cost_usd += till.spent if till is not None else 0.0
+        part.recording.patiently(part.purse.rest)
+    is_forced = study.get("models", "context") == "teacher_forced" and isinstance(found, Capabilities)
+    if is_forced and (gaps := found.gaps(["likelihoods"])):
+        raise RunStopped(
+            gaps[0].removesuffix("."),
+            mend="Name a model whose server tells them (vLLM with label_scoring: whole), or hf: on this machine.",
+        )
