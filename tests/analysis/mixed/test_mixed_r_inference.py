@@ -1,0 +1,240 @@
+"""Inference beside R itself, on designs that the reference fits do not cover: unbalanced, slopes, new rows, families."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed import (
+    Fit,
+    equivalence_tests,
+    fit,
+    kenward_roger,
+    likelihood_ratio_test,
+    margins,
+    predict,
+    profile_intervals,
+    random_modes,
+    residuals,
+    trends,
+)
+
+from .conftest import Simulate
+
+pytestmark = pytest.mark.r
+
+PROGRAM = r"""
+suppressMessages(library(lme4))
+d <- read.csv("data.csv", check.names = FALSE); n <- read.csv("new.csv", check.names = FALSE)
+for (k in c("agent", "cond", "participant", "item")) d[[k]] <- factor(d[[k]])
+for (k in c("agent", "cond")) n[[k]] <- factor(n[[k]], levels = levels(d[[k]]))
+t1 <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhoend = 1e-9, maxfun = 1e6))
+t2 <- glmerControl(optimizer = "bobyqa", optCtrl = list(rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12)
+out <- function(x, name) write.csv(as.data.frame(x), paste0(name, ".csv"))
+lin <- lmer(rt ~ cond * agent + log.freq + (1 + log.freq | participant) + (1 | item), d, control = t1)
+acc <- glmer(correct ~ cond * agent + log.freq + (1 | participant) + (1 | item), d, binomial, control = t2)
+cnt <- glmer(errors ~ cond + (1 | participant), d, poisson, control = t2)
+hit <- glmer(cbind(hits, trials - hits) ~ cond + (1 | participant), d, binomial("probit"), control = t2)
+for (m in c("lin", "acc", "cnt", "hit")) {
+  f <- get(m)
+  out(sapply(c("response", "pearson", "deviance"), function(k) residuals(f, k)), paste0(m, "_residuals"))
+  out(ranef(f, condVar = TRUE), paste0(m, "_modes"))
+  out(cbind(predict(f, n, re.form = NA), predict(f, n, allow.new.levels = TRUE), predict(f, n, re.form = NA, type = "response"),
+            predict(f, n, allow.new.levels = TRUE, type = "response")), paste0(m, "_new"))
+}
+out(confint(lin, method = "profile", oldNames = FALSE, quiet = TRUE), "lin_profile")
+# lme4's profile of a generalised model wants its default control: at a tight one it stumbles over its own optimum.
+loose <- glmer(cbind(hits, trials - hits) ~ cond + (1 | participant), d, binomial("probit"))
+try(out(confint(loose, method = "profile", oldNames = FALSE, quiet = TRUE), "hit_profile"))
+small <- update(lin, . ~ . - cond:agent, REML = FALSE); large <- update(lin, REML = FALSE)
+out(anova(small, large)[2, c("Chisq", "Df", "Pr(>Chisq)")], "lrt")
+if (requireNamespace("pbkrtest", quietly = TRUE)) {
+  v <- pbkrtest::vcovAdj(lin); k <- pbkrtest::KRmodcomp(lin, update(lin, . ~ . - cond:agent))$stats
+  out(as.matrix(v), "kr_vcov"); out(k[c("ndf", "ddf", "Fstat", "p.value")], "kr_test")
+}
+if (requireNamespace("emmeans", quietly = TRUE)) {
+  library(emmeans)
+  e <- emmeans(acc, ~ cond | agent)
+  table <- function(x, ...) as.data.frame(summary(x, infer = TRUE, ...))
+  out(table(contrast(e, "trt.vs.ctrl", ref = "intact"), adjust = "mvt"), "dunnett")
+  out(table(pairs(regrid(e)), adjust = "tukey"), "response_pairs")
+  r <- contrast(regrid(emmeans(acc, ~ cond * agent)), interaction = c("consec", "revpairwise"))
+  out(table(r, adjust = "none"), "response_interaction")
+  out(table(contrast(e, "eff"), adjust = "sidak"), "effects")
+  s <- glmer(correct ~ cond * log.freq + (1 | participant), d, binomial, control = t2)
+  out(table(emtrends(s, ~ cond, var = "log.freq")), "trends")
+  q <- lmer(rt ~ cond * poly(log.freq, 2) + (1 | participant), d, control = t1)
+  out(table(pairs(emtrends(q, ~ cond, var = "log.freq")), adjust = "none"), "trend_pairs")
+  out(as.data.frame(test(pairs(e), delta = 0.8, side = "equivalence", adjust = "none")), "equivalence")
+}
+"""
+
+LINEAR = "rt ~ cond * agent + log.freq + (1 + log.freq | participant) + (1 | item)"
+MODELS = {
+    "lin": (LINEAR, "gaussian", None),
+    "acc": ("correct ~ cond * agent + log.freq + (1 | participant) + (1 | item)", "binomial", None),
+    "cnt": ("errors ~ cond + (1 | participant)", "poisson", None),
+    "hit": ("cbind(hits, trials - hits) ~ cond + (1 | participant)", "binomial", "probit"),
+}
+
+
+class Beside:
+    """Data, our fits and the tables that R wrote."""
+
+    def __init__(self, folder: Path, data: pd.DataFrame, new: pd.DataFrame) -> None:
+        self.folder, self.data, self.new = folder, data, new
+        self.fits: dict[str, Fit] = {
+            name: fit(formula, data, family, link) for name, (formula, family, link) in MODELS.items()
+        }
+
+    def table(self, name: str) -> pd.DataFrame:
+        file = self.folder / f"{name}.csv"
+        if not file.exists():
+            pytest.skip(f"R has not the package that makes {name}, or could not compute it")
+        return pd.read_csv(file, index_col=0)
+
+
+@pytest.fixture(scope="module")
+def beside(crossed: Simulate, tmp_path_factory: pytest.TempPathFactory) -> Beside:
+    folder = tmp_path_factory.mktemp("r-inference")
+    rng = np.random.default_rng(3)
+    data = crossed(seed=9, participants=18, items=14, spread=0.9)
+    data["log.freq"] = np.round(data["log.freq"] - 3.0 + rng.normal(0, 0.3, len(data)), 3)
+    slopes = dict(zip(data["participant"].unique(), rng.normal(0, 0.25, 18), strict=True))
+    data["rt"] = np.round(data["rt"] + data["participant"].map(slopes) * data["log.freq"], 5)
+    data = data[rng.random(len(data)) < 0.8].reset_index(drop=True)
+    new = data.sample(12, random_state=1).reset_index(drop=True)
+    new.loc[:3, "participant"] = "somebody new"
+    data.to_csv(folder / "data.csv", index=False)
+    new.to_csv(folder / "new.csv", index=False)
+    (folder / "program.R").write_text(PROGRAM, "utf-8")
+    done = subprocess.run(
+        ["Rscript", "program.R"], cwd=folder, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return Beside(folder, data, new)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_residuals_are_lme4s(beside: Beside, model: str) -> None:
+    theirs = beside.table(f"{model}_residuals")
+    for kind in ("response", "pearson", "deviance"):
+        ours = residuals(beside.fits[model], kind)
+        assert ours == pytest.approx(theirs[kind].to_numpy(), abs=1e-5 if model == "lin" else 1e-3)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_modes_and_their_conditional_deviations_are_lme4s(beside: Beside, model: str) -> None:
+    theirs = beside.table(f"{model}_modes").astype({"grp": str})
+    ours = random_modes(beside.fits[model]).astype({"level": str})
+    both = ours.merge(
+        theirs, left_on=["group", "term", "level"], right_on=["grpvar", "term", "grp"], validate="1:1"
+    )
+    assert len(both) == len(ours) == len(theirs)
+    assert both["sd"].to_numpy() == pytest.approx(both["condsd"].to_numpy(), rel=2e-3)
+    assert (both["mode"] - both["condval"]).abs().max() < 2e-3 * both["sd"].max()
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_predictions_for_new_rows_and_levels_are_lme4s(beside: Beside, model: str) -> None:
+    theirs, found = beside.table(f"{model}_new").to_numpy(), beside.fits[model]
+    ours = [
+        predict(found, beside.new, random=random, scale=scale, new_levels="population")["estimate"]
+        for scale in ("link", "response")
+        for random in (False, True)
+    ]
+    assert np.column_stack(ours) == pytest.approx(theirs, abs=2e-4)
+
+
+@pytest.mark.parametrize("model", ["lin", "hit"])
+def test_profiles_of_variances_correlations_and_effects_are_lme4s(beside: Beside, model: str) -> None:
+    theirs, ours = beside.table(f"{model}_profile"), profile_intervals(beside.fits[model])
+    assert list(ours["parameter"]) == list(theirs.index)
+    ends = theirs.to_numpy()
+    se = (ends[:, 1] - ends[:, 0]) / (2 * 1.96)
+    assert (np.abs(ours[["ci_low", "ci_high"]].to_numpy() - ends) / se[:, None]).max() < 1e-2
+
+
+def test_kenward_roger_covariance_and_f_are_pbkrtests(beside: Beside) -> None:
+    found = beside.fits["lin"]
+    ours, theirs = kenward_roger(found), beside.table("kr_vcov").to_numpy()
+    size = np.sqrt(np.diag(theirs))
+    assert np.abs((ours.vcov - theirs) / np.outer(size, size)).max() < 1e-4
+    rows = np.eye(len(found.fixed))[found.fixed["term"].str.contains(":")]
+    test = ours.f_test(rows, rows @ found.fixed["estimate"].to_numpy(), ours.vcov)
+    expected = beside.table("kr_test").iloc[0]
+    assert test.numerator == expected["ndf"]
+    assert test.denominator == pytest.approx(expected["ddf"], rel=1e-3)
+    assert test.statistic == pytest.approx(expected["Fstat"], rel=1e-4)
+    assert test.p == pytest.approx(expected["p.value"], abs=1e-5)
+
+
+def test_a_likelihood_ratio_of_fixed_effects_is_rs(beside: Beside) -> None:
+    large = fit(LINEAR, beside.data, reml=False)
+    small = fit(LINEAR.replace("cond * agent", "cond + agent"), beside.data, reml=False)
+    test, expected = likelihood_ratio_test(small, large), beside.table("lrt").iloc[0]
+    assert (test.statistic, test.df) == (pytest.approx(expected["Chisq"], abs=1e-4), expected["Df"])
+    assert test.p == pytest.approx(expected["Pr(>Chisq)"], abs=1e-5)
+    assert not test.boundary
+
+
+def agree(ours: pd.DataFrame, theirs: pd.DataFrame, p: float = 1e-4) -> None:
+    """Compare tables row by row; emmeans calls its columns by what they hold."""
+    estimate = next(c for c in theirs.columns if c == "estimate" or c.endswith(".trend"))
+    low, high = (
+        (next(c for c in theirs.columns if c.endswith(end)) for end in (".LCL", ".UCL"))
+        if any(c.endswith(".LCL") for c in theirs.columns)
+        else ("lower.CL", "upper.CL")
+    )
+    se = theirs["SE"].to_numpy()
+    assert ours["se"].to_numpy() == pytest.approx(se, rel=2e-3)
+    assert np.abs(ours["estimate"].to_numpy() - theirs[estimate].to_numpy()).max() < 1e-3 * se.max()
+    assert ours["p"].to_numpy() == pytest.approx(theirs["p.value"].to_numpy(), abs=p)
+    # emmeans solves for mvt's critical values by simulation.
+    slack = 2e-2 if p > 1e-3 else 3e-3
+    assert (np.abs(ours["ci_low"].to_numpy() - theirs[low].to_numpy()) / se).max() < slack
+    assert (np.abs(ours["ci_high"].to_numpy() - theirs[high].to_numpy()) / se).max() < slack
+
+
+def test_dunnetts_comparisons_are_emmeans_exact_ones(beside: Beside) -> None:
+    cells = margins(beside.fits["acc"], ["cond", "agent"])
+    ours = cells.against("intact", "agent", adjust="dunnett")
+    assert ours.attrs["adjustment"] == "dunnett"
+    theirs = beside.table("dunnett")
+    # R orders the levels alphabetically, so do we.
+    assert [c.replace("(", "").replace(")", "") for c in theirs["contrast"]] == list(ours["contrast"])
+    agree(ours, theirs, p=2e-3)
+
+
+def test_contrasts_of_means_on_the_response_scale_are_emmeans(beside: Beside) -> None:
+    cells = margins(beside.fits["acc"], ["cond", "agent"])
+    agree(cells.pairs("agent", scale="response", adjust="tukey"), beside.table("response_pairs"))
+    ours = cells.interaction({"cond": "consecutive", "agent": "revpairwise"}, scale="response", adjust="none")
+    agree(ours, beside.table("response_interaction"))
+
+
+def test_effects_around_the_mean_are_emmeans(beside: Beside) -> None:
+    cells = margins(beside.fits["acc"], ["cond", "agent"])
+    weights = np.eye(3) - 1 / 3
+    named = dict(zip(("initial", "intact", "internal"), weights.tolist(), strict=True))
+    agree(cells.contrast(named, "agent", adjust="sidak"), beside.table("effects"))
+
+
+def test_trends_and_their_comparisons_are_emmeans(beside: Beside) -> None:
+    logistic = fit("correct ~ cond * log.freq + (1 | participant)", beside.data, "binomial")
+    agree(trends(logistic, "log.freq", "cond").table(), beside.table("trends"))
+    curved = fit("rt ~ cond * poly(log.freq, 2) + (1 | participant)", beside.data)
+    ours, theirs = trends(curved, "log.freq", "cond").pairs(adjust="none"), beside.table("trend_pairs")
+    # emmeans takes a one-sided difference, ours is central, which is exact for a quadratic.
+    assert ours["estimate"].to_numpy() == pytest.approx(theirs["estimate"].to_numpy(), rel=5e-3)
+
+
+def test_equivalence_tests_are_emmeans(beside: Beside) -> None:
+    pairs = margins(beside.fits["acc"], ["cond", "agent"]).pairs("agent", adjust="none")
+    ours, theirs = equivalence_tests(pairs, 0.8), beside.table("equivalence")
+    assert ours["p"].to_numpy() == pytest.approx(theirs["p.value"].to_numpy(), abs=1e-3)
+    assert (ours["equivalent"] == ((ours["ci_low"] > -0.8) & (ours["ci_high"] < 0.8))).all()
