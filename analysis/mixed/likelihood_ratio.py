@@ -74,8 +74,8 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
     Raises
     ------
     UserError
-        If the models were not fitted to the same data and family, are not nested, have the same number of parameters, or
-        are REML fits with different fixed effects, whose likelihoods cannot be compared.
+        If the models were not fitted to the same data and family or not by maximum likelihood, are not nested, have the
+        same number of parameters, or are REML fits with different fixed effects, whose likelihoods cannot be compared.
     """
     if smaller.n_parameters > larger.n_parameters:
         smaller, larger = larger, smaller
@@ -113,6 +113,12 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
             f"the models were fitted to different data or families ({smaller.nobs} and {larger.nobs} rows)",
             mend="Leave out the rows that either drops, and fit both again.",
         )
+    for one in (smaller, larger):
+        if not one.model.maximises_likelihood:
+            raise UserError(
+                f"a fit by {one.method} did not maximise a likelihood, so no ratio can be tested",
+                mend="Fit both without the penalty, or with dispersion='ml'.",
+            )
     if smaller.method != larger.method:
         raise UserError(f"one model was fitted by {smaller.method}, the other by {larger.method}")
     criterion = smaller.model.criterion

@@ -19,7 +19,7 @@ from .criterion import make_objective
 from .laplace import LaplaceDeviance
 from .linear import LinearDeviance
 from .parameters import Parameter
-from .result import Fit, Model
+from .result import Fit
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -241,10 +241,3 @@ def _given_sigma(base: LinearDeviance, sigma_of: Callable[[Array], tuple[float, 
         return float(value), gradient
 
     return deviance
-
-
-def penalised(model: Model) -> bool:
-    """Whether the fit maximised something other than the likelihood."""
-    return not model.family.has_scale and (
-        model.criterion.penalty is not None or model.criterion.dispersion != "ml"
-    )

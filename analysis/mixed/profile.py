@@ -23,7 +23,7 @@ from .fitting import fit_model
 from .inference import check_level
 from .optimise import hessian
 from .parameters import Parameter, estimate_of, parameters_of
-from .pinned import Objective, Pinned, penalised
+from .pinned import Objective, Pinned
 from .result import Fit
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ def profile_intervals(
         For a name that is no parameter, or a fit that did not maximise a likelihood.
     """
     check_level(level)
-    if penalised(fit.model):
+    if not fit.model.maximises_likelihood:
         raise UserError(
             f"a fit by {fit.method} has no likelihood to profile",
             mend="Use the parametric bootstrap (--intervals bootstrap), or fit without the penalty.",

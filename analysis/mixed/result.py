@@ -40,6 +40,11 @@ class Model:
     numbers_given: tuple[str, ...] = ()
     criterion: Criterion = field(default_factory=Criterion)
 
+    @property
+    def maximises_likelihood(self) -> bool:
+        """Whether the fit maximises a likelihood: no penalty, and not lme4's criterion for families with phi."""
+        return self.criterion.penalty is None and self.criterion.dispersion == "ml"
+
 
 @dataclass(frozen=True, eq=False)
 class VarianceComponent:
