@@ -58,12 +58,24 @@ def _deepest(error: ValidationError) -> ValidationError:
     """Follow anyOf into the branch that got furthest, so that the message is about what the user meant."""
     while error.context:
         kind = [e for e in error.context if e.validator != "type" or len(e.path) > len(error.path)]
-        candidates = kind or list(error.context)
+        candidates = _of_groups(error) or kind or list(error.context)
         deeper = max(candidates, key=lambda e: (len(e.absolute_path), e.validator == "additionalProperties"))
-        if not kind:
+        is_told = "description" in error.schema and not isinstance(error.instance, dict)
+        if not kind or (is_told and len(deeper.absolute_path) == len(error.absolute_path)):
             return error
         error = deeper
     return error
+
+
+def _of_groups(error: ValidationError) -> list[ValidationError]:
+    """Return what is wrong with a group of settings where it is held against forms of which some are groups."""
+    if not isinstance(error.instance, dict):
+        return []
+    forms: Any = error.validator_value
+    groups = {place for place, form in enumerate(forms) if form.get("type") == "object"}
+    return [
+        one for one in error.context or () if one.schema_path[0] in groups and one.validator != "type"
+    ] or [one for one in error.context or () if one.schema_path[0] in groups]
 
 
 def _path(error: ValidationError) -> tuple[str | int, ...]:
@@ -126,6 +138,8 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         return f"{place} is {value}; it should be a duration with its unit: `{value} s` or `{value} ms`"
     if error.validator == "type":
         return f"{place} is {value}; it should be {_type_in_words(rule)}"
+    if error.validator in ("anyOf", "oneOf") and "description" in schema:
+        return f"{place} is {value}; it should be {schema['description']}"
     if error.validator == "maxProperties" and path[:2] == ("design", "factors"):
         return f"{place} has {len(instance)} factors; {rule} can be crossed"
     if error.validator == "minProperties" and path[:2] == ("design", "factors") and len(path) == 3:

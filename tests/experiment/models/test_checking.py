@@ -279,3 +279,14 @@ def test_a_budget_without_its_currency_is_told_how_to_be_written(tmp_path: Path)
     done = CliRunner().invoke(main, ["check", str(study)])
     assert done.exit_code == 2
     assert "budget is 5; it should be an amount with its currency: `5 USD`" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("price", "said"),
+    [("{input: 1}", "price: output is missing"), ("{input: 1, output: two}", 'price.output is "two"; it should be a number'),
+     ("5", "price is 5; it should be US dollars for a million tokens, as {input: 0.40, output: 1.60}, or free")],
+)  # fmt: skip
+def test_a_price_that_is_none_is_told_with_what_a_price_is(tmp_path: Path, price: str, said: str) -> None:
+    more = f', base_url: "https://api.example.org/v1", price: {price}'
+    done = CliRunner().invoke(main, ["check", str(written(tmp_path / "s", one("openai:m", more)))])
+    assert done.exit_code == 2 and said in done.output
