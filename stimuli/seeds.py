@@ -14,12 +14,14 @@ import random
 import struct
 from collections.abc import Iterator, Sequence
 from json.encoder import encode_basestring
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from _hashlib import HASHXOF
 
 Part = str | int | float | None
 Thing = TypeVar("Thing")
 
-_quoted = functools.lru_cache(maxsize=16)(encode_basestring)  # a text has several rows of draws
 _MASK = (1 << 64) - 1
 _LONG = 4096  # things from which taking one out of a list costs more than finding it in a tree
 _FEW = 64  # things asked for before the tree pays
@@ -34,9 +36,7 @@ def stable_seed(*parts: Part) -> int:
     *parts : str, int, float or None
         What the draw belongs to, from wide to narrow: study seed, purpose, item, session, replicate.
     """
-    return int.from_bytes(
-        hashlib.sha256(_written(parts).encode("utf-8", "surrogatepass")).digest()[:8], "big"
-    )
+    return int.from_bytes(hashlib.sha256(_as_bytes(_written(parts))).digest()[:8], "big")
 
 
 def generator(*parts: Part) -> random.Random:
@@ -59,31 +59,52 @@ def stable_draws(count: int, *parts: Part) -> tuple[int, ...]:
     tuple of int
         ``count`` numbers from 0 to 2**64 - 1.
     """
-    return _row(count, _written(parts))
+    return _row(count, hashlib.shake_128(_as_bytes(_written(parts))))
 
 
 def stable_draws_of(count: int, common: tuple[Part, ...], text: str, number: int) -> tuple[int, ...]:
     """Return ``stable_draws(count, *common, text, number)``, faster where many texts have the first parts in common."""
-    return _row(count, f"{_begun(*common)}{_quoted(text)},{number}]")
+    stream = _begun(*common).copy()
+    stream.update(_ended(text, number))
+    return _row(count, stream)
 
 
-def _row(count: int, written: str) -> tuple[int, ...]:
-    stream = hashlib.shake_128(written.encode("utf-8", "surrogatepass"))
-    return struct.unpack(f">{count}Q", stream.digest(8 * count))
+def _row(count: int, stream: HASHXOF) -> tuple[int, ...]:
+    return _numbers(count).unpack(stream.digest(8 * count))
+
+
+@functools.lru_cache(maxsize=1024)
+def _numbers(count: int) -> struct.Struct:
+    return struct.Struct(f">{count}Q")
 
 
 def _written(parts: Sequence[Part]) -> str:
     """Write parts as a JSON array, piece by piece, for that is several times as fast as json.dumps."""
     pieces = [
-        _quoted(part) if isinstance(part, str) else str(part) if type(part) is int else json.dumps(part)
+        encode_basestring(part)
+        if isinstance(part, str)
+        else str(part)
+        if type(part) is int
+        else json.dumps(part)
         for part in parts
     ]
     return f"[{','.join(pieces)}]"
 
 
+def _as_bytes(written: str) -> bytes:
+    return written.encode("utf-8", "surrogatepass")
+
+
 @functools.lru_cache(maxsize=256, typed=True)
-def _begun(*parts: Part) -> str:
-    return f"{_written(parts)[:-1]},"
+def _begun(*parts: Part) -> HASHXOF:
+    """Return the hash of the first parts, to be copied and gone on with."""
+    return hashlib.shake_128(_as_bytes(f"{_written(parts)[:-1]},"))
+
+
+@functools.lru_cache(maxsize=16)
+def _ended(text: str, number: int) -> bytes:
+    """Return how the last parts are written; remembered, since a text has several rows of draws."""
+    return _as_bytes(f"{encode_basestring(text)},{number}]")
 
 
 class Draw:

@@ -132,10 +132,10 @@ class LetterConditions:
         numbers = sites if maker.draws_sites_only else draws.numbers(size, "new form", self._types[name])
         text, changes, failed = maker.changed(pieces, numbers, sites)
         if not failed:
-            return Scrambled(text, changes)
+            return _MAKE(Scrambled, (text, changes, ()))
         told = {reason: f"{name}: {reason}" for _, reason in failed}
         left = [_MAKE(LeftIntact, (place, pieces[2 * place + 1], told[reason])) for place, reason in failed]
-        return Scrambled(text, changes, tuple(left))
+        return _MAKE(Scrambled, (text, changes, tuple(left)))
 
     def _outcomes(self, words: Sequence[str], places: Sequence[int], draws: Draws) -> dict[str, Outcomes]:
         """Return, by type, every word's new form or why there is none; words not asked for count as too short."""

@@ -127,10 +127,21 @@ def _moves(permutation: Sequence[int | None]) -> tuple[int, int, int]:
     return displaced, total, new
 
 
-def tail_of(permutation: Permutation, letters: int) -> Tail:
-    """Return what a form of a word of so many letters says after ``intact`` and ``shown``."""
-    if len(permutation) != letters or None in permutation:
-        return described("", "", permutation, pieces=letters)[2:]
+def tail_of(permutation: Permutation, letters: int, pieces: int | None = None) -> Tail:
+    """Return what a form of a word says after ``intact`` and ``shown``.
+
+    Parameters
+    ----------
+    permutation : tuple of int or None
+        As in :class:`Change`.
+    letters : int
+        Letters of the word.
+    pieces : int, optional
+        Its grapheme clusters, where not all are letters.
+    """
+    pieces = letters if pieces is None else pieces
+    if len(permutation) != pieces or None in permutation:
+        return described("", "", permutation, pieces=pieces, counted=letters)[2:]
     displaced, total, _ = _moves(permutation)
     return permutation, displaced, round(total / letters, 3), 0, 0, 0, "letter"
 
@@ -138,9 +149,10 @@ def tail_of(permutation: Permutation, letters: int) -> Tail:
 _known_tail = functools.lru_cache(maxsize=1 << 15)(tail_of)
 
 
-def known_tail(permutation: Permutation, letters: int) -> Tail:
+def known_tail(permutation: Permutation, letters: int, pieces: int | None = None) -> Tail:
     """Return the same as :func:`tail_of`, remembered for words of common length."""
-    return _known_tail(permutation, letters) if letters <= KEPT_UP_TO else tail_of(permutation, letters)
+    remembers = len(permutation) <= KEPT_UP_TO
+    return (_known_tail if remembers else tail_of)(permutation, letters, pieces)
 
 
 def fewest_moves(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:

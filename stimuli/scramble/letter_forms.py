@@ -136,7 +136,8 @@ class LetterForms:
         self._barred: frozenset[str] | None = None
         self._looked_up = False
         self._language = language
-        self._turkic = is_turkic(language)
+        # What says sooner than a plan what an ASCII word can become.
+        self._at_first_sight = None if is_turkic(language) or not self._writes_ascii else self._ready
         self._known: dict[str, _Remembered] = {}
         self._older: dict[str, _Remembered] = {}
         self._room = _REMEMBERED
@@ -191,7 +192,6 @@ class LetterForms:
         heads: list[tuple[int, int, str, str]] = []
         tails: list[Tail] = []
         failed: list[tuple[int, str]] = []
-        add_head, add_tail = heads.append, tails.append
         words = pieces[1::2]
         formed = words.copy()
         drawn = sites if self.site_rule is not None else numbers
@@ -216,8 +216,8 @@ class LetterForms:
                         joined = joined.capitalize() if case == "title" else joined.upper()
                     if not bare:
                         joined = self._writing.gap.join(joined)
-                    add_head((place, start, word, joined))
-                    add_tail(form[1])
+                    heads.append((place, start, word, joined))
+                    tails.append(form[1])
                     formed[place] = joined
                     start += len(joined)
                     continue
@@ -226,6 +226,8 @@ class LetterForms:
                 outcome = found.forms[index] or self._fill(word, found, index, number, site)
             elif found.__class__ is str:
                 outcome = found
+            elif found.__class__ is Plan:
+                outcome = self._search(word, found, number, site)
             else:
                 outcome = self.first(word, number, site)
             if isinstance(outcome, str):
@@ -233,14 +235,14 @@ class LetterForms:
                 failed.append((place, outcome))
             else:
                 joined, tail = outcome
-                add_head((place, start, word, joined))
-                add_tail(tail)
+                heads.append((place, start, word, joined))
+                tails.append(tail)
                 formed[place] = joined
                 start += len(joined)
         shown = pieces.copy()
         shown[1::2] = formed
         changes = tuple(map(_MAKE, repeat(Change), map(operator.add, heads, tails)))
-        return Changed("".join(shown), changes, failed)
+        return _MAKE(Changed, ("".join(shown), changes, failed))
 
     def first(self, word: str, number: int, site_number: int) -> Outcome:
         """Return the first form of a word that suits, or why there is none.
@@ -273,13 +275,7 @@ class LetterForms:
         """Find out what a word not met lately can become, and remember it."""
         found: _Remembered | None = None
         cost = 2
-        if (
-            self._ready is not None
-            and word.isalpha()
-            and word.isascii()
-            and not self._turkic
-            and self._writes_ascii
-        ):
+        if self._at_first_sight and word.isascii() and word.isalpha():
             # What `_found` finds for the most common words, without a plan.
             small, case = word, "lower"
             if not word.islower():
@@ -289,7 +285,7 @@ class LetterForms:
                 )
             if len(word) < self._least:
                 found = TOO_SHORT
-            elif case in self._at_once and (ready := self._ready(small)) is not None:
+            elif case in self._at_once and (ready := self._at_first_sight(small)) is not None:
                 found = (small, case, ready) if self._writes_only_ascii else _Wider(small, case, ready)
         if found is None:
             found, cost = self._found(word)
@@ -385,6 +381,8 @@ class LetterForms:
 
     def _writes(self, letters: Sequence[str]) -> bool:
         """Tell whether new letters would be of the word's script, or none come in."""
+        if "".join(letters).isascii():
+            return self._writes_ascii
         return self._new_letters is None or self._new_letters.writes(letters)
 
     def _first_of(self, word: str, plan: Plan, candidates: Iterator[Arrangement]) -> Outcome:

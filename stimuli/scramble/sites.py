@@ -6,10 +6,12 @@ take the same pair; where a study has both, the first drawn site that all of the
 
 from __future__ import annotations
 
-import operator
+import functools
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stimuli.scramble.alphabets import Alphabet, shape
 from stimuli.scramble.changes import KEPT_UP_TO, Spelt, Tail, tail_of
@@ -20,11 +22,8 @@ from stimuli.seeds import Draw
 Site = tuple[int, int]
 SiteKey = tuple[str, int, str, int]
 
-Recorded = tuple[int, int, Tail, Tail]
-"""A site with what a record says of a change of it, or of its first and of its second letter."""
-
-_Pools = tuple[Sequence[str], int, Sequence[str], int, int]
-"""What may stand for each letter of a pair and how much that is, and after how many numbers all draws come again."""
+Recorded = tuple[int, int, Any]
+"""A site with what a rule knows of a change there before it knows the word: what a record says of it, and what spells it."""
 
 AnySite = TypeVar("AnySite", Site, Recorded)
 
@@ -77,6 +76,7 @@ class SiteRule(ABC):
         self._letters = None if of_class == "any" else letters
         # Where no two letters so far apart are the same, all pairs of places are sites.
         self._alike_apart = 0 if self._letters is not None or position == "first_and_last" else distance
+        self._alike = re.compile(rf"(.).{{{distance - 1}}}\1")
         self._by_size: dict[int, tuple[Recorded, ...]] = {}
         self._known: dict[Sequence[str], tuple[Site, ...]] = {}
 
@@ -101,7 +101,7 @@ class SiteRule(ABC):
         if recorded is None:
             recorded = tuple([self.recorded(size, i, j) for i, j in self._pairs_in(size)])
             self._by_size[size] = recorded
-        if self._alike_apart and True not in map(operator.eq, letters, letters[self._alike_apart :]):
+        if self._alike_apart and self._alike.search(letters) is None:
             return recorded or None
         found = self._allowed(letters, recorded)
         # Tuples of what never changes cost the garbage collector nothing; most words share theirs with their length.
@@ -109,8 +109,7 @@ class SiteRule(ABC):
 
     def recorded(self, size: int, i: int, j: int) -> Recorded:
         """Return a site of a word of so many letters with what a record says of a change there."""
-        tail = tail_of(exchange(size, i, j), size)
-        return i, j, tail, tail
+        return i, j, tail_of(exchange(size, i, j), size)
 
     def _pairs_in(self, size: int) -> list[Site]:
         _, distance, _, letter = self.key
@@ -161,7 +160,7 @@ class Transposed(SiteRule):
 
     def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
         """Spell the exchange of the first drawn site."""
-        i, j, tail, _ = ready[site_number % len(ready)]
+        i, j, tail = ready[site_number % len(ready)]
         return letters[:i] + letters[j] + letters[i + 1 : j] + letters[i] + letters[j + 1 :], tail
 
     def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
@@ -178,8 +177,6 @@ class Substituted(SiteRule):
         As :class:`SiteRule`.
     replacements : Replacements
         Which new letters may stand for a letter.
-    count : int
-        2 replaces the pair, 1 one of the two, drawn.
     """
 
     def __init__(
@@ -191,46 +188,28 @@ class Substituted(SiteRule):
         letters: Alphabet,
         *,
         replacements: Replacements,
-        count: int,
     ) -> None:
         super().__init__(position, distance, of_class, letter, letters)
         self.new_letters = letters
-        self._replacements = replacements
-        self._takes_one = count == 1
-        self._pools: dict[str, _Pools] = {}
+        self._new_for = functools.lru_cache(_REMEMBERED)(replacements.of_pair)
+        self._of_pair: dict[str, Any] = {}
 
     def ready(self, letters: str) -> Sequence[Recorded] | None:
         """Return the sites of a word."""
         return self.recorded_sites(letters)
 
     def recorded(self, size: int, i: int, j: int) -> Recorded:
-        """Return a site with the record of new letters: of either alone, or of both."""
-        if self._takes_one:
-            return i, j, _without(size, i, i), _without(size, j, j)
-        both = _without(size, i, j)
-        return i, j, both, both
+        """Return a site with the record of two new letters."""
+        return i, j, _without(size, i, j)
 
     def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
         """Spell one drawing of new letters at the first site."""
-        i, j, tail, other_tail = ready[site_number % len(ready)]
+        i, j, tail = ready[site_number % len(ready)]
         pair = letters[i] + letters[j]
-        first, firsts, second, seconds, period = self._pools.get(pair) or self._pools_of(pair)
-        drawn = number % period
-        if self._takes_one:
-            if drawn & 1:
-                return (
-                    (f"{letters[:i]}{first[(drawn >> 1) % firsts]}{letters[i + 1 :]}", tail)
-                    if first
-                    else None
-                )
-            return (
-                (f"{letters[:j]}{second[(drawn >> 1) % seconds]}{letters[j + 1 :]}", other_tail)
-                if second
-                else None
-            )
+        first, firsts, second, seconds, period = self._of_pair.get(pair) or self._met(pair)
         if not first or not second:
             return None
-        place, drawn = divmod(drawn, firsts)
+        place, drawn = divmod(number % period, firsts)
         new, other = first[drawn], second[place % seconds]
         if new == other:  # the pools hold a letter once, so the next one differs
             other = second[(place + 1) % seconds]
@@ -238,36 +217,66 @@ class Substituted(SiteRule):
                 return None
         return letters[:i] + new + letters[i + 1 : j] + other + letters[j + 1 :], tail
 
-    def _pools_of(self, pair: str) -> _Pools:
-        if len(self._pools) >= _REMEMBERED:
-            self._pools.clear()
-        first, second = self._replacements.of(pair[0], pair), self._replacements.of(pair[1], pair)
+    def _met(self, pair: str) -> Any:
+        """Make ready what hangs on a pair of letters alone, and remember it."""
+        if len(self._of_pair) >= _REMEMBERED:
+            self._of_pair.clear()
+        self._of_pair[pair] = self._made_ready(*self._new_for(*pair))
+        return self._of_pair[pair]
+
+    def _made_ready(self, first: tuple[str, ...], second: tuple[str, ...]) -> Any:
+        """Return what may stand for each letter and how much that is, and after how many numbers all draws come again."""
         firsts, seconds = len(first), len(second)
-        pools = first, firsts, second, seconds, 2 * (firsts or 1) * (seconds or 1)
-        self._pools[pair] = pools
-        return pools
+        return first, firsts, second, seconds, firsts * seconds
 
     def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
         """Yield every pair of new letters in drawn order."""
         draw = Draw(number)
-        pair = letters[site[0]] + letters[site[1]]
-        if len(pair) == 2:
-            pools = (self._pools.get(pair) or self._pools_of(pair))[:3:2]
-        else:
-            both = letters[site[0]], letters[site[1]]
-            pools = self._replacements.of(both[0], both), self._replacements.of(both[1], both)
-        if self._takes_one:
-            for which in draw.dealt((0, 1)):
-                place = site[which]
-                for new in draw.dealt(pools[which]):
-                    yield (*range(place), new, *range(place + 1, len(letters)))
-            return
         i, j = site
+        pools = self._new_for(letters[i], letters[j])
         for first in draw.dealt(pools[0]):
             for second in draw.dealt(pools[1]):
                 if second == first:
                     continue
                 yield (*range(i), first, *range(i + 1, j), second, *range(j + 1, len(letters)))
+
+
+class SubstitutedOne(Substituted):
+    """One of a site's letters, drawn, is replaced by a new one: by neither of the two."""
+
+    def recorded(self, size: int, i: int, j: int) -> Recorded:
+        """Return a site with what takes its pair out of a word, and what puts a new letter in the place of either."""
+        second, first = [(slice(at), slice(at + 1, None), _without(size, at, at)) for at in (j, i)]
+        return i, j, (slice(i, j + 1, j - i), first, second)
+
+    def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
+        """Spell one drawing of a new letter at the first site."""
+        _, _, (both, first, second) = ready[site_number % len(ready)]
+        pair = letters[both]
+        drawings = self._of_pair.get(pair) or self._met(pair)
+        drawn = number % len(drawings)
+        before, after, tail = first if drawn & 1 else second
+        new = drawings[drawn]
+        return (f"{letters[before]}{new}{letters[after]}", tail) if new else None
+
+    def _made_ready(self, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the letter that each number draws, until they come again: an odd one draws for the first of the pair."""
+        period = math.lcm(len(first) or 1, len(second) or 1)
+        drawings = [""] * (2 * period)
+        if first:
+            drawings[1::2] = first * (period // len(first))
+        if second:
+            drawings[::2] = second * (period // len(second))
+        return tuple(drawings)
+
+    def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
+        """Yield every new letter for either of the two in drawn order."""
+        draw = Draw(number)
+        pools = self._new_for(letters[site[0]], letters[site[1]])
+        for which in draw.dealt((0, 1)):
+            place = site[which]
+            for new in draw.dealt(pools[which]):
+                yield (*range(place), new, *range(place + 1, len(letters)))
 
 
 def exchange(size: int, i: int, j: int) -> tuple[int, ...]:
@@ -295,6 +304,7 @@ class Replacements:
 
     def __init__(self, letters: Alphabet, cv: str, outline: str) -> None:
         self._letters, self._cv, self._outline = letters, cv, outline
+        self._fitting = functools.lru_cache(_REMEMBERED)(self._fitting_for)
 
     @property
     def alphabet(self) -> Alphabet:
@@ -308,7 +318,15 @@ class Replacements:
 
     def of(self, letter: str, but: Sequence[str]) -> tuple[str, ...]:
         """Return the letters that may replace one, without those in ``but``."""
-        return tuple(new for new in self._letters.letters if new not in but and self._fits(letter, new))
+        return tuple([new for new in self._fitting(letter) if new not in but])
+
+    def of_pair(self, one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what may replace each of two letters: neither of them."""
+        both = (one, other)
+        return self.of(one, both), self.of(other, both)
+
+    def _fitting_for(self, letter: str) -> tuple[str, ...]:
+        return tuple([new for new in self._letters.letters if self._fits(letter, new)])
 
     def _fits(self, letter: str, new: str) -> bool:
         if self._cv == "keep":

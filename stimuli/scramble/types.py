@@ -29,7 +29,7 @@ from stimuli.scramble.options import (
     min_letters,
 )
 from stimuli.scramble.orders import Neighbours, Reversed, Rule, Shuffled, ShuffledButDrawn
-from stimuli.scramble.sites import POSITIONS, Replacements, Substituted, Transposed
+from stimuli.scramble.sites import POSITIONS, Replacements, Substituted, SubstitutedOne, Transposed
 
 Unit = Literal["letter", "word", "sentence"]
 Operates = Literal["none", "reorder", "insert", "delete", "substitute"]
@@ -158,14 +158,14 @@ def _substituted(position: str) -> RuleMaker:
         replacements = Replacements(known, str(options["cv"]), str(options["shape"]))
         of_class = str(options["letters"])
         _refuse_what_changes_nothing(position, of_class, known, replacements, options)
-        return Substituted(
+        makes = SubstitutedOne if options["count"] == 1 else Substituted
+        return makes(
             position,
             int(options.get("distance", 1)),
             of_class,
             int(options.get("letter", 1)),
             known,
             replacements=replacements,
-            count=int(options["count"]),
         )
 
     return rule

@@ -7,7 +7,7 @@ from typing import cast
 
 from stimuli.lexicon import is_turkic
 from stimuli.scramble.capitals import with_case_of
-from stimuli.scramble.changes import KEPT_UP_TO, Permutation, Spelt, Tail, described, tail_of
+from stimuli.scramble.changes import KEPT_UP_TO, Permutation, Spelt, Tail, known_tail, tail_of
 from stimuli.scramble.orders import Arrangement
 from stimuli.scramble.real_words import is_real, listed_words
 from stimuli.scramble.word_plans import Parts, Plan, parts_of
@@ -39,6 +39,7 @@ class Writing:
         self._capitals_stay = capitals_stay
         self._avoid = avoid_real_words
         self._language = language
+        self._turkic = is_turkic(language)
 
     def by_letter(self, case: str) -> bool:
         """Tell whether words of a case pattern are put together letter by letter."""
@@ -100,12 +101,11 @@ class Writing:
         """
         front, joined = word[:size], "".join(arranged)
         title = self._capitals_stay and size > 1 and front.istitle()
-        if not (title or front.islower()) or not joined.isascii() or is_turkic(self._language):
+        if not (title or front.islower()) or not joined.isascii() or self._turkic:
             return None
         shown = (joined.capitalize() if title else joined) + word[size:]
-        sources = [one if isinstance(one, int) else None for one in arrangement]
-        sources += range(size, len(word))
-        tail = described(word, shown, sources, pieces=len(word), counted=counted)[2:]
+        moved = [one if isinstance(one, int) else None for one in arrangement]
+        tail = known_tail((*moved, *range(size, len(word))), counted, len(word))
         return self.gap.join(shown) if self.gap else shown, tail
 
     def _one_by_one(self, word: str, counted: int, arrangement: Arrangement) -> Spelt | None:
@@ -124,8 +124,7 @@ class Writing:
             joined = self.gap.join(clusters)
         if joined == word:
             return None
-        form = described(word, joined, sources, pieces=len(parts.clusters), counted=counted)
-        return joined, form[2:]
+        return joined, known_tail(tuple(sources), counted, len(parts.clusters))
 
     def _in_place(self, parts: Parts, arrangement: Arrangement) -> tuple[list[str | None], list[int | None]]:
         shown: list[str | None] = list(parts.clusters)

@@ -8,10 +8,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble.changes import fewest_moves, settled
+from stimuli.scramble.changes import fewest_moves, settled, tail_of
 from stimuli.scramble.exchanges import _exchanged, _needed_for, _two_exchanged, exchanges_needed
 from stimuli.scramble.orders import Neighbours
 from stimuli.scramble.registry import parse_operation
+from stimuli.scramble.sites import Replacements, SubstitutedOne
 from stimuli.scramble.word_plans import Plan
 from stimuli.scramble.words import _words_by_cluster, cut
 from stimuli.scramble.writing import Writing
@@ -98,3 +99,27 @@ def test_letters_with_something_after_them_are_put_together_at_once_as_one_by_on
         if [plan.letters[one] if isinstance(one, int) else one for one in arrangement] != list(plan.letters):
             slow = writing._one_by_one(word, plan.counted, arrangement)
             assert writing.arranged(word, plan, arrangement) == slow
+
+
+@given(st.from_regex(r"[a-z]{4,12}", fullmatch=True), st.sampled_from(("keep", "any")), numbers, numbers)
+def test_the_one_new_letter_is_the_one_that_a_number_draws_among_those_that_fit(
+    letters: str, cv: str, number: int, site_number: int
+) -> None:
+    operation = parse_operation(f"substitute:internal(count=1,cv={cv})")
+    rule = operation.type.bound("en", dict(operation.options))
+    assert isinstance(rule, SubstitutedOne)
+    ready = rule.ready(letters)
+    if ready is None:
+        return
+    sites = rule.sites(letters)
+    i, j = sites[site_number % len(sites)]
+    replacements = Replacements(rule.new_letters, cv, "any")
+    place = i if number & 1 else j
+    pool = replacements.of(letters[place], (letters[i], letters[j]))
+    spelt = rule.spelled(letters, ready, number, site_number)
+    if pool:
+        new = pool[(number >> 1) % len(pool)]
+        permutation = tuple(None if at == place else at for at in range(len(letters)))
+        assert spelt == (letters[:place] + new + letters[place + 1 :], tail_of(permutation, len(letters)))
+    else:
+        assert spelt is None
