@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,12 @@ Array = NDArray[np.float64]
 
 SINGULAR = 1e-4
 """lme4's tolerance for a relative standard deviation that counts as zero."""
+
+
+@lru_cache(maxsize=64)
+def _lower_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    columns, rows = np.triu_indices(k)
+    return rows.astype(np.intp), columns.astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,7 @@ class TermCovariance:
     @property
     def positions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows and columns of the lower triangle, column-major."""
-        columns, rows = np.triu_indices(self.width)
-        return rows.astype(np.intp), columns.astype(np.intp)
+        return _lower_triangle(self.width)
 
     def template(self, theta: Array) -> Array:
         """Return the (k, k) lower-triangular factor for the columns used."""
