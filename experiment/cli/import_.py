@@ -31,6 +31,9 @@ SHOWN = 20
 """How many different answers that could not be read are shown."""
 
 
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+
+
 @click.command(name="import", epilog=_EXAMPLE)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.argument(
@@ -85,6 +88,12 @@ def import_(
         return
     from experiment.cli.study_store import opened_study
 
+    for file in files:
+        if file.suffix.lower() in TABLES:
+            raise UserError(
+                f"{file} is a table, and a participant's copy of answers is JSON",
+                mend="Say which of its columns is what: --mapping MAP.yaml, or --from for what a paper released.",
+            )
     with opened_study(study) as opened:
         for file in files:
             if file.is_dir():

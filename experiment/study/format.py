@@ -60,7 +60,11 @@ def _deepest(error: ValidationError) -> ValidationError:
         kind = [e for e in error.context if e.validator != "type" or len(e.path) > len(error.path)]
         candidates = _of_groups(error) or kind or list(error.context)
         deeper = max(candidates, key=lambda e: (len(e.absolute_path), e.validator == "additionalProperties"))
-        is_told = "description" in error.schema and not isinstance(error.instance, dict)
+        is_told = (
+            isinstance(error.schema, dict)
+            and "description" in error.schema
+            and not isinstance(error.instance, dict)
+        )
         if not kind or (is_told and len(deeper.absolute_path) == len(error.absolute_path)):
             return error
         error = deeper

@@ -157,6 +157,11 @@ def read_mapping(file: Path) -> Columns:
         close = nearest(str(wrong[0]), known) if wrong else None
         hint = f"Did you mean {close!r}? " if close else ""
         line = _line_of(given, list(fault.absolute_path), wrong)
+        if fault.validator == "type" and place == "rt":
+            raise UserError(
+                f"{file.name}, line {line}: rt is {fault.instance!r}; it names a column and its unit",
+                mend=f"Write it as rt: {{column: {fault.instance}, unit: ms}}, or unit: s.",
+            )
         raise UserError(
             f"{file.name}, line {line}: {place}: {fault.message}", mend=f"{hint}Known: {', '.join(known)}."
         )

@@ -18,7 +18,7 @@ from experiment.cli import main
 from experiment.models.imports import writing
 from experiment.store import open_store, queries
 from tests.conftest import ROOT
-from tests.experiment.models.running import begin, wait_until
+from tests.experiment.models.running import begin, invoke, wait_until
 from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
 
 ANSWERS = """\
@@ -301,3 +301,16 @@ def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_agai
     done = take(folder)
     assert done.exit_code == 0, done.output
     assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 3
+
+
+def test_a_table_without_a_mapping_is_told_what_it_lacks(folder) -> None:
+    (folder / "trials.csv").write_text(ROWS, "utf-8")
+    done = invoke("import", folder, folder / "trials.csv")
+    assert done.exit_code == 2 and "--mapping" in done.output and "is a table" in done.output
+
+
+def test_a_time_without_a_unit_is_asked_for_one(folder) -> None:
+    (folder / "trials.csv").write_text(ROWS, "utf-8")
+    (folder / "map.yaml").write_text(MAPPING.replace("rt: {column: rt, unit: s}", "rt: rt"), "utf-8")
+    done = invoke("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
+    assert done.exit_code == 2 and "rt: {column: rt, unit: ms}" in done.output, done.output
