@@ -111,6 +111,10 @@ class Batches:
         return web.json_response({"object": "list", "data": data, "has_more": False})
 
     async def _show(self, request: web.Request) -> web.Response:
+        if request.match_info["id"] not in self.batches:
+            raise web.HTTPNotFound(
+                text='{"error": {"message": "No such batch"}}', content_type="application/json"
+            )
         return web.json_response(self.batches[request.match_info["id"]])
 
     async def _cancel(self, request: web.Request) -> web.Response:

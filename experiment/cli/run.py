@@ -65,6 +65,11 @@ Examples:
     help="Collect batches that are done, hand over what is missing at the lower price, and leave.",
 )
 @click.option(
+    "--cancel-batches",
+    is_flag=True,
+    help="Give up the batches that are out: cancel them at the provider, collect what is done, ask nothing.",
+)
+@click.option(
     "--engine",
     "engine_name",
     type=click.Choice(["ray"]),
@@ -126,6 +131,7 @@ def run(
     timing: bool,
     self_test: bool,
     batch: bool,
+    cancel_batches: bool,
     engine_name: str | None,
     workers: int | None,
     max_cost: str | None,
@@ -162,6 +168,7 @@ def run(
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
     for option, is_given, why in (
         ("--batch", batch and timing, "answers of a batch have no times; leave out --timing or --batch"),
+        ("--cancel-batches", cancel_batches and (batch or timing), "it asks nothing; give it alone"),
         (
             "--engine ray",
             engine_name and "hf" not in kinds,
@@ -198,7 +205,7 @@ def run(
     )
     outcomes, faults = _run_all(
         loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
-        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes},
+        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches},
     )  # fmt: skip
     _finish(loaded, models, outcomes, faults, as_json=as_json)
 

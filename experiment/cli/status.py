@@ -43,6 +43,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its money, as JSON."""
     from sqlalchemy import func, select
 
+    from experiment.models.api.batch_ledger import known_batches
     from experiment.models.money import spending
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.too_long import ended_of
@@ -85,6 +86,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
         "readers": [readers[key] for key in sorted(readers)],
         "ended": ended,
         "runs": [_run(row) for row in runs],
+        "batches": known_batches(study.folder),
         "money": {
             "spent_usd": spent.spent,
             "set_aside_usd": spent.set_aside,
@@ -142,6 +144,16 @@ def _print(told: Mapping[str, Any]) -> None:
         click.echo(
             f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials ({how}){not_valid}"
         )
+    for batch in told["batches"]:
+        name = batch["batch_id"] or "a batch not made yet"
+        kept = f"; {batch['waiting']} answers that no trial took are kept" if batch["waiting"] else ""
+        seen = (
+            ""
+            if batch["is_collected"]
+            else f" (as wrods run saw it at {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; it collects what is done)"
+        )
+        of = batch["reader"] or batch["model"]
+        click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
     money = told["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
         parts = [f"spent {written(money['spent_usd'])}"]

@@ -9,15 +9,23 @@ makes it twice. A request's ``custom_id`` is its work key.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from experiment.models.api.batch_ledger import (
+    FOLDER,
+    GONE,
+    Batch,
+    BatchState,
+    Ledger,
+    is_answered,
+    known_batches,
+    moment,
+)
+from experiment.models.api.counts import Usage, read_usage
 from experiment.models.api.dialects import PATHS, Dialect, read_wishes
 from experiment.models.api.reading import read_json
 from experiment.models.api.retrying import (
@@ -36,115 +44,13 @@ from experiment.models.servers import Server, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
-FOLDER = "batches"
 MOST_REQUESTS = 50_000
 MOST_BYTES = 190_000_000
 """What one file may hold; the API's own bound is 200 MB."""
 
-ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
-
-@dataclass
-class Batch:
-    """One batch as it was last seen.
-
-    Attributes
-    ----------
-    token : str
-        Ours, among the batch's own data.
-    batch_id : str or None
-        The API's name; None while it is not known whether the batch was made.
-    status : str
-        The API's word; ``preparing`` before there is one.
-    requests, completed, failed : int
-    error : str or None
-        Why the API refused the whole batch.
-    is_collected : bool
-        Whether its answers were fetched.
-    """
-
-    token: str
-    requests: int
-    batch_id: str | None = None
-    status: str = "preparing"
-    completed: int = 0
-    failed: int = 0
-    output_file: str | None = None
-    error_file: str | None = None
-    error: str | None = None
-    submitted_at: str = ""
-    is_collected: bool = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more happens to it."""
-        return self.status in ENDED
-
-
-@dataclass
-class BatchState:
-    """All batches of one model in one study.
-
-    Attributes
-    ----------
-    model, base_url : str
-    batches : list of Batch
-    """
-
-    model: str
-    base_url: str
-    batches: list[Batch] = field(default_factory=list)
-
-    @property
-    def open(self) -> list[Batch]:
-        """Batches that still run."""
-        return [one for one in self.batches if not one.has_ended]
-
-    @property
-    def to_collect(self) -> list[Batch]:
-        """Batches that have ended and whose answers were not fetched."""
-        return [one for one in self.batches if one.has_ended and not one.is_collected]
-
-    def __str__(self) -> str:
-        if not self.batches:
-            return f"{self.model}: no batch was handed over"
-        lines = [
-            f"{one.batch_id or 'not made yet'}: {one.status}, {one.completed + one.failed} of {one.requests} done"
-            + (f" ({one.failed} failed)" if one.failed else "")
-            + (f": {one.error}" if one.error else "")
-            + (", collected" if one.is_collected else "")
-            for one in self.batches
-        ]
-        return f"{self.model}\n" + "\n".join(lines)
-
-
-class _Ledger:
-    """What is written down about one model's batches."""
-
-    def __init__(self, settings: ModelSettings, server: Server) -> None:
-        name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
-        self.folder = settings.folder / FOLDER
-        self.file = self.folder / f"{name}.json"
-        self.state = BatchState(settings.name, server.base_url)
-        if self.file.exists():
-            kept = json.loads(self.file.read_text("utf-8"))
-            self.state.batches = [Batch(**one) for one in kept["batches"]]
-
-    def keys_file(self, batch: Batch) -> Path:
-        """Return where the work keys of a batch stand, one a line."""
-        return self.folder / f"{batch.token}.keys"
-
-    def keys(self, batch: Batch) -> list[str]:
-        """Return the work keys of a batch."""
-        return self.keys_file(batch).read_text("utf-8").split("\n")
-
-    def save(self) -> None:
-        """Write all down, at once and whole."""
-        self.folder.mkdir(exist_ok=True)
-        content = {**asdict(self.state), "wrods": 1}
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(content, indent=1), "utf-8")
-        new.replace(self.file)
+class NoBatch(RunStopped):
+    """The server does not know a batch, or has none at all."""
 
 
 class _Desk:
@@ -155,7 +61,7 @@ class _Desk:
         self.server = server_of(settings.options)
         self.wishes = read_wishes(settings)
         self.key = find_key(settings.options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
-        self.ledger = _Ledger(settings, self.server)
+        self.ledger = Ledger(settings, self.server)
         self.client = _client(self.server, self.key)
 
     def speaker(self, dialect: Dialect | None) -> Speaker:
@@ -172,9 +78,10 @@ class _Desk:
             return call()
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 501):
-                raise RunStopped(
+                raise NoBatch(
                     f"{self.server.base_url} has no such batch, or no batches at all ({error.status_code})",
-                    mend="Leave out --batch: OpenAI and Azure have batches, most other servers do not.",
+                    mend="Leave out --batch: OpenAI and Azure have batches, most other servers do not. A batch that is out and "
+                    "that the server does not know any more is given up with --cancel-batches.",
                 ) from error
             body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
             verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
@@ -185,8 +92,11 @@ class _Desk:
         except openai.APIConnectionError as error:
             raise unreached(self.server.base_url, said(str(error), self.key)) from error
 
-    def look(self) -> None:
-        """See what became of the batches that have not ended, those included whose making was cut short."""
+    def look(self, *, gives_up: bool = False) -> None:
+        """See what became of the batches that have not ended, those included whose making was cut short.
+
+        Where it ``gives_up``, a batch that the server does not know any more counts as gone.
+        """
         lost = {one.token: one for one in self.ledger.state.batches if one.batch_id is None}
         if lost:
             for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
@@ -196,15 +106,49 @@ class _Desk:
             for one in lost.values():
                 self.ledger.state.batches.remove(one)
                 self.ledger.keys_file(one).unlink(missing_ok=True)
-        for one in self.ledger.state.open:
-            _update(one, self.ask(lambda name=one.batch_id: self.client.batches.retrieve(name)))
-        if self.ledger.state.batches or lost:
-            self.ledger.save()
+        try:
+            for one in self.ledger.state.open:
+                try:
+                    _update(one, self.ask(lambda name=one.batch_id: self.client.batches.retrieve(name)))
+                except NoBatch:
+                    if not gives_up:
+                        raise
+                    one.status, one.is_collected = GONE, True
+                    self.ledger.keys_file(one).unlink(missing_ok=True)
+        finally:
+            if self.ledger.state.batches or lost:
+                self.ledger.save()
 
-    def hand_over(self, lines: list[bytes], keys: list[str]) -> None:
+    def fetch(self) -> None:
+        """Fetch the answers of batches that have ended; they lie beside the ledger until trials take them."""
+        for batch in self.ledger.state.to_collect:
+            left = dict.fromkeys(self.ledger.keys(batch))
+            came = []
+            for file_id in (batch.output_file, batch.error_file):
+                for line in self.lines_of(file_id):
+                    if str(line.get("custom_id")) in left:
+                        del left[str(line.get("custom_id"))]
+                        came.append(line)
+            why = f"the batch is {batch.status}" + (
+                f": {batch.error}" if batch.error else " without an answer"
+            )
+            came += [{"custom_id": key, "response": None, "error": {"message": why}} for key in left]
+            self.ledger.keep_answers(batch, came)
+            batch.is_collected = True
+            self.ledger.save()
+            self.ledger.keys_file(batch).unlink(missing_ok=True)
+
+    def hand_over(
+        self, lines: list[bytes], keys: list[str], *, reader: str, run_id: str, most: float
+    ) -> None:
         """Make one batch: write down that it is to be, upload, make it, write down its name."""
         batch = Batch(
-            secrets.token_hex(16), len(keys), submitted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            secrets.token_hex(16),
+            len(keys),
+            submitted_at=moment(),
+            reader=reader,
+            run_id=run_id,
+            most_usd=most,
         )
         self.ledger.folder.mkdir(parents=True, exist_ok=True)
         self.ledger.keys_file(batch).write_text("\n".join(keys), "utf-8")
@@ -236,7 +180,13 @@ class _Desk:
 
 
 def submit(
-    settings: ModelSettings, requests: Iterable[Request], *, dialect: Dialect | None = None
+    settings: ModelSettings,
+    requests: Iterable[Request],
+    *,
+    dialect: Dialect | None = None,
+    reader: str = "",
+    run_id: str = "",
+    most: Callable[[Request], float] = lambda request: 0.0,
 ) -> BatchState:
     """Hand over all requests that are in no open or uncollected batch.
 
@@ -248,6 +198,10 @@ def submit(
         Read one by one; a file is full at 50,000 requests or 190 MB.
     dialect : Dialect, optional
         As a probe set it right; the usual one without.
+    reader, run_id : str
+        The model's name in the study and the run, written down with each batch.
+    most : callable
+        The most that a request can cost in US dollars.
 
     Raises
     ------
@@ -270,7 +224,7 @@ def submit(
     endpoint = PATHS[desk.wishes.surface] if desk.server.is_azure else f"/v1{PATHS[desk.wishes.surface]}"
     lines: list[bytes] = []
     keys: list[str] = []
-    size = 0
+    size, cost = 0, 0.0
     for request in requests:
         if request.work_key in pending:
             continue
@@ -281,13 +235,14 @@ def submit(
             separators=(",", ":"),
         ).encode("utf-8", "surrogatepass")
         if keys and (len(keys) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
-            desk.hand_over(lines, keys)
-            lines, keys, size = [], [], 0
+            desk.hand_over(lines, keys, reader=reader, run_id=run_id, most=cost)
+            lines, keys, size, cost = [], [], 0, 0.0
         lines.append(line)
         keys.append(request.work_key)
         size += len(line) + 1
+        cost += most(request)
     if keys:
-        desk.hand_over(lines, keys)
+        desk.hand_over(lines, keys, reader=reader, run_id=run_id, most=cost)
     return desk.ledger.state
 
 
@@ -298,29 +253,72 @@ def state(settings: ModelSettings) -> BatchState:
     return desk.ledger.state
 
 
-def cancel(settings: ModelSettings) -> BatchState:
-    """Cancel all batches that still run; what is done by then can be collected."""
+def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
+    """Cancel all batches that still run (of one reader); what is done by then can be collected.
+
+    One that the server does not know any more counts as gone.
+    """
     desk = _Desk(settings)
-    desk.look()
+    desk.look(gives_up=True)
     for one in desk.ledger.state.open:
-        _update(one, desk.ask(lambda name=one.batch_id: desk.client.batches.cancel(name)))
+        if reader in ("", one.reader) or not one.reader:
+            _update(one, desk.ask(lambda name=one.batch_id: desk.client.batches.cancel(name)))
     desk.ledger.save()
     return desk.ledger.state
 
 
-def collect(
-    settings: ModelSettings, requests: Iterable[Request], *, dialect: Dialect | None = None
-) -> Iterator[Reply]:
-    """Yield a reply to each of the given requests that stands in an ended, uncollected batch.
+def fetch(settings: ModelSettings) -> BatchState:
+    """See what became of this model's batches, and fetch the answers of those that have ended."""
+    desk = _Desk(settings)
+    desk.look()
+    desk.fetch()
+    return desk.ledger.state
 
-    A batch counts as collected once all its replies were taken, so that a command that dies on the way collects again;
-    requests that are stored by then are simply not given. What a batch did not come to (it expired, was cancelled or
-    refused) is yielded as an error, and can be handed over again.
+
+def ledger_of(settings: ModelSettings) -> Ledger:
+    """Return what is written down about a model's batches; nobody is asked."""
+    return Ledger(settings, server_of(settings.options))
+
+
+def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
+    """Return what fetched answers cost that no trial has taken, in US dollars by token of their batch.
+
+    An answer whose tokens the server did not count costs its share of the most that its batch can have cost.
+    """
+    found = {}
+    for batch in ledger.state.batches:
+        if not batch.is_collected:
+            continue
+        total = 0.0
+        for line in filter(is_answered, ledger.answers(batch)):
+            body = line["response"].get("body")
+            usage = read_usage(body if isinstance(body, dict) else {})
+            is_counted = usage.prompt is not None and usage.completion is not None
+            total += cost_of(usage) if is_counted else batch.most_usd / max(1, batch.requests)
+        found[batch.token] = total
+    return found
+
+
+def collect(
+    settings: ModelSettings,
+    requests: Iterable[Request],
+    *,
+    dialect: Dialect | None = None,
+    settle: Callable[[], None] = lambda: None,
+) -> Iterator[Reply]:
+    """Yield a reply to each of the given requests that stands in a batch that has ended.
+
+    Answers are forgotten once all replies of their batch were taken and ``settle`` returned, so that a command that dies on
+    the way collects again; requests that are stored by then are simply not given. What nobody asks for stays
+    (:func:`owed`). What a batch did not come to (it expired, was cancelled or refused) is yielded as an error, and
+    can be handed over again.
 
     Parameters
     ----------
     requests : iterable of Request
         What is planned and not stored.
+    settle : callable
+        Returns once all replies that were yielded are stored.
 
     Raises
     ------
@@ -329,27 +327,21 @@ def collect(
     """
     desk = _Desk(settings)
     desk.look()
-    if not desk.ledger.state.to_collect:
-        return
+    desk.fetch()
     speaker = desk.speaker(dialect)
     asked = {request.work_key: request for request in requests}
-    for batch in desk.ledger.state.to_collect:
-        left = {key for key in desk.ledger.keys(batch) if key in asked}
-        if not left:
-            # stored by now, or of another entry of the study that asks the same model
-            continue
-        for file_id in (batch.output_file, batch.error_file):
-            for line in desk.lines_of(file_id):
-                key = str(line.get("custom_id"))
-                if key in left:
-                    left.discard(key)
-                    yield _reply(line, asked[key], speaker, desk.key)
-        why = f"the batch is {batch.status}" + (f": {batch.error}" if batch.error else " without an answer")
-        for key in sorted(left):
-            yield _error(asked[key], speaker, why)
-        batch.is_collected = True
-        desk.ledger.save()
-        desk.ledger.keys_file(batch).unlink(missing_ok=True)
+    for batch in desk.ledger.state.batches:
+        kept, taken = [], 0
+        for line in desk.ledger.answers(batch):
+            request = asked.pop(str(line.get("custom_id")), None)
+            if request is None:
+                kept.append(line)
+                continue
+            taken += 1
+            yield _reply(line, request, speaker, desk.key)
+        if taken:
+            settle()
+            desk.ledger.keep_answers(batch, kept)
 
 
 def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str | None) -> Reply:
@@ -389,6 +381,7 @@ def _update(batch: Batch, seen: Any) -> None:
     """Take over what the API says of a batch."""
     batch.batch_id = str(seen.id)
     batch.status = str(seen.status)
+    batch.seen_at = moment()
     batch.output_file, batch.error_file = seen.output_file_id, seen.error_file_id
     counts = seen.request_counts
     if counts is not None:
@@ -406,3 +399,17 @@ def _client(server: Server, key: str | None) -> Any:
             api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, max_retries=2
         )
     return openai.OpenAI(api_key=key or "none", base_url=server.base_url, max_retries=2)
+
+
+__all__ = [
+    "FOLDER",
+    "NoBatch",
+    "cancel",
+    "collect",
+    "fetch",
+    "known_batches",
+    "ledger_of",
+    "owed",
+    "state",
+    "submit",
+]

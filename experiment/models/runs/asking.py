@@ -61,6 +61,8 @@ class Asking:
         Why no further trial is asked, though some are left.
     has_learnt : bool
         Whether earlier runs told what a trial costs.
+    out : set of str
+        Work keys of requests that are out in a batch, and are not sent.
     trial_seconds : float or None
         What a trial of a model on this machine took, in its last block.
     waits : str or None
@@ -110,6 +112,7 @@ class Asking:
         self._is_probe = False
         self._has_answers = False
         self._allows = hasattr(engine, "allow")
+        self.out: set[str] = set()
         self._equip(engine)
 
     def _equip(self, engine: Engine) -> None:
@@ -306,7 +309,7 @@ class Asking:
 
     def _waves(self) -> Iterator[tuple[int, list[ModelSession]]]:
         """Iterate over the waves that lack something, with their numbers."""
-        lacking = {wave for wave, _ in self.found.missing}
+        lacking = {wave for (wave, _), count in self.found.missing.items() if count > 0}
         if not lacking:
             return
         last = max(lacking)
@@ -343,7 +346,7 @@ class Asking:
             there = {key for key in (one.work_key for one in requests)
                      if session.trial_of(key)["trial_index"] in stored}  # fmt: skip
             return Begun(requests, frozenset(there))
-        requests = session.begin(stored, before)
+        requests = [one for one in session.begin(stored, before) if one.work_key not in self.out]
         if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
             self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
         return Begun(requests)

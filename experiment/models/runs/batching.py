@@ -1,20 +1,25 @@
-"""Batches: collect what came back, hand over what is missing at the lower price, and leave.
+"""Batches: every run collects what came back and sends nothing that is out; ``--batch`` hands over what is missing.
 
 What is handed over is paid whether anybody collects it or not, so the most that it can cost is set aside in the store until all
-of it was collected. New batches are handed over once all earlier ones were collected, so that nothing is asked twice.
+of it was fetched. From then on answers that no trial has taken (the plan changed, or their trial was answered otherwise)
+are in the books with what they cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
+from experiment.models.api.batch_ledger import GONE, Batch, Ledger, is_answered
 from experiment.models.engine import UNFINISHED, Request
-from experiment.models.money import Price, spending
-from experiment.models.planning import ModelSession
+from experiment.models.money import Price, spending, written
+from experiment.models.money.purse import PROBED
+from experiment.models.planning import ModelSession, calls_before, told_of
+from experiment.models.runs.planned import Blocks, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
@@ -22,6 +27,8 @@ from experiment.store.database import lock_for_change
 from experiment.store.records import now
 from experiment.store.tables import reservations
 from stimuli.errors import UserError
+
+Say = Callable[[str], None]
 
 BATCH = "batch"
 """State of money that is set aside for batches under way."""
@@ -39,74 +46,313 @@ def batch_price(price: Price) -> Price:
     )
 
 
-def collect_and_hand_over(
-    settings: ModelSettings,
-    pairs: Iterable[tuple[ModelSession, Request]],
-    store: Store,
-    recording: Recording,
-    price: Price,
-    *,
-    study: str,
-    run_id: str,
-    reader: str,
-    budget: float | None,
-    limit: float | None,
-    most_trials: int | None,
-    dialect: Any = None,
-) -> tuple[int, str]:
-    """Store what batches brought, and hand over what is missing as far as money allows.
+class Batches:
+    """The batches of one model in one run: what is out, what came back, and the money for both.
 
     Parameters
     ----------
-    dialect : Dialect, optional
-        The form of requests, as a probe set it right.
-
-    Returns
-    -------
-    int, str
-        How many requests were handed over now, and what became of all batches, in words.
-
-    Raises
-    ------
-    UserError
-        The model is not behind OpenAI's Batch API, or the money does not suffice for one request.
+    reader, study : str
+    say : callable
+        Takes lines for people.
     """
-    if settings.kind != "openai":
-        raise UserError(
-            f"{settings.use} has no batches",
-            mend="Leave out --batch; it is for models behind OpenAI's Batch API.",
+
+    def __init__(
+        self, settings: ModelSettings, store: Store, price: Price, *, study: str, reader: str, say: Say
+    ) -> None:
+        self._settings, self._store, self._price = settings, store, batch_price(price)
+        self._study, self._reader, self._say = study, reader, say
+
+    @property
+    def are_there(self) -> bool:
+        """Whether this model ever had a batch in this study."""
+        return self._settings.kind == "openai" and bool(self._ledger.state.batches)
+
+    @property
+    def _ledger(self) -> Ledger:
+        from experiment.models.api import batch
+
+        return batch.ledger_of(self._settings)
+
+    def look(self, *, cancels: bool = False) -> None:
+        """Fetch what batches brought and put it in the books, whatever the study says by now; cancel first what is to be.
+
+        Raises
+        ------
+        RunStopped
+            The API refuses, or nobody reaches it.
+        """
+        if not self.are_there:
+            return
+        from experiment.models.api import batch
+
+        if cancels:
+            batch.cancel(self._settings, reader=self._reader)
+        if any(not one.is_collected for one in self._ledger.state.batches):
+            batch.fetch(self._settings)
+        if cancels:
+            self._decide(self._own())
+            for one in self._own():
+                self._say(f"{self._reader}: {one}")
+        self._balance()
+
+    def take(
+        self,
+        plan: Callable[[], Iterable[ModelSession]],
+        recording: Recording,
+        *,
+        refuses: bool,
+    ) -> int:
+        """Store what came back in the trials of a plan, and say what no trial takes.
+
+        Parameters
+        ----------
+        refuses : bool
+            Whether answers and requests that the plan does not have any more stop the run.
+
+        Returns
+        -------
+        int
+            How many replies were stored.
+
+        Raises
+        ------
+        UserError
+            Something was handed over that the plan does not have any more.
+        """
+        if not self.are_there:
+            return 0
+        from experiment.models.api import batch
+
+        named = self._named()
+        wanted = {key.partition(":")[0] for keys in named.values() for key in keys}
+        requests: dict[str, tuple[ModelSession, Request]] = {}
+        planned: set[str] = set()
+        for session in plan() if wanted else ():
+            mine = wanted.intersection(session.keys)
+            if mine:
+                planned |= mine
+                begun, left = self._begin(session, recording)
+                recording.expect(session.session_id, left)
+                requests |= {one.work_key: (session, one) for one in begun}
+        self._check(named, planned, refuses=refuses)
+        taken = 0
+        failed: Counter[str] = Counter()
+        for reply in batch.collect(
+            self._settings,
+            [request for _, request in requests.values()],
+            settle=lambda: recording.settle(0),
+        ):
+            session, request = requests[reply.work_key]
+            if reply.status in UNFINISHED:
+                failed[(reply.error or reply.status).splitlines()[0][:120]] += 1
+                continue
+            known = self._price.of(reply)
+            cost = self._price.most(request) if known is None else known
+            recording.keep(session, request, reply, back=0.0, cost=cost)
+            taken += 1
+        recording.settle(0)
+        self._balance()
+        for reason, count in failed.items():
+            self._say(f"{self._reader}: {count} requests of a batch brought no answer: {reason}")
+        return taken
+
+    def out(self) -> set[str]:
+        """Return the work keys of what was handed over and has not come back."""
+        ledger = self._ledger
+        return {key for one in ledger.state.batches if not one.is_collected for key in ledger.keys(one)}
+
+    def leave_out(
+        self, plan: Callable[[], Iterable[ModelSession]], found: Survey, recording: Recording
+    ) -> set[str]:
+        """Take what is out from what a run is to ask, and say so; return its work keys."""
+        out = self.out() if self.are_there else set()
+        wanted = {key.partition(":")[0] for key in out}
+        theirs: set[str] = set()
+        for number, wave in enumerate(waves(plan())) if out else ():
+            for session in wave:
+                mine = wanted.intersection(session.keys)
+                if not mine:
+                    continue
+                stored = recording.read(lambda connection, name=session.session_id: told_of(connection, name))
+                blocks = Blocks(session).of_trial
+                for key in mine:
+                    trial = session.trial_of(key)
+                    if trial["trial_index"] in stored:
+                        continue
+                    theirs.add(key)
+                    place = (number, blocks[trial["trial_index"]])
+                    found.kinds[kind_of(trial)] -= 1
+                    found.missing[place] = found.missing.get(place, 0) - 1
+                    found.out[place] += 1
+        mine_out = {key for key in out if key.partition(":")[0] in theirs}
+        if mine_out:
+            names = ", ".join(one.name for one in self._ledger.state.open) or "fetched soon"
+            self._say(
+                f"{self._reader}: {len(mine_out)} requests are out in a batch ({names}) and are not sent again; give "
+                "the same command later, or --batch, to collect them, or --cancel-batches to give them up"
+            )
+        return mine_out
+
+    def hand_over(
+        self,
+        pairs: Iterable[tuple[ModelSession, Request]],
+        *,
+        run_id: str,
+        budget: float | None,
+        limit: float | None,
+        most_trials: int | None,
+        dialect: Any = None,
+    ) -> tuple[int, str]:
+        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected.
+
+        Parameters
+        ----------
+        dialect : Dialect, optional
+            The form of requests, as a probe set it right.
+
+        Returns
+        -------
+        int, str
+            How many requests were handed over now, and what became of all batches, in words.
+
+        Raises
+        ------
+        UserError
+            The model is not behind OpenAI's Batch API, or the money does not suffice for one request.
+        """
+        if self._settings.kind != "openai":
+            raise UserError(
+                f"{self._settings.use} has no batches",
+                mend="Leave out --batch; it is for models behind OpenAI's Batch API.",
+            )
+        from experiment.models.api import batch
+
+        state = self._ledger.state
+        if any(not one.is_collected and one.reader == self._reader for one in state.batches):
+            return 0, str(state)
+        wanted = [request for _, request in pairs][:most_trials]
+        chosen = _affordable(
+            self._store, wanted, self._price, study=self._study, run_id=run_id, reader=self._reader, budget=budget,
+            limit=limit,
+        )  # fmt: skip
+        if chosen:
+            state = batch.submit(
+                self._settings,
+                chosen,
+                dialect=dialect,
+                reader=self._reader,
+                run_id=run_id,
+                most=self._price.most,
+            )
+        return len(chosen), str(state)
+
+    def _own(self) -> list[Batch]:
+        return [one for one in self._ledger.state.batches if one.reader in ("", self._reader)]
+
+    def _named(self) -> dict[str, list[str]]:
+        """Return the work keys of each batch that is out, or has answers that no trial has taken."""
+        ledger = self._ledger
+        return {
+            one.token: [str(line.get("custom_id")) for line in ledger.answers(one)]
+            if one.is_collected
+            else ledger.keys(one)
+            for one in ledger.state.batches
+        }
+
+    def _begin(self, session: ModelSession, recording: Recording) -> tuple[list[Request], int]:
+        """Return the requests that can be answered now, and how many trials are missing."""
+        stored = recording.read(lambda connection: told_of(connection, session.session_id))
+        before = recording.read(lambda connection: calls_before(connection, session.session_id))
+        return session.begin(stored, before), len(session) - len(stored)
+
+    def _check(self, named: dict[str, list[str]], planned: set[str], *, refuses: bool) -> None:
+        """Say what was handed over that the plan does not have; stop where nobody decided what becomes of it."""
+        ledger = self._ledger
+        strange: list[Batch] = []
+        out = came = 0
+        for one in self._own():
+            if one.is_decided:
+                continue
+            lines = {str(line.get("custom_id")): is_answered(line) for line in ledger.answers(one)}
+            keys = [key for key in named[one.token] if key.partition(":")[0] not in planned]
+            here = [key for key in keys if lines.get(key, not one.is_collected)]
+            if here:
+                strange.append(one)
+                came += len(here) if one.is_collected else 0
+                out += 0 if one.is_collected else len(here)
+        if not strange:
+            return
+        names = ", ".join(one.name for one in strange)
+        costs = batch_costs(ledger, self._price)
+        cost = written(sum(costs.get(one.token, 0.0) for one in strange))
+        told = [
+            f"{came} answers, which cost {cost}" if came else "",
+            f"{out} requests that are out" if out else "",
+        ]
+        what = " and ".join(filter(None, told))
+        if refuses:
+            raise UserError(
+                f"{self._reader} is not what it was: a batch ({names}) was handed over under another plan or other settings, and "
+                f"no trial of the plan takes it: {what}; the cost is in the books",
+                mend="Take the change back, and they are stored; or give the model another name in the study; or say with "
+                "--if-changed set_aside or keep_both that the run goes on without them; --cancel-batches ends what is out.",
+                exit_code=1,
+            )
+        self._say(
+            f"{self._reader}: no trial of the plan takes {what} ({names}); the cost is in the books, and what came is kept in "
+            "batches/ and stored should the plan have its trials again"
         )
+        self._decide(strange)
+
+    def _decide(self, batches: Iterable[Batch]) -> None:
+        ledger, tokens = self._ledger, {one.token for one in batches}
+        for one in ledger.state.batches:
+            one.is_decided = one.is_decided or one.token in tokens
+        ledger.save()
+
+    def _balance(self) -> None:
+        """Put into the books what answers cost that no trial has, and give back what batches did not use."""
+        ledger = self._ledger
+        costs = batch_costs(ledger, self._price)
+        own = [one for one in ledger.state.batches if one.reader in ("", self._reader)]
+        held: dict[str, tuple[str, float]] = {}
+        for run_id in {one.run_id for one in own}:
+            some = [one for one in own if one.run_id == run_id]
+            lost = sum(one.most_usd for one in some if one.status == GONE)
+            if all(one.is_collected for one in some):
+                held[run_id] = ("lost" if lost else "closed", lost)
+
+        def write(connection: Connection) -> None:
+            for run_id, (state, amount) in held.items():
+                connection.execute(
+                    update(reservations)
+                    .where(reservations.c.name == f"{BATCH}-{run_id}", reservations.c.study == self._study)
+                    .values(state=state, open_usd=amount)
+                )
+            for one in own:
+                if one.token in costs:
+                    self._book(connection, one, costs[one.token])
+
+        self._store.write(write).result()
+
+    def _book(self, connection: Connection, one: Batch, cost: float) -> None:
+        name = f"{BATCH}-{one.token}"
+        has_row = connection.execute(
+            update(reservations).where(reservations.c.name == name).values(open_usd=cost)
+        ).rowcount
+        if cost and not has_row:
+            row = {
+                "name": name, "study": self._study, "run_id": one.run_id, "reader": self._reader, "open_usd": cost,
+                "state": PROBED, "created_at": now(),
+            }  # fmt: skip
+            connection.execute(insert(reservations), row)
+
+
+def batch_costs(ledger: Ledger, price: Price) -> dict[str, float]:
+    """Return what answers cost that no trial has taken, in US dollars by token of their batch."""
     from experiment.models.api import batch
 
-    cheap = batch_price(price)
-    missing = {request.work_key: (session, request) for session, request in pairs}
-    for reply in batch.collect(settings, [request for _, request in missing.values()], dialect=dialect):
-        session, request = missing[reply.work_key]
-        known = cheap.of(reply)
-        cost = 0.0 if reply.status in UNFINISHED else cheap.most(request) if known is None else known
-        recording.keep(session, request, reply, back=0.0, cost=cost)
-        if reply.status not in UNFINISHED:
-            missing.pop(reply.work_key)
-    recording.settle(0)
-    state = batch.state(settings)
-    if state.open:
-        return 0, str(state)
-    store.write(lambda connection: _close(connection, study, reader)).result()
-    wanted = [request for _, request in missing.values()][:most_trials]
-    chosen = _affordable(
-        store, wanted, cheap, study=study, run_id=run_id, reader=reader, budget=budget, limit=limit
-    )
-    if chosen:
-        state = batch.submit(settings, chosen, dialect=dialect)
-    return len(chosen), str(state)
-
-
-def _close(connection: Connection, study: str, reader: str) -> None:
-    """Give back what was set aside for batches that were all collected."""
-    theirs = (
-        (reservations.c.study == study) & (reservations.c.reader == reader) & (reservations.c.state == BATCH)
-    )
-    connection.execute(update(reservations).where(theirs).values(state="closed", open_usd=0.0))
+    return batch.owed(ledger, price.of_usage)
 
 
 def _affordable(

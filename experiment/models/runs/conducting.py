@@ -30,8 +30,8 @@ from experiment.models.runs.asked import (
     settings_of,
     state_writer,
 )
-from experiment.models.runs.asking import Asking, RunStopped
-from experiment.models.runs.batching import collect_and_hand_over
+from experiment.models.runs.asking import Asking
+from experiment.models.runs.batching import Batches
 from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
@@ -82,7 +82,9 @@ class Run:
     keep_going : bool
         The other models go on when one fails half-way; else they finish the block under way, so that all stay together.
     is_batch : bool
-        What is missing is handed over as batches, and what came back is collected.
+        What is missing is handed over as batches.
+    cancels : bool
+        Batches that are out are given up, and nothing is asked.
     opener : callable
     draw, say : callable
         Take the figures of all models twice a second, and lines for people.
@@ -100,6 +102,7 @@ class Run:
         yes: bool = False,
         keep_going: bool = False,
         is_batch: bool = False,
+        cancels: bool = False,
         opener: Opener = open_engine,
         draw: Draw | None = None,
         say: Say | None = None,
@@ -111,7 +114,8 @@ class Run:
         self.faults: dict[str, UserError] = {}
         self._lease_at = lease_at
         self._if_changed = if_changed
-        self._yes, self._keep_going, self._is_batch = yes, keep_going, is_batch
+        self._yes, self._keep_going = yes, keep_going
+        self._is_batch, self._cancels = is_batch, cancels
         self._opener = opener
         self._draw, self._say = draw or (lambda figures: None), say or (lambda line: None)
         self._cost = None if self.limits.cost is None else Allowance(self.limits.cost)
@@ -131,12 +135,15 @@ class Run:
                 except UserError as fault:
                     self.faults[name] = fault
             with interruptible(self.stop):
-                asked = self._known([part for part in self._parts if part.asking.found.left], clock)
+                some = [part for part in self._parts if part.asking.found.left or part.outcome.answered]
+                asked = [part for part in self._known(some, clock) if part.asking.found.to_ask]
+                if self._cancels:
+                    asked = []
                 if self._is_batch:
                     self._batches(asked)
                     asked = []
                 self._probe([part for part in asked if not part.asking.price.is_free], clock)
-                asked = [part for part in asked if part.asking.found.left and part.fault is None]
+                asked = [part for part in asked if part.asking.found.to_ask and part.fault is None]
                 if asked and not self.stop.is_asked:
                     self._work(asked, clock)
             for part in self._parts:
@@ -153,6 +160,8 @@ class Run:
         engine = self._opener(settings)
         stack.callback(engine.close)
         plan = sessions_of(self.study, reader, settings, engine, self.store, self.version)
+        batches = Batches(settings, self.store, price, study=self.study.id, reader=reader, say=self._say)
+        batches.look(cancels=self._cancels)
         found = survey(plan(), self.store)
         if not found.planned:
             raise UserError(
@@ -176,13 +185,22 @@ class Run:
         )  # fmt: skip
         stack.callback(recording.close)
         stack.callback(purse.close)
+        is_timed = bool(
+            settings.options.get("timing")
+        )  # its sessions stand beside those that batches are for
+        refuses = self._if_changed == "stop" and not self._cancels
+        if not is_timed and batches.take(plan, recording, refuses=refuses):
+            found = survey(plan(), self.store)
         figures = Figures(reader)
         asking = Asking(
             reader, settings, engine, plan, found, self.store, recording, price=price, purse=purse,
             tokens=self._tokens, stop=self.stop, most_trials=self.limits.trials,
             seed=self.study.seed,
         )  # fmt: skip
-        part = Part(asking, outcome, figures, purse, recording, is_local=settings.kind == "hf")
+        asking.out = set() if is_timed else batches.leave_out(plan, found, recording)
+        part = Part(
+            asking, outcome, figures, purse, recording, batches=batches, is_local=settings.kind == "hf"
+        )
         asking.computed = lambda: self._computed(part)
         recording.finish(found.unfinished)
         return part
@@ -222,7 +240,13 @@ class Run:
 
     def _known(self, parts: Sequence[Part], clock: Clock) -> list[Part]:
         """Find out what the models' servers can give, say and record it; return the models that can begin."""
-        probing = [part for part in parts if has_probe(part.asking.engine, part.asking.settings)]
+        probing = [
+            part
+            for part in parts
+            if has_probe(part.asking.engine, part.asking.settings)
+            and part.asking.found.to_ask
+            and not self._cancels
+        ]
         for part in probing:
             part.figures.state = "probe"
         if probing and not self.stop.is_asked:
@@ -309,19 +333,16 @@ class Run:
     # batches
 
     def _batches(self, parts: Sequence[Part]) -> None:
-        """Collect and hand over the batches of each model, one after the other."""
-        left = self.limits.cost
+        """Hand over the batches of each model, one after the other."""
         for part in parts:
             asking, outcome = part.asking, part.outcome
             order = {one: place for place, one in enumerate(sorted(asking.found.missing))}
             try:
-                outcome.handed_over, outcome.batches = collect_and_hand_over(
-                    asking.settings, asking.ready(order), self.store, part.recording, asking.price,
-                    dialect=getattr(asking.engine, "dialect", None),
-                    study=self.study.id, run_id=outcome.run_id, reader=outcome.reader, budget=self.budget, limit=left,
-                    most_trials=self.limits.trials,
+                outcome.handed_over, outcome.batches = part.batches.hand_over(
+                    asking.ready(order), dialect=getattr(asking.engine, "dialect", None), run_id=outcome.run_id,
+                    budget=self.budget, limit=self.limits.cost, most_trials=self.limits.trials,
                 )  # fmt: skip
-            except (UserError, RunStopped) as fault:
+            except UserError as fault:
                 part.fault = fault
 
     # the work

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiment.models.money import Purse
 from experiment.models.runs.asking import Asking
+from experiment.models.runs.batching import Batches
 from experiment.models.runs.live import Figures, Speed
 from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.recording import Recording
@@ -21,6 +22,7 @@ class Part:
     figures: Figures
     purse: Purse
     recording: Recording
+    batches: Batches
     speed: Speed = field(default_factory=Speed)
     fault: BaseException | None = None
     is_local: bool = False

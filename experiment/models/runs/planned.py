@@ -49,6 +49,8 @@ class Survey:
         Those conversations.
     missing : dict of Round to int
         Trials without an answer, by round.
+    out : Counter of Round
+        Trials without an answer that are out in a batch, by round; they are in neither ``missing`` nor ``kinds``.
     kinds : Counter of str
         Trials without an answer, by kind.
     unfinished : list of str
@@ -65,6 +67,7 @@ class Survey:
     given_up: int = 0
     ended: set[str] = field(default_factory=set)
     missing: dict[Round, int] = field(default_factory=dict)
+    out: Counter[Round] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
     places: dict[tuple[Any, ...], str] = field(default_factory=dict)
@@ -74,6 +77,11 @@ class Survey:
     def left(self) -> int:
         """Trials without an answer."""
         return self.planned - self.stored - self.given_up
+
+    @property
+    def to_ask(self) -> int:
+        """Trials without an answer that are not out in a batch."""
+        return self.left - sum(self.out.values())
 
 
 def kind_of(trial: Mapping[str, Any]) -> str:

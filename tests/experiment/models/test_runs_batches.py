@@ -1,0 +1,172 @@
+"""Batches that are out, beside everything else that happens to a study meanwhile: nothing is paid twice, nothing is forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from experiment.checking import load_study
+from experiment.models.money import Spending, spending
+from experiment.store import open_store
+from experiment.store.tables import calls, sessions, trials
+from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, with_models
+from tests.scripted_openai import ScriptedOpenAI
+
+PRICE = "price: {input: 10, output: 10, batch: 0.5}"
+
+
+@pytest.fixture
+def handed(study: Path, server: ScriptedOpenAI) -> Path:
+    """A study all of whose trials were handed over."""
+    with_models(study, remote("one", server, PRICE), budget="40 USD")
+    result = invoke("run", study, "--batch")
+    assert result.exit_code == 0, result.output
+    return study
+
+
+def told(study: Path, *more: str) -> dict[str, Any]:
+    result = invoke("run", study, "--json", *more)
+    assert result.exit_code == 0, result.output
+    (one,) = json.loads(result.stdout)["models"]
+    return dict(one)
+
+
+def money(study: Path) -> Spending:
+    with open_store(study) as store, store.read() as connection:
+        return spending(connection, load_study(study).id)
+
+
+def of_batches(server: ScriptedOpenAI) -> float:
+    """Return what the batches' answers cost at half of 10 USD for a million tokens."""
+    total = 0
+    for batch in server.batches.batches.values():
+        if batch["output_file_id"]:
+            for line in server.batches.files[batch["output_file_id"]].decode().splitlines():
+                usage = (json.loads(line)["response"]["body"]).get("usage") or {}
+                total += usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+    return total * 5e-6
+
+
+def test_a_plain_run_does_not_send_again_what_is_out_and_says_so(handed, server) -> None:
+    result = invoke("run", handed)
+    assert result.exit_code == 0, result.output
+    assert not server.requests, "what is out is paid already"
+    assert f"{TRIALS} requests are out in a batch" in result.stderr, result.stderr
+    assert "--cancel-batches" in result.stderr and "--batch" in result.stderr
+
+
+def test_a_plain_run_collects_what_is_done_and_gives_back_what_was_set_aside(handed, server) -> None:
+    assert money(handed).set_aside > 0
+    server.batches.end()
+    result = told(handed)
+    assert (result["answered"], result["left"]) == (TRIALS, 0) and not server.requests
+    assert money(handed).set_aside == 0
+    assert money(handed).spent == pytest.approx(of_batches(server)) and of_batches(server) > 0
+
+
+def test_a_plain_run_asks_for_what_is_not_out(study, server) -> None:
+    with_models(study, remote("one", server, PRICE), budget="40 USD")
+    assert invoke("run", study, "--batch", "--max-trials", "30").exit_code == 0
+    assert told(study)["answered"] == TRIALS - 30 == len(server.requests)
+    server.batches.end()
+    assert told(study)["left"] == 0 and len(server.requests) == TRIALS - 30
+    assert money(study).set_aside == 0
+
+
+def test_what_a_batch_did_not_bring_is_asked_by_the_next_run(handed, server) -> None:
+    some = {line["custom_id"] for line in server.batches.lines("batch-0")[:10]}
+    server.batches.end("expired", done=lambda key: key in some)
+    assert told(handed)["left"] == 0
+    assert len(server.requests) == TRIALS - 10
+    assert len(of_store(handed, select(trials))) == TRIALS
+
+
+def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, server) -> None:
+    server.batches.end()
+    edit(handed, "probe: false", "temperature: 0.5, probe: false")
+    refused = invoke("run", handed)
+    assert refused.exit_code == 1 and "is not what it was" in refused.output, refused.output
+    assert not server.requests
+    assert money(handed).set_aside == 0 and money(handed).spent == pytest.approx(of_batches(server))
+    # the change is taken back: they are stored, and cost nothing further
+    edit(handed, "temperature: 0.5, probe: false", "probe: false")
+    assert told(handed)["left"] == 0 and not server.requests
+    assert money(handed).total == money(handed).spent == pytest.approx(of_batches(server))
+    assert {row["temperature"] for row in of_store(handed, select(trials))} == {0.0}
+
+
+def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server) -> None:
+    edit(handed, "probe: false", "temperature: 0.5, probe: false")
+    assert invoke("run", handed, "--batch").exit_code == 1
+    assert len(server.batches.batches) == 1, "nothing is handed over before somebody decides"
+    server.batches.end()
+    result = invoke("run", handed, "--if-changed", "set_aside")
+    assert result.exit_code == 0, result.output
+    assert f"{TRIALS} answers" in result.stderr and "no trial" in result.stderr, result.stderr
+    assert len(server.requests) == TRIALS
+    spent = sum(row["cost_usd"] for row in of_store(handed, select(calls)))
+    assert money(handed).total == pytest.approx(spent + of_batches(server))
+    again = invoke("run", handed)
+    assert again.exit_code == 0, "it was decided once"
+
+
+def test_answers_that_were_stored_meanwhile_are_booked(handed, server, tmp_path) -> None:
+    """The folder's note of what is out was away while a run went on."""
+    (handed / "batches").rename(tmp_path / "away")
+    assert told(handed)["left"] == 0
+    (tmp_path / "away").rename(handed / "batches")
+    server.batches.end()
+    assert invoke("run", handed).exit_code == 0
+    live = sum(row["cost_usd"] for row in of_store(handed, select(calls)))
+    assert money(handed).total == pytest.approx(live + of_batches(server)) and money(handed).set_aside == 0
+    assert len(of_store(handed, select(trials))) == TRIALS
+
+
+def test_a_batch_can_be_given_up(handed, server) -> None:
+    some = {line["custom_id"] for line in server.batches.lines("batch-0")[:10]}
+    result = invoke("run", handed, "--cancel-batches")
+    assert result.exit_code == 0 and "cancelling" in result.output, result.output
+    assert not server.requests and len(server.batches.batches) == 1
+    server.batches.end("cancelled", done=lambda key: key in some)
+    assert told(handed)["answered"] == TRIALS and len(server.requests) == TRIALS - 10
+    assert money(handed).set_aside == 0
+
+
+def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed, server) -> None:
+    aside = money(handed).set_aside
+    server.batches.batches.clear()
+    stopped = invoke("run", handed)
+    assert stopped.exit_code == 1 and "--cancel-batches" in stopped.output, stopped.output
+    assert not server.requests
+    assert invoke("run", handed, "--cancel-batches").exit_code == 0
+    assert money(handed).set_aside == 0 and money(handed).unknown == pytest.approx(aside)
+    assert told(handed)["left"] == 0
+
+
+def test_status_names_batches_and_their_state(handed, server) -> None:
+    (batch,) = json.loads(invoke("status", handed, "--json").stdout)["batches"]
+    assert (batch["reader"], batch["batch_id"], batch["status"]) == ("one", "batch-0", "in_progress")
+    assert batch["requests"] == TRIALS
+    said = invoke("status", handed).stdout
+    assert f"batch-0 of one: in_progress, 0 of {TRIALS} done" in said, said
+    server.batches.end()
+    told(handed)
+    assert "collected" in invoke("status", handed).stdout
+
+
+def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, server) -> None:
+    warm = remote("one", server, f"temperature: 1.0, {PRICE}").replace("one:", "warm:", 1)
+    with_models(study, remote("one", server, PRICE), warm, budget="40 USD")
+    assert invoke("run", study, "--batch", "--model", "one").exit_code == 0
+    result = invoke("run", study)
+    assert result.exit_code == 0, result.output
+    stored = {row["session_id"]: row["reader"] for row in of_store(study, select(sessions))}
+    assert set(stored.values()) == {"warm"} and len(server.requests) == TRIALS
+    server.batches.end()
+    assert invoke("run", study).exit_code == 0
+    assert len(of_store(study, select(trials))) == 2 * TRIALS and len(server.requests) == TRIALS
+    assert money(study).set_aside == 0
