@@ -19,6 +19,7 @@ from stimuli.errors import UserError
 PRACTICE, FILLER, CHECK, PILOT = "practice", "filler", "attention check", "pilot session"
 LATER_ATTEMPT, OLD_VERSION = "shown again (a later attempt)", "earlier version of the design"
 OTHER_DESIGN = "session of another design"
+TIMED = "timed session of a reader who has others (counts for times alone)"
 IDENTICAL = "identical repeat of a deterministic answer"
 
 _BOUNDS = re.compile(r"outside ([0-9.]+) ?(ms|s) to ([0-9.]+) ?(ms|s)")
@@ -79,11 +80,32 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
         (FILLER, trials["is_filler"]),
         (CHECK, trials["is_attention_check"]),
         (LATER_ATTEMPT, test & (trials["attempt"] > first)),
-        (IDENTICAL, identical_repeats(trials[test], factors).reindex(trials.index, fill_value=False)),
     ):
         reason = reason.mask(reason.isna() & applies.astype(bool), name)
     trials["excluded_reason"] = reason.astype(object)
+    # what is left out already stands for nothing: neither for a reader's other sessions nor for an identical answer
+    for name, found in (
+        (TIMED, timed_beside_others),
+        (IDENTICAL, lambda some: identical_repeats(some, factors)),
+    ):
+        applies = found(trials[test]).reindex(trials.index, fill_value=False)
+        trials["excluded_reason"] = trials["excluded_reason"].mask(
+            trials["excluded_reason"].isna() & applies.astype(bool), name
+        )
     return trials
+
+
+def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark trials of a model's timed sessions where it has others in the same version that count.
+
+    Both are answers to the same trials; counted together, each would count twice.
+    """
+    timed = trials["timed"].astype(bool)
+    reader = pd.Series(
+        list(zip(trials["reader"], trials["version"], strict=True)), trials.index, dtype=object
+    )
+    others = set(reader[~timed & trials["excluded_reason"].isna()])
+    return timed & reader.isin(others)
 
 
 def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Series[bool]:

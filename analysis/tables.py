@@ -54,6 +54,7 @@ OPTIONAL = {
     "label_map": "text",
     "response": "text",
     "context": "text",
+    "timed": "boolean",
 }
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 READER_KINDS = ("human", "model", "simulated", "baseline")
@@ -257,7 +258,7 @@ def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
         if not known.map(lambda value: value in (True, False)).all():
             raise wrong
         numbers = column.map(lambda value: float("nan") if pd.isna(value) else float(value)).astype(float)
-        return numbers if name == "correct" else numbers.astype(bool)
+        return numbers if name == "correct" else numbers.fillna(0.0).astype(bool)
     try:
         return pd.to_numeric(column).astype(float)
     except (TypeError, ValueError) as error:
@@ -269,4 +270,6 @@ def _text(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _empty(rows: int, kind: str) -> pd.Series[Any]:
+    if kind == "boolean":
+        return pd.Series([False] * rows, dtype=bool)
     return pd.Series([float("nan")] * rows) if kind == "number" else pd.Series([None] * rows, dtype=object)

@@ -15,6 +15,7 @@ from experiment.building.reading import Made, answering_steps
 from experiment.building.tables import items_from_sentences, items_from_words
 from experiment.building.tokenized import tokenizer_of, with_token_measures
 from experiment.custody.freezing import refuse_if_changed
+from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.lists import conditions, items_of_list
 from experiment.study import Study
 from experiment.study.study import ITEMS
@@ -67,7 +68,12 @@ def build_study(study: Study) -> Built:
     audit = _audited(study, made, tokenizer)
     file = study.folder / ITEMS
     audited = write_audit(study.folder / AUDIT, audit)
-    meta = {**build_meta(study.seed, made.sources), "audit": audited, "skipped": made.skipped}
+    meta = {
+        **build_meta(study.seed, made.sources),
+        BUILT_FROM: origin_of(study, made.sources),
+        "audit": audited,
+        "skipped": made.skipped,
+    }
     digest = write_items(file, made.items, meta, content=content)
     return Built(made, file, digest, audit, study.folder / AUDIT / "audit.html")
 

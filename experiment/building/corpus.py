@@ -91,7 +91,7 @@ def items_from_corpus(study: Study) -> Made:
         settings=scramble_settings(study),
         published=published,
         number=number,
-        exemplars=examples if isinstance(examples, str) else _examples(study, corpus, examples),
+        exemplars=examples if isinstance(examples, str) else _examples(study, corpus, examples, sources),
         options=options,
         pass_over=listed.pass_over or None,
         on_bad=on_bad,
@@ -171,11 +171,13 @@ def _published(study: Study, corpus: Mapping[str, str], task: str) -> tuple[Publ
 
 
 def _examples(
-    study: Study, corpus: Mapping[str, str], asked: Mapping[str, Any] | Sequence[Any]
+    study: Study, corpus: Mapping[str, str], asked: Mapping[str, Any] | Sequence[Any], sources: list[Path]
 ) -> list[Record]:
     if not isinstance(asked, Mapping):
         return []
-    return subset(_load(study, corpus, asked["split"]).records, asked["number"], study.seed)
+    loaded = _load(study, corpus, asked["split"])
+    sources += [file for file in loaded.files if file not in sources]
+    return subset(loaded.records, asked["number"], study.seed)
 
 
 def items_from_realtimeqa(study: Study) -> Made:

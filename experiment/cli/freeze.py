@@ -48,6 +48,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     from experiment.checking import load_study
     from experiment.custody.freezing import DOCUMENT, FILE
     from experiment.custody.freezing import freeze as lock
+    from experiment.custody.origin import require_current_items
     from experiment.describing.registration import registration
 
     loaded = load_study(study)
@@ -58,6 +59,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
         return
     if heads is not None:
         raise UserError("--heads goes with --verify", mend="Add --verify.")
+    require_current_items(loaded)
     before = _sessions_before(loaded)
     document = registration(loaded, sessions_before=before, amended=amend)
     frozen = lock(loaded, document, sessions_before=before, amend=amend)

@@ -159,6 +159,7 @@ def run(
     gets the key that key_env in the study or --key-env names.
     """
     from experiment.checking import load_study
+    from experiment.custody.origin import require_current_items
     from experiment.models.money import dollars
     from experiment.models.runs import Limits
 
@@ -187,6 +188,7 @@ def run(
         models = {name: {**settings, "workers": workers} for name, settings in models.items()}
     if timing:
         models = {name: {**settings, "timing": True} for name, settings in models.items()}
+    require_current_items(loaded)
     if dry_run:
         from experiment.cli.run_dry import preview, print_previews
 

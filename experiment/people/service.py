@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
 from experiment.people.rubric import Rating, rating_for
 from experiment.store import Store
-from experiment.store.records import Verdict, ensure_version
+from experiment.store.records import Verdict
 from experiment.study import Study
 from experiment.study.bounds import session_rules
 
@@ -113,23 +112,21 @@ def service_for(
     Raises
     ------
     UserError
-        The items are not built, the study differs from what was frozen, the design changed after data were collected,
-        or the config's recruitment is wrong.
+        The items are not built or were built from another design, the study differs from what was frozen, the design
+        changed after data were collected, or the config's recruitment is wrong.
     """
+    from experiment.custody.designs import note_design
     from experiment.custody.freezing import refuse_if_changed
+    from experiment.custody.origin import require_current_items
     from experiment.lists import list_ids
     from experiment.procedure import participant_view, plan_session
     from experiment.scoring.trial import score_trial
     from experiment.study.durations import milliseconds
 
+    require_current_items(study, store)
     refuse_if_changed(study)
     items = study.items
-    design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
-    version = store.write(
-        lambda connection: ensure_version(
-            connection, study.id, study.design_hash, design, new_version=new_version
-        )
-    ).result()
+    version = store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
     lists = tuple(list_ids(study, items))
     # what plans draw once (words of a vocabulary test …) takes seconds; nobody's answers shall wait for it
     plan_session(study, items, list_id=lists[0], session_key="", order_row=0, version=version)

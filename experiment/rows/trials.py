@@ -34,6 +34,8 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """
     sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
+    for session_id, is_timed in queries.timed_sessions(connection, study):
+        sessions[session_id]["timed"] = is_timed
 
     def place(trial: Mapping[str, Any]) -> tuple[str, str, int, int]:
         key = trial["session_id"]
@@ -58,6 +60,7 @@ def _flat(
         "response_status": trial["response_status"] if is_answer else None,
         **{name: session[name] for name in OF_SESSION},
         **(trial["condition"] or {}),
+        "timed": session.get("timed"),
         "set": trial["item_set"],
         "label_map": ",".join(f"{name}={label}" for name, label in label_map.items()) or None,
         "choice_order": ",".join(str(i) for i in trial["choice_order"] or []) or None,

@@ -62,6 +62,16 @@ def sessions_overview(connection: Connection, study: str | None = None) -> list[
     return list(_rows(connection, query))
 
 
+def timed_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool]]:
+    """Iterate over the sessions of models and baselines, and say of each whether its trials were run alone for their times."""
+    query = select(sessions.c.session_id, sessions.c.client).where(
+        sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
+    )
+    for row in connection.execute(query):
+        told = row.client if isinstance(row.client, dict) else {}
+        yield str(row.session_id), bool(told.get("timed"))
+
+
 def session(connection: Connection, session_id: str) -> Row | None:
     """Return one session with its plan and token hash, or None."""
     found = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().first()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,7 +18,27 @@ SHOWN_DIFFERENCES = 12
 
 
 class DesignChanged(UserError):
-    """The design is another one than that under which data were collected."""
+    """The design is another one than that under which data were collected.
+
+    Parameters
+    ----------
+    study : str
+    version : int
+        The newest version, under which the data are.
+    held : int
+        Its sessions.
+    lines : sequence of str
+        What differs (see :func:`differences`).
+    """
+
+    def __init__(self, study: str, version: int, held: int, lines: Sequence[str]) -> None:
+        self.study, self.version, self.held, self.lines = study, version, held, tuple(lines)
+        more = [f"… and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
+        super().__init__(
+            f"the design of {study} changed after {held} session{'s' if held != 1 else ''}: "
+            + "; ".join((*lines[:SHOWN_DIFFERENCES], *more)),
+            mend="Take the change back, or start a new version of the study with --new-version.",
+        )
 
 
 def _leaves(value: object, path: str = "") -> dict[str, str]:
@@ -86,7 +107,7 @@ def ensure_version(
     if latest is not None:
         held = _sessions_held(connection, study, int(latest.version))
         if held.binding and not new_version:
-            raise _changed(study, held.binding, differences(latest.design, design))
+            raise DesignChanged(study, int(latest.version), held.binding, differences(latest.design, design))
         if not held.all and not new_version:
             connection.execute(
                 update(versions)
@@ -115,12 +136,3 @@ def _sessions_held(connection: Connection, study: str, version: int) -> _Held:
     ).all()
     binding = sum(int(n) for kind, is_pilot, n in rows if kind != "simulated" and not is_pilot)
     return _Held(sum(int(n) for *_, n in rows), binding)
-
-
-def _changed(study: str, held: int, lines: list[str]) -> DesignChanged:
-    more = [f"… and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
-    return DesignChanged(
-        f"the design of {study} changed after {held} session{'s' if held != 1 else ''}: "
-        + "; ".join((*lines[:SHOWN_DIFFERENCES], *more)),
-        mend="Take the change back, or start a new version of the study with --new-version.",
-    )

@@ -160,3 +160,35 @@ def test_time_bounds_are_read_in_milliseconds_and_seconds() -> None:
     assert time_bounds({}, "rt") is None
     with pytest.raises(UserError, match="outside 200 ms to 10 s"):
         time_bounds({"trials": {"rt": "below 200 ms"}}, "rt")
+
+
+def test_timed_sessions_count_for_times_alone_where_the_model_has_others(handover: Make) -> None:
+    rows = study_rows(human=1, models=("restorer", "other"), items=8)
+    people, restorer, other = (
+        rows[rows["reader"] == name] for name in (rows["reader"][0], "restorer", "other")
+    )
+    sampled = restorer.assign(temperature=0.7, timed=False)
+    again = sampled.assign(session_id="timed", timed=True)
+    # sessions that a person left out leave the timed ones to count
+    left_out = other.assign(timed=False, excluded_reason="wrong endpoint")
+    alone = other.assign(session_id="alone", timed=True)
+    tables = load(handover(pd.concat([people.assign(timed=None), again, sampled, left_out, alone])))
+    trials = tables.trials[~tables.trials["is_practice"]]
+    used = trials[trials["excluded_reason"].isna()].groupby(["reader", "session_id"]).size()
+    assert used.to_dict() == {
+        (people["reader"].iloc[0], people["session_id"].iloc[0]): 8,
+        ("restorer", "restorer-session"): 32,
+        ("other", "alone"): 32,
+    }
+    assert (
+        "Left out: timed session of a reader who has others (counts for times alone)"
+        in flow(trials, {}).index
+    )
+
+
+def test_an_answer_that_was_left_out_stands_for_no_identical_one(handover: Make) -> None:
+    rows = study_rows(models=("restorer",), items=8)
+    again = rows.assign(session_id="second", timed=False)
+    trials = load(handover(pd.concat([rows.assign(timed=True), again]))).trials
+    assert trials["excluded_reason"].isna().sum() == 32
+    assert set(trials.loc[trials["excluded_reason"].isna(), "session_id"]) == {"second"}

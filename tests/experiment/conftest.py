@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from experiment.checking import load_study
+from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.study import Study
 from stimuli.item import Item, build_meta, write_items
 
@@ -64,6 +65,12 @@ def small_items() -> list[Item]:
     return [*items, make_item("p0", "initial", "etacher", "teacher", "reached", role="practice")]
 
 
+def write_built(study: Study, items: Sequence[Item]) -> None:
+    """Write items as a build of this study writes them."""
+    origin = origin_of(study, [study.folder / name for name in ("words.txt", "practice.csv")])
+    write_items(study.folder / "items.jsonl", items, {**build_meta(study.seed), BUILT_FROM: origin})
+
+
 @pytest.fixture
 def make_study(tmp_path: Path) -> Callable[..., Study]:
     """Return a function that writes a study folder (text changed by replacements) with built items and loads it."""
@@ -80,7 +87,7 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
             (folder / f"{name_of_text}.md").write_text(f"# The {name_of_text}\n\nSome *text*.", "utf-8")
         (folder / "practice.csv").write_text("item,word,foil,position\np0,teacher,reached,initial\n", "utf-8")
         (folder / "words.txt").write_text("garden\nbasket\nplanet\nmarble\n", "utf-8")
-        write_items(folder / "items.jsonl", small_items() if items is None else items, build_meta(7))
+        write_built(load_study(folder), small_items() if items is None else items)
         return load_study(folder)
 
     return make

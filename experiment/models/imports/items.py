@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from experiment.custody.origin import IMPORTED
 from experiment.lists import blocks_showing
 from experiment.store import Store
 from experiment.store.tables import sessions
@@ -20,8 +21,7 @@ from experiment.study.study import ITEMS
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
 
-OPERATION = "imported"
-"""What the provenance of an item says that was made from an imported table."""
+OPERATION = IMPORTED
 
 
 @dataclass(frozen=True)

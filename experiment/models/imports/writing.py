@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
+from experiment.custody.origin import require_current_items
 from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSource, Imported, Unread
 from experiment.models.imports.items import Items, written
 from experiment.models.imports.sessions import plan_of_items
@@ -71,15 +72,14 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
         A session is stored with another answer, or the design changed after data were collected or frozen.
     """
     items, study = given.items, given.items.study
-    design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
+    if items.content is None:
+        require_current_items(study, store)
     refuse_if_changed(study, items=items.sha256)
     parser = given.parser or parser_of(study)
     stop = threading.Event()
 
     def write(connection: Connection) -> list[Imported]:
-        version = records.ensure_version(
-            connection, study.id, study.design_hash, design, new_version=new_version
-        )
+        version = note_design(connection, study, new_version=new_version)
         found = []
         for source in given.sources:
             made = Imported(source.name, source.sha256)

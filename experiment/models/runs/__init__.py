@@ -7,13 +7,14 @@ that alone. A reply that is no answer (an error on the way) is kept as a call an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import func, select
 
+from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
+from experiment.custody.origin import require_current_items
 from experiment.models.opening import open_engine
 from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
 from experiment.models.runs.conducting import Run
@@ -21,7 +22,7 @@ from experiment.models.runs.facts import git_state
 from experiment.models.runs.limits import Limits
 from experiment.models.runs.live import Figures, runs_of
 from experiment.models.runs.outcome import Outcome
-from experiment.store import Store, records
+from experiment.store import Store
 from experiment.store.tables import versions
 from experiment.study import Study
 
@@ -53,16 +54,12 @@ def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
     Raises
     ------
     UserError
-        The study differs from what was frozen, or the design changed after data were collected and no new version was
-        asked for.
+        The items were built from another design, the study differs from what was frozen, or the design changed after
+        data were collected and no new version was asked for.
     """
+    require_current_items(study, store)
     refuse_if_changed(study)
-    design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
-    return store.write(
-        lambda connection: records.ensure_version(
-            connection, study.id, study.design_hash, design, new_version=new_version
-        )
-    ).result()
+    return store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
 
 
 def latest_version(study: Study, store: Store | None) -> int:

@@ -20,6 +20,8 @@ from experiment.store.exclusions import EXCLUDED, RESTORED, excluded_sessions, e
 from experiment.store.tables import flags, sessions, trials
 from stimuli.errors import UserError
 
+Place = tuple[int | None, int | None, int | None, str | None]
+"""List, prompt variant, replicate, and the session followed."""
 SHOWN = 12
 IF_CHANGED = ("stop", "set_aside", "keep_both")
 REASON = "superseded by sessions under other settings"
@@ -35,6 +37,8 @@ class Changed:
     Attributes
     ----------
     session_ids : list of str
+    places : list of tuple
+        Where each of them stands.
     trials : int
         Their stored trials.
     lines : list of str
@@ -44,6 +48,7 @@ class Changed:
     """
 
     session_ids: list[str] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     trials: int = 0
     lines: list[str] = field(default_factory=list)
     others: int = 0
@@ -94,6 +99,7 @@ def changed_sessions(
                 changed.others += 1
                 continue
             changed.session_ids.append(row.session_id)
+            changed.places.append(place)
             changed.trials += int(row.n)
             first = first or (row.session_id, told)
         if first is not None:
@@ -115,31 +121,81 @@ def refuse(reader: str, changed: Changed) -> UserError:
     )
 
 
-def decide(store: Store, session_ids: Sequence[str], *, sets_aside: bool) -> None:
-    """Flag earlier sessions, as excluded or as standing beside; nothing is erased, and flags can be taken back."""
-    kind, reason = (EXCLUDED, REASON) if sets_aside else (BESIDE, "kept beside sessions under other settings")
+@dataclass(frozen=True)
+class Settled:
+    """What a run made of the sessions that are stored: which count again, and which no longer do.
 
-    def flag(connection: Connection) -> None:
-        for session_id in session_ids:
-            records.add_flag(connection, session_id, kind, reason, BY)
+    Attributes
+    ----------
+    restored : tuple of str
+        Sessions that an earlier change had set aside and that are planned again.
+    set_aside : tuple of str
+    """
 
-    store.write(flag).result()
+    restored: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+
+    def told(self, reader: str) -> str | None:
+        """Say it in a line; None where nothing became of any session."""
+        parts = [
+            *(
+                [f"{_many(self.restored)} made before the change that was taken back count again"]
+                if self.restored
+                else []
+            ),
+            *([f"{_many(self.set_aside)} under other settings are set aside"] if self.set_aside else []),
+        ]
+        return f"{reader}: {', and '.join(parts)}" if parts else None
 
 
-def take_back(store: Store, study: str, reader: str, planned: set[str]) -> None:
-    """Restore sessions that an earlier change set aside and that are planned again."""
+def _many(session_ids: Sequence[str]) -> str:
+    return f"{len(session_ids)} session{'s' if len(session_ids) != 1 else ''}"
+
+
+def settle(
+    store: Store, study: str, reader: str, changed: Changed, planned: Mapping[Place, str], *, if_changed: str
+) -> Settled:
+    """Decide about the sessions of a changed model, in one transaction; where the run is to stop nothing is written.
+
+    A change that is taken back is no new one: where every session that stands in the plan's way has one in its place
+    that was set aside for it, the two change places without being asked to (``keep_both`` keeps both).
+
+    Parameters
+    ----------
+    planned : mapping
+        The sessions of the plan by their place (list, prompt variant, replicate, session followed).
+    if_changed : str
+        ``stop``, ``set_aside`` or ``keep_both``.
+
+    Raises
+    ------
+    UserError
+        The model is not what it was, and nothing says what becomes of its earlier sessions.
+    """
     with store.read() as connection:
         marks = exclusions(connection, study)
-    back = [
-        name for (name, trial, _), why in marks.items() if trial is None and why == REASON and name in planned
-    ]
-    if back:
+    names = set(planned.values())
+    back = {
+        name for (name, trial, _), why in marks.items() if trial is None and why == REASON and name in names
+    }
+    is_taken_back = all(planned.get(place) in back for place in changed.places)
+    if changed.session_ids and if_changed == "stop" and not is_taken_back:
+        raise refuse(reader, changed)
+    kind, reason = (
+        (BESIDE, "kept beside sessions under other settings")
+        if if_changed == "keep_both"
+        else (EXCLUDED, REASON)
+    )
 
-        def restore(connection: Connection) -> None:
-            for session_id in back:
-                records.add_flag(connection, session_id, RESTORED, "planned again", BY)
+    def flag(connection: Connection) -> None:
+        for session_id in sorted(back):
+            records.add_flag(connection, session_id, RESTORED, "planned again", BY)
+        for session_id in changed.session_ids:
+            records.add_flag(connection, session_id, kind, reason, BY)
 
-        store.write(restore).result()
+    if back or changed.session_ids:
+        store.write(flag).result()
+    return Settled(tuple(sorted(back)), tuple(changed.session_ids) if kind == EXCLUDED else ())
 
 
 def _lines(

@@ -15,7 +15,7 @@ from typing import Any
 
 from experiment.models.engine import Engine
 from experiment.models.leases import leased
-from experiment.models.money import Allowance, Purse, Till, estimate, price_of, spending, written
+from experiment.models.money import Allowance, Purse, estimate, price_of, spending, written
 from experiment.models.money.estimate import Estimate
 from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
@@ -32,6 +32,7 @@ from experiment.models.runs.asked import (
 )
 from experiment.models.runs.asking import Asking
 from experiment.models.runs.batching import Batches
+from experiment.models.runs.finding_out import find_out
 from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
@@ -209,15 +210,15 @@ class Run:
         self, reader: str, found: Any, about: Mapping[str, Any], first: Sequence[ModelSession]
     ) -> int:
         """Stop, set aside or keep both where stored sessions were made otherwise; return how many others there are."""
-        changes.take_back(self.store, self.study.id, reader, set(found.places.values()))
         changed = changes.changed_sessions(
             self.store, self.study.id, self.version, reader, found, about, first
         )
-        if changed.session_ids:
-            if self._if_changed == "stop":
-                raise changes.refuse(reader, changed)
-            changes.decide(self.store, changed.session_ids, sets_aside=self._if_changed == "set_aside")
-        return changed.others + len(changed.session_ids)
+        settled = changes.settle(
+            self.store, self.study.id, reader, changed, found.places, if_changed=self._if_changed
+        )
+        if line := settled.told(reader):
+            self._say(line)
+        return changed.others + len(changed.session_ids) - len(settled.set_aside)
 
     def _facts(self, part: Part) -> dict[str, Any]:
         settings = part.asking.settings
@@ -250,7 +251,7 @@ class Run:
         for part in probing:
             part.figures.state = "probe"
         if probing and not self.stop.is_asked:
-            self._in_threads(probing, clock, _find_out, leaves=True)
+            self._in_threads(probing, clock, lambda part: find_out(part, self.study), leaves=True)
         for part in probing:
             part.figures.state = "waits"
             if isinstance(part.fault, UserError):
@@ -482,16 +483,3 @@ class Run:
                 connection, "wrods run", action, study=self.study.id, detail=named
             )
         ).result()
-
-
-def _find_out(part: Part) -> None:
-    """Have a model's server asked what it can give, and pay for it."""
-    engine, paying = part.asking.engine, part.asking.paying
-    till = Till(paying.price, paying.purse, paying.tokens) if paying.is_needed else None
-    if hasattr(engine, "till"):
-        engine.till = till
-    try:
-        engine.probe()  # type: ignore[attr-defined]
-    finally:
-        part.outcome.cost_usd += till.spent if till is not None else 0.0
-        part.recording.patiently(part.purse.rest)

@@ -26,7 +26,7 @@ class Outcome:
     error_kinds : dict
         How often which error came, in the words of its first line.
     other_sessions : int
-        Sessions of this reader in the store that are not planned now: of another setting or a wider plan.
+        Sessions of this reader in the store that are not planned now and count: of another setting or a wider plan.
     statuses : dict
         How often which reply status came.
     response_statuses : dict

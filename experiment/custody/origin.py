@@ -1,0 +1,201 @@
+"""What the items of a study were built from, noted beside them, so that no session shows the items of another design.
+
+The note holds the settings that shape items and the digest of every file that they were made from. Wording that items do not
+hold (questions asked, time limits, texts of screens) is not in it: changing that asks for no other build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import exists, select
+
+from experiment.store import Store
+from experiment.store.tables import sessions
+from experiment.store.versions import differences
+from experiment.study import Study
+from experiment.study.study import ITEMS
+from stimuli.errors import UserError
+from stimuli.files import file_sha256
+from stimuli.item import read_meta
+
+BUILT_FROM = "built_from"
+"""What the note is called in ``items.meta.json``."""
+IMPORTED = "imported"
+"""What the provenance of an item says that an import made."""
+SHOWN = 12
+STEP_PARTS = ("show", "read_as")
+"""What of a step in a trial shapes items, beside its kind and the labels of its keys."""
+
+
+def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
+    """Return the note of what items were built from.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        Files that were read; folders stand for the files in them. Each is named as the study names it; a file that no
+        setting names (one that a hub sent) is known by the settings alone.
+
+    Returns
+    -------
+    dict
+        ``settings``, ``files`` (name to SHA-256) and ``sha256``, the digest of both as canonical JSON.
+    """
+    origin = {"settings": _settings(study), "files": dict(sorted(_files(study, files)))}
+    text = json.dumps(origin, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {"sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(), **origin}
+
+
+def changed_since_build(study: Study) -> list[str]:
+    """Say in lines what the built items were made from and what the study says now; empty where both agree.
+
+    A file that is not here any more cannot be compared, and says nothing: studies travel without their corpora.
+    """
+    if _has_only_its_items(study):
+        return []
+    noted = read_meta(study.folder / ITEMS).get(BUILT_FROM)
+    if noted is None:
+        return []
+    lines = differences(json.dumps(noted["settings"]), json.dumps(_settings(study)))
+    for name, digest in noted["files"].items():
+        file = _path(study, name)
+        if file.is_file() and file_sha256(file) != digest:
+            lines.append(f"{name} was edited")
+    return lines
+
+
+def require_current_items(study: Study, store: Store | None = None) -> None:
+    """Refuse items that were built from another design, before anything is stored of them.
+
+    Parameters
+    ----------
+    store : Store, optional
+        Where it is given, items of which nothing says what they were built from are refused too, but for those of which
+        sessions were held already under this very design.
+
+    Raises
+    ------
+    UserError
+        There are no items, or they were changed by hand, or the design or a file changed since they were built.
+    """
+    items = study.items
+    if _has_only_its_items(study) or all(item.provenance["operation"] == IMPORTED for item in items):
+        return
+    lines = changed_since_build(study)
+    if lines:
+        more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        raise UserError(
+            f"the items were built from another design: {'; '.join((*lines[:SHOWN], *more))}",
+            mend=f"Run `wrods build {study.folder}`, or take the change back.",
+            exit_code=1,
+        )
+    if store is None or read_meta(study.folder / ITEMS).get(BUILT_FROM) is not None:
+        return
+    held = exists().where(sessions.c.study == study.id, sessions.c.design_hash == study.design_hash)
+    with store.read() as connection:
+        if not connection.scalar(select(held)):
+            raise UserError(
+                f"{ITEMS} does not say what it was built from: an earlier wrods built it",
+                mend=f"Run `wrods build {study.folder}`: the same study gives the same items.",
+                exit_code=1,
+            )
+
+
+def _has_only_its_items(study: Study) -> bool:
+    """Say whether the study has no other material than the items that an import wrote."""
+    return bool(study.get("materials", "words") == ITEMS)
+
+
+def _settings(study: Study) -> dict[str, Any]:
+    materials = {name: value for name, value in study.get("materials").items() if name != "audit"}
+    design = study.get("design", default=None) or {}
+    settings = {
+        "seed": study.seed,
+        "language": study.language,
+        "published_items": "items" in study.published,
+        "materials": materials,
+        "design": {name: design[name] for name in ("factors", "lists") if name in design},
+        "procedure": _procedure(study),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(settings, ensure_ascii=False))
+    return plain
+
+
+def _procedure(study: Study) -> dict[str, Any]:
+    """Return what of practice and blocks shapes items, by their place among their kind."""
+    found: dict[str, Any] = {}
+    for screen in study.get("procedure"):
+        for kind in ("practice", "block"):
+            if kind not in screen:
+                continue
+            name = f"{kind}-{1 + sum(one.startswith(kind) for one in found)}"
+            settings = screen[kind]
+            if kind == "practice":
+                found[name] = {
+                    part: settings[part] for part in ("items", "rule", "number") if part in settings
+                }
+            else:
+                sets = {"sets": settings["sets"]} if "sets" in settings else {}
+                found[name] = {**sets, "trial": [_step(step) for step in settings["trial"]]}
+    return found
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    kind, settings = next(iter(step.items()))
+    given = {part: settings[part] for part in STEP_PARTS if part in settings}
+    keys = settings.get("keys")
+    labels = {"labels": list(keys)} if isinstance(keys, Mapping) else {}
+    return {kind: {**given, **labels}}
+
+
+def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
+    named = sorted(_named(study), key=lambda one: -len(one[1].parts))
+    home = study.folder.resolve()
+    for given in files:
+        source = given.resolve()
+        # a folder that holds the study holds what wrods writes as well
+        inside = (
+            [one for one in source.rglob("*") if one.is_file() and home not in one.parents]
+            if source.is_dir() and (source == home or source in home.parents)
+            else [one for one in source.rglob("*") if one.is_file()]
+            if source.is_dir()
+            else [source]
+        )
+        for file in inside:
+            known = next((one for one in named if one[1] == file or one[1] in file.parents), None)
+            if known is not None:
+                within = file.relative_to(known[1]).as_posix()
+                yield known[0] if within == "." else f"{known[0]}/{within}", file_sha256(file)
+
+
+def _named(study: Study) -> Iterable[tuple[str, Path]]:
+    """Return what the materials and practice screens say that is a file or folder, with its place on this machine."""
+
+    def texts(value: object) -> Iterable[str]:
+        if isinstance(value, Mapping):
+            for part in value.values():
+                yield from texts(part)
+        elif isinstance(value, list):
+            for part in value:
+                yield from texts(part)
+        elif isinstance(value, str) and value:
+            yield value
+
+    given = [study.get("materials"), [name for name, _ in study.practice_files()]]
+    for text in dict.fromkeys(texts(given)):
+        try:
+            path = _path(study, text)
+            is_there = path.exists()
+        except (OSError, RuntimeError, ValueError):
+            continue  # a text that no file could be called
+        if is_there:
+            yield text, path
+
+
+def _path(study: Study, name: str) -> Path:
+    return (study.folder / Path(name).expanduser()).resolve()
