@@ -45,7 +45,7 @@ def score(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Score stored responses again, and say how many verdicts change.
+    """Score stored responses again, and say which verdicts change in the tables and which are only added beside.
 
     Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
     where published holds scoring, else wrods' own. Verdicts of another scorer stand beside and enter no table, so that a
@@ -75,6 +75,8 @@ def score(
         detail = {
             "scorer": outcome.scorer,
             "changed": outcome.changed,
+            "beside": outcome.beside,
+            "added": outcome.added,
             "responses": outcome.responses,
             "reader": reader,
         }
@@ -164,19 +166,20 @@ def _judge(
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
+    """Print what changes in the tables, and apart from it what only stands beside."""
     would = "would change" if dry_run else "changed"
     if sent is not None and dry_run:
         click.echo(f"{outcome.scorer}: {sent} replies would be sent to the judge. Nothing was sent.")
         return
     judged = "" if sent is None else f", {sent} of them read by the judge now"
     click.echo(
-        f"{outcome.scorer}: {outcome.responses} responses{judged}; {outcome.changed} verdicts {would}."
+        f"{outcome.scorer}: {outcome.responses} responses{judged}; {outcome.changed} verdicts {would} in the tables."
     )
-    for (old, new), number in outcome.moved.most_common():
-        click.echo(f"  {number:>7}  {old} → {new}" + (" (another response)" if old == new else ""))
-    for one in outcome.examples:
-        reply = " ".join(one["reply"].split())[:60]
-        click.echo(f"    {one['reader']}, item {one['item_id']}: {reply!r}: {one['before']} → {one['now']}")
+    _tell_moved(outcome, in_tables=True)
+    if outcome.beside:
+        kept = ", ".join(f"{number} by {scorer}" for scorer, number in outcome.kept.most_common())
+        click.echo(f"Beside them, in no table, {outcome.beside} verdicts differ; the tables keep {kept}.")
+        _tell_moved(outcome, in_tables=False)
     if outcome.failed:
         click.echo(f"  {outcome.failed} could not be asked about; the same command asks for these again.")
     if outcome.stopped is not None:
@@ -185,5 +188,20 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
         click.echo(f"  {outcome.rated} responses stay as people rated them.")
     if not outcome.counts:
         click.echo("The study names another scorer: these verdicts stand beside and enter no table.")
+    if outcome.renewed:
+        click.echo(f"  {outcome.renewed} verdicts in the tables are the same under the present rules.")
     if dry_run:
         click.echo("Nothing was written.")
+
+
+def _tell_moved(outcome: Rescored, *, in_tables: bool) -> None:
+    """Print from which verdict to which, with the first few replies."""
+    for (old, new), number in (outcome.moved if in_tables else outcome.moved_beside).most_common():
+        arrow = "→" if in_tables else "in the tables, here"
+        click.echo(f"  {number:>7}  {old} {arrow} {new}" + (" (another response)" if old == new else ""))
+    for one in outcome.examples:
+        if one["in_tables"] is in_tables:
+            reply = " ".join(one["reply"].split())[:60]
+            click.echo(
+                f"    {one['reader']}, item {one['item_id']}: {reply!r}: {one['before']} → {one['now']}"
+            )

@@ -139,8 +139,9 @@ def judge_again(
                 outcome.failed += 1
                 continue
             score = judge_verdict(study, judge, one, reply)
-            note(outcome, one, score)
             counts = one.reader in named
+            note(outcome, one, score, counts=counts)
+            outcome.added += 1
             write_scores(
                 store, [(one, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))]
             )

@@ -69,13 +69,21 @@ class Rescored:
     ----------
     scorer : str
     counts : bool
-        The study names this scorer: its verdicts are those that count.
-    responses, changed, rated : int
-        Responses read; verdicts that differ from those that count; responses left to the people who rated them.
-    moved : Counter of (str, str)
-        From which verdict to which.
+        The study names this scorer: where it names no judge for a reader, the verdicts are those that count.
+    responses, rated : int
+        Responses read; responses left to the people who rated them.
+    changed, beside : int
+        Verdicts that change in the tables; verdicts that differ from those that count and are kept beside, in no table.
+    renewed : int
+        Verdicts that count and stay what they were under newer rules.
+    added : int
+        Verdicts that are new in the store: those that changed or were renewed, and those beside that did not stand there yet.
+    moved, moved_beside : Counter of (str, str)
+        From which verdict to which, in the tables and beside.
+    kept : Counter of str
+        For how many of those beside which scorer's verdict stays in the tables.
     examples : list of dict
-        The first few that changed.
+        The first few that change or differ.
     failed : int
         Responses that a judge could not be asked about, for a fault on the way.
     stopped : str or None
@@ -86,17 +94,25 @@ class Rescored:
     counts: bool
     responses: int = 0
     changed: int = 0
+    beside: int = 0
+    renewed: int = 0
+    added: int = 0
     rated: int = 0
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    moved_beside: Counter[tuple[str, str]] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
     examples: list[dict[str, Any]] = field(default_factory=list)
     failed: int = 0
     stopped: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON."""
-        moved = [{"from": old, "to": new, "responses": n} for (old, new), n in self.moved.most_common()]
-        told = {name: value for name, value in vars(self).items() if name != "moved"}
-        return {**told, "moved": moved}
+        told: dict[str, Any] = dict(vars(self))
+        for name in ("moved", "moved_beside"):
+            told[name] = [
+                {"from": old, "to": new, "responses": n} for (old, new), n in told[name].most_common()
+            ]
+        return told
 
 
 def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[Response]:
@@ -189,7 +205,10 @@ def score_again(
     with store.read() as connection:
         for found in _differing(outcome, responses(study, connection, reader=reader), verdict, judged):
             is_beside = found[1].scorer.startswith(BESIDE)
-            if dry_run or (is_beside and _stands_there(connection, *found)):
+            if is_beside and _stands_there(connection, *found):
+                continue
+            outcome.added += 1
+            if dry_run:
                 continue
             waiting.append(found)
             if len(waiting) == WRITTEN_AT_ONCE:
@@ -214,7 +233,10 @@ def _differing(
             continue
         outcome.responses += 1
         counts = outcome.counts and one.reader not in judged
-        if note(outcome, one, score) or (counts and _is_newer(one, score)):
+        differs = note(outcome, one, score, counts=counts)
+        is_renewed = counts and not differs and _is_newer(one, score)
+        outcome.renewed += is_renewed
+        if differs or is_renewed:
             yield one, score if counts else replace(score, scorer=f"{BESIDE}{score.scorer}")
 
 
@@ -241,8 +263,8 @@ def _stands_there(connection: Connection, one: Response, score: Score) -> bool:
     )
 
 
-def note(outcome: Rescored, one: Response, score: Score) -> bool:
-    """Count a verdict that differs from the one that counts; say whether it does."""
+def note(outcome: Rescored, one: Response, score: Score, *, counts: bool) -> bool:
+    """Count a verdict that differs from the one in the tables, as a change of these or one beside; say whether it does."""
     before = one.counts
     old = "none" if before is None else _in_words(before["response_status"], before["correct"])
     new = _in_words(score.response_status, score.correct)
@@ -253,8 +275,13 @@ def note(outcome: Rescored, one: Response, score: Score) -> bool:
         and before["score"] == score.score
     ):
         return False
-    outcome.changed += 1
-    outcome.moved[old, new] += 1
+    if counts:
+        outcome.changed += 1
+        outcome.moved[old, new] += 1
+    else:
+        outcome.beside += 1
+        outcome.moved_beside[old, new] += 1
+        outcome.kept["none" if before is None else str(before["scorer"])] += 1
     if len(outcome.examples) < SHOWN_CHANGES:
         outcome.examples.append(
             {
@@ -265,6 +292,7 @@ def note(outcome: Rescored, one: Response, score: Score) -> bool:
                 "now": score.response,
                 "from": old,
                 "to": new,
+                "in_tables": counts,
             }
         )
     return True

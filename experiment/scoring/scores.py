@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 
 from experiment.parsing.text import ResponseStatus, fold
 
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)

@@ -270,6 +270,8 @@ PHRASES = st.lists(
         [
             "A", "B", "A,", "B.", "(A)", "(B)", "answer:", "The answer is", "not", "if", "wait,", "or", "and", "I choose", "\n",
             "group", "because", "Antwort:", "nicht", "La respuesta es", "no", "{\"answer\": \"A\"}", "**B**", "it is", "the line",
+            "but", "so", "I believe it is", "definitely", "since", "\n\n", "I'm not sure,", "(not",
+            "is correct", "also ist es", "creo que",
         ]
     ),
     max_size=9,
@@ -299,6 +301,72 @@ def test_no_label_is_favoured(reply: str) -> None:
 def test_who_cannot_tell_chooses_nothing(excuse: str, more: str, before: str, after: str) -> None:
     for labels in (["A", "B"], ["Yes", "No"], ["Ja", "Nein"], ["Sí", "No"], ["word", "nonword"]):
         assert parse_label(before + excuse + more + after, labels).value is None
+
+
+DOUBTS = (
+    "I cannot tell",
+    "I don't know",
+    "I'm not sure",
+    "Ich weiß es nicht",
+    "No lo sé",
+    "It is hard to say",
+)
+TURNS = (", but", "; but", ". So", ", so", ", aber", ", pero", ". However,", " and", ":", "\n\nAnswer:\n\n")
+NO_ANSWERS = (
+    *(
+        "it could be {}",
+        "not {}",
+        "if it has a capital it is {}",
+        "{} or {}",
+        "either {} or {}",
+        "it is not {}",
+    ),
+    *("I don't think it is {}", "whether it is {} is unclear", "definitely not {}", "perhaps {}", "maybe {}"),
+    *("who believes it is {}?", "the question is whether it is {}", "it would be {} if it had a capital"),
+)
+HEDGES = (
+    *("", "I'm not sure, but ", "I cannot tell for sure, but ", "Hard to say, but ", "It is not named, so "),
+    *("If I had to guess, ", "Ich bin mir nicht sicher, aber ", "No estoy segura, pero "),
+)
+ANSWERS = (
+    *("I would say {}", "my answer is {}", "I believe it is {}", "I think it belongs to {}", "{} is correct"),
+    *("I choose {}", "ich glaube, es ist {}", "ich würde sagen {}", "creo que es {}", "diría {}"),
+    *("it is probably {}", "definitely {}"),
+)
+PAIRS = (
+    ["A", "B"],
+    ["Yes", "No"],
+    ["No", "Yes"],
+    ["word", "nonword"],
+    ["Ja", "Nein"],
+    ["agree", "strongly agree"],
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(*map(st.sampled_from, (DOUBTS, TURNS, NO_ANSWERS, PAIRS)))
+def test_a_doubt_that_is_followed_by_no_answer_stays_one(
+    doubt: str, turn: str, more: str, labels: list[str]
+) -> None:
+    assert parse_label(f"{doubt}{turn} {more.format(*labels)}", labels).value is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    *map(st.sampled_from, (HEDGES, ANSWERS, PAIRS)),
+    st.sampled_from(["", ".", "!", ", I think", " because of the letters", " (see the rule)"]),
+)
+def test_who_hedges_and_answers_has_answered(before: str, said: str, labels: list[str], behind: str) -> None:
+    assert parse_label(before + said.format(labels[0]) + behind, labels).value == labels[0]
+
+
+@given(
+    st.sampled_from(["strongly", "somewhat", "fully", "very much", "slightly", "not", "rather"]),
+    st.booleans(),
+)
+def test_a_word_of_a_scale_with_another_degree_is_not_that_word(degree: str, is_behind: bool) -> None:
+    said = f"I agree {degree}" if is_behind else f"I {degree} agree"
+    assert parse_label(said, ["strongly agree", "agree", "disagree", "strongly disagree"]).value != "agree"
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,9 @@ def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, stor
     run(study, store, lambda trial: "I cannot tell")
     assert {row["response_status"] for row in latest(store, study)} == {"refused"}
     dry = score_again(study, store, parser="htest", dry_run=True)
-    assert (dry.responses, dry.changed, dry.counts) == (8, 8, False)
-    assert dry.moved == {("refused", "right"): 4, ("refused", "wrong"): 4}
+    assert (dry.responses, dry.changed, dry.beside, dry.added, dry.counts) == (8, 0, 8, 8, False)
+    assert dry.moved_beside == {("refused", "right"): 4, ("refused", "wrong"): 4} and not dry.moved
+    assert dry.kept == {f"exact-{VERSION}": 8}, "the tables keep the study's own"
     assert len(all_scores(store)) == 8
     score_again(study, store, parser="htest")
     assert {row["response_status"] for row in latest(store, study)} == {"refused"}, (
@@ -158,10 +159,26 @@ def test_a_newer_parser_counts_from_then_on_and_the_old_verdict_stays(study, sto
     place = {name: first[0][name] for name in ("session_id", "trial_index", "attempt")}
     store.write(lambda c: records.store_score(c, **place, verdict=wrong)).result()
     outcome = score_again(study, store)
-    assert (outcome.changed, outcome.counts) == (1, True)
+    assert (outcome.changed, outcome.beside, outcome.renewed, outcome.counts) == (1, 0, 0, True)
     assert [row["scorer"] for row in all_scores(store)[-2:]] == ["exact-1", f"exact-{VERSION}"]
     assert {row["response"] for row in latest(store, study)} == {"B"}
     assert all_scores(store)[: len(first)] == first
+
+
+def test_verdicts_by_older_rules_are_renewed_and_those_that_stay_the_same_are_no_change(study, store) -> None:
+    run(study, store, lambda trial: "I believe it is B.")
+    for row in all_scores(store):
+        place = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
+        same = row["trial_index"] % 2
+        old = Score("B", "valid", row["correct"], row["score"], "exact-3", 3)
+        old = old if same else Score(None, "unparsed", None, None, "exact-3", 3)
+        store.write(lambda c, place=place, old=old: records.store_score(c, **place, verdict=old)).result()
+    outcome = score_again(study, store)
+    assert (outcome.changed, outcome.renewed, outcome.added, outcome.beside) == (4, 4, 8, 0)
+    assert set(outcome.moved) == {("unparsed", "right"), ("unparsed", "wrong")}
+    assert {(row["scorer"], row["response"]) for row in latest(store, study)} == {(f"exact-{VERSION}", "B")}
+    again = score_again(study, store)
+    assert (again.changed, again.renewed, again.added) == (0, 0, 0)
 
 
 def test_what_people_rated_is_left_as_it_is(study, store) -> None:
@@ -189,10 +206,14 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store) -> Non
     assert {row["scorer"] for row in rows} == {"judge:j-1"}
     _, again = judge_again(study, store, judge, "j", settings)
     assert again == 0 and len(judge.asked) == 8
-    score_again(study, store)
+    ours = score_again(study, store)
     assert {row["scorer"] for row in latest(store, study)} == {"judge:j-1"}, (
         "our parser stands beside where a judge counts"
     )
+    assert (ours.changed, ours.beside, ours.counts) == (0, 4, True)
+    assert ours.kept == {"judge:j-1": 4} and not ours.moved
+    shown = CliRunner().invoke(main, ["score", str(study.folder)]).output
+    assert "0 verdicts changed in the tables" in shown and "the tables keep 4 by judge:j-1" in shown
     with store.read() as connection:
         judged = [call for call in queries.all_calls(connection) if call["purpose"] == "judge"]
     assert len(judged) == 8 and {call["prompt_tokens"] for call in judged} == {3}
@@ -222,9 +243,15 @@ def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store) 
     run(study, store, lambda trial: "I cannot tell")
     shown = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--dry-run"])
     assert shown.exit_code == 0, shown.output
-    assert "8 verdicts would change" in shown.output and "refused → right" in shown.output
+    assert "0 verdicts would change in the tables" in shown.output
+    assert f"in no table, 8 verdicts differ; the tables keep 8 by exact-{VERSION}." in shown.output
+    assert "refused in the tables, here right" in shown.output and "refused → right" not in shown.output
     told = CliRunner().invoke(main, ["score", str(study.folder), "--parser", "htest", "--json"])
-    assert json.loads(told.output)["changed"] == 8
+    assert {name: json.loads(told.output)[name] for name in ("changed", "beside", "added")} == {
+        "changed": 0,
+        "beside": 8,
+        "added": 8,
+    }
     assert CliRunner().invoke(main, ["score", str(study.folder), "--model", "m"]).exit_code == 0
     with pytest.raises(UserError, match="Did you mean 'published'"):
         score_again(study, store, parser="publishd")
