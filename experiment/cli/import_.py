@@ -210,6 +210,8 @@ def _print(one: Imported, *, as_json: bool) -> None:
         click.echo(f"  {one.agreeing} of {one.predictions} stored predictions are read alike")
     for line in one.differing:
         click.echo(f"  {line}")
+    for line in one.remarks:
+        click.secho(f"  Note: {line}", fg="yellow", err=True)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -51,12 +51,13 @@ class GivenSession:
 
 @dataclass(frozen=True)
 class GivenSource:
-    """A file's sessions, and what each of them keeps of where it is from."""
+    """A file's sessions, what each of them keeps of where it is from, and what is to be told of the file."""
 
     name: str
     sha256: str
     sessions: Sequence[GivenSession]
     about: Mapping[str, Any]
+    remarks: Sequence[str] = ()
 
     def responses(self) -> Iterator[Given]:
         """Iterate over the responses of all sessions."""
@@ -95,6 +96,8 @@ class Imported:
         Stored predictions, and how many of them wrods reads from the same response.
     differing : list of str
         The first that differ.
+    remarks : list of str
+        What looks as if it was not meant.
     """
 
     source: str
@@ -109,3 +112,4 @@ class Imported:
     predictions: int = 0
     agreeing: int = 0
     differing: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)

@@ -7,9 +7,9 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -80,11 +80,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table, with its place."""
+    """One row of a table, with its place, and the mark of its decimals."""
 
     file: Path
     number: int
     values: Row
+    decimal_mark: str = "."
 
     @property
     def where(self) -> str:
@@ -118,7 +119,7 @@ class Line:
         if text is None:
             return None
         try:
-            number = float(text)
+            number = float(text if self.decimal_mark == "." else text.replace(self.decimal_mark, ".", 1))
         except ValueError:
             number = float("nan")
         if number != number or number in (float("inf"), float("-inf")):
@@ -198,7 +199,13 @@ class Source:
         Raises
         ------
         UserError
-            A line is no JSON object, a row has more cells than the header, or the text is not UTF-8.
+            A line is no JSON object, a name stands twice in it or in the header, a row has another number of cells than
+            the header, or the text is not UTF-8.
+
+        Notes
+        -----
+        A ``.csv`` whose header has semicolons and no comma is split at semicolons, as spreadsheets write it where numbers
+        have a decimal comma; its numbers may have one.
         """
         name = self.file.name.removesuffix(".gz")
         opener: Any = gzip.open if self.file.suffix == ".gz" else open
@@ -217,7 +224,9 @@ class Source:
             if not line.strip():
                 continue
             try:
-                values = json.loads(line)
+                values = json.loads(
+                    line, object_pairs_hook=partial(_once, f"{self.file.name}, line {number}")
+                )
             except json.JSONDecodeError as error:
                 raise UserError(
                     f"{self.file.name}, line {number}: {error.msg}", mend="Each line is one JSON object."
@@ -229,11 +238,37 @@ class Source:
             yield Line(self.file, number, values)
 
     def _cells(self, text: io.TextIOWrapper, name: str) -> Iterator[Line]:
-        reader = csv.DictReader(text, delimiter="\t" if name.endswith(".tsv") else ",")
+        head = text.readline()
+        text.seek(0)
+        mark = "\t" if name.endswith(".tsv") else ";" if ";" in head and "," not in head else ","
+        reader = csv.DictReader(text, delimiter=mark)
+        self._refuse_doubles(reader.fieldnames or ())
         for row in reader:
             if None in row or any(value is None for value in row.values()):
+                said = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[mark]
                 raise UserError(
                     f"{self.file.name}, line {reader.line_num} has another number of cells than the header",
-                    mend="Quote cells that hold a comma, or mend the row.",
+                    mend=f"Cells are split at {said}: quote those that hold one, or mend the row.",
                 )
-            yield Line(self.file, reader.line_num, row)
+            yield Line(self.file, reader.line_num, row, "," if mark == ";" else ".")
+
+    def _refuse_doubles(self, names: Sequence[str]) -> None:
+        """Refuse a header that names two columns alike: nothing tells which of them is meant."""
+        first: dict[str, int] = {}
+        for place, name in enumerate(names, 1):
+            if name in first and name:
+                raise UserError(
+                    f"{self.file.name}: columns {first[name]} and {place} are both called {name!r}",
+                    mend="Give each column a name of its own, or take one out.",
+                )
+            first[name] = place
+
+
+def _once(where: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its names and values, refusing a name that stands twice."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise UserError(f"{where}: {name!r} stands twice", mend="Let each name stand once.")
+        values[name] = value
+    return values

@@ -8,6 +8,7 @@ under the same place is refused. Every row is read before the first is stored, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from experiment.lists import blocks_showing
@@ -22,6 +23,8 @@ from stimuli.item import Item
 
 SET = "imported"
 DEFAULT_SESSION = "1"
+SHORT_MS, LONG_MS = 20.0, 120_000.0
+"""Medians of response times beyond these are remarked upon: nobody answers in 20 ms, and two minutes are much for one trial."""
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
@@ -48,8 +51,9 @@ def read_responses(study: Study, store: Store | None, sources: Sequence[Source],
         GivenSource(
             table.source.file.name,
             table.source.sha256,
-            table.sessions(known),
+            sessions := table.sessions(known),
             {"imported": {"source": table.source.file.name, "sha256": table.source.sha256, "columns": plain}},
+            table.remarks(sessions),
         )
         for table in tables
     ]
@@ -118,17 +122,42 @@ class _Table:
             by_session.setdefault(name, []).append(row)
         return [
             GivenSession(
-                reader, key, self._list(rows[0], number),
+                reader, key, self._list(reader, rows, number),
                 [_given(self.study, self.columns, row, known) for row in rows],
             )
             for number, ((reader, key), rows) in enumerate(by_session.items(), 1)
         ]  # fmt: skip
 
-    def _list(self, row: Line, number: int) -> int:
-        listed = self.columns.text("list", row)
+    def _list(self, reader: str, rows: Sequence[Line], number: int) -> int:
+        listed = self.columns.text("list", rows[0])
+        for row in rows[1:]:
+            other = self.columns.text("list", row)
+            if other != listed:
+                raise UserError(
+                    f"{row.where}: {reader} is on list {other or '(empty)'} here and on list {listed or '(empty)'} in "
+                    f"line {rows[0].number}; a session has one list",
+                    mend="Where readers worked through several lists, name the column that tells their sessions apart under "
+                    "`session` (it may be that of the list).",
+                )
         if listed is not None and not listed.isdigit():
-            raise UserError(f"{row.where}: the list is {listed!r}; it must be a number from 1")
+            raise UserError(f"{rows[0].where}: the list is {listed!r}; it must be a number from 1")
         return int(listed) if listed is not None else number
+
+    def remarks(self, given: Sequence[GivenSession]) -> list[str]:
+        """Say where response times would be of another size than people's are: their unit may be the other one."""
+        if "rt" not in self.columns.given:
+            return []
+        times = [one.rt for session in given for one in session.responses if one.rt is not None]
+        column, unit = self.columns.given["rt"]["column"], self.columns.given["rt"]["unit"]
+        if not times or SHORT_MS <= (middle := median(times)) <= LONG_MS:
+            return []
+        other = {("s", True): "ms", ("ms", False): "s"}.get((unit, middle > LONG_MS))
+        mend = (
+            f"If it holds {other}, write `unit: {other}` in {self.columns.file.name} and import into a new study folder."
+            if other
+            else "Look whether it holds what it should."
+        )
+        return [f"half of the response times are over {middle:g} ms, with {column} read as {unit}. {mend}"]
 
 
 def _item_of(study: Study, columns: Columns, row: Line) -> Item:

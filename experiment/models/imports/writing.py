@@ -82,7 +82,7 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
         version = note_design(connection, study, new_version=new_version)
         found = []
         for source in given.sources:
-            made = Imported(source.name, source.sha256)
+            made = Imported(source.name, source.sha256, remarks=list(source.remarks))
             writing = _Writing(study, connection, made, source, given.kind, version, parser)
             for one in source.sessions:
                 if stop.is_set():

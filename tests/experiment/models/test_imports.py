@@ -223,3 +223,65 @@ def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(t
     assert {(one["sessions"], one["trials"], one["predictions"], one["agreeing"]) for one in told} == {
         (17, 6502, 6502, 6502)
     }
+
+
+def test_two_columns_of_one_name_are_refused_with_their_places(folder) -> None:
+    file = folder / "trials.csv"
+    lines = file.read_text("utf-8").splitlines()
+    file.write_text("\n".join([f"{lines[0]},rt", *(f"{line},9" for line in lines[1:])]), "utf-8")
+    done = take(folder)
+    assert done.exit_code == 2 and "columns 6 and 9 are both called 'rt'" in done.output
+    assert not (folder / "items.jsonl").exists() and not (folder / "study.db").exists()
+
+
+def test_a_name_that_stands_twice_in_a_json_line_is_refused(folder) -> None:
+    table = folder / "answers.jsonl"
+    table.write_text('{"participant": "P1", "rt": 1, "rt": 2}\n', "utf-8")
+    done = take(folder, table=table)
+    assert done.exit_code == 2 and "line 1: 'rt' stands twice" in done.output
+
+
+def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(folder) -> None:
+    file = folder / "trials.csv"
+    file.write_text(file.read_text("utf-8").replace("P1,3,DENSITY", "P1,4,DENSITY"), "utf-8")
+    done = take(folder)
+    assert done.exit_code == 2
+    assert (
+        "line 4: P1 is on list 4 here and on list 3 in line 2" in done.output and "`session`" in done.output
+    )
+    (folder / "map.yaml").write_text(f"{MAPPING}session: list\n", "utf-8")
+    assert take(folder).exit_code == 0
+    with open_store(folder) as store, store.read() as connection:
+        rows = [row for row in queries.sessions_overview(connection) if row["reader"] == "P1"]
+    assert sorted((row["list_id"], row["n_trials"]) for row in rows) == [(3, 2), (4, 1)]
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit", "mend"),
+    [
+        (1000, "s", "If it holds ms, write `unit: ms` in map.yaml"),
+        (1, "ms", "If it holds s, write `unit: s` in map.yaml"),
+        (0.001, "s", "Look whether it holds what it should"),
+        (1e6, "ms", "Look whether it holds what it should"),
+    ],
+)
+def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, unit, mend) -> None:
+    file = folder / "trials.csv"
+    cells = [line.split(",") for line in file.read_text("utf-8").splitlines()]
+    rows = [[*row[:5], str(float(row[5]) * factor) if row[5] else "", *row[6:]] for row in cells[1:]]
+    file.write_text("\n".join(",".join(row) for row in [cells[0], *rows]), "utf-8")
+    (folder / "map.yaml").write_text(MAPPING.replace("unit: s", f"unit: {unit}"), "utf-8")
+    done = take(folder)
+    assert done.exit_code == 0 and mend in done.output
+
+
+def test_times_of_usual_size_bring_no_remark(folder) -> None:
+    assert "response times" not in take(folder).output
+
+
+def test_a_table_of_a_spreadsheet_with_decimal_commas_is_read(folder) -> None:
+    file = folder / "trials.csv"
+    file.write_text(file.read_text("utf-8").replace(",", ";").replace(".", ","), "utf-8")
+    assert take(folder).exit_code == 0
+    _, trials = stored(folder)
+    assert [trial["rt"] for trial in trials["P1"]] == [1226.4, 1994.4, 822.8]
