@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from experiment.models.api.dialects import read_wishes
+from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.opening import check_use
 from experiment.models.planning import manner_of
@@ -74,6 +76,11 @@ def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:
             f"{place}: a judge reads thoughts, and {name} answers without any",
             mend="Set strategy: chain_of_thought for this model, or take judge out.",
         )
+    if str(study.models[judge]["use"]).startswith("baseline:"):
+        raise UserError(
+            f"{place} is {judge!r}, a baseline, and baselines read nothing",
+            mend="Let a model judge that reads text: hf:… or openai:….",
+        )
     if study.models[judge].get("judge"):
         raise UserError(
             f"{place} is {judge!r}, which is itself read by a judge",
@@ -91,7 +98,26 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
                 f"{study.place('models', 'who', name, key)}: {key} says nothing of {model.use}",
                 mend=f"It is a setting of {' and '.join(f'{one}:…' for one in only)}; take it out.",
             )
+    if model.kind == "openai":
+        _check_server(study, name, model)
     manner_of(study, model)
+
+
+def _check_server(study: Study, name: str, model: ModelSettings) -> None:
+    """Check that what is set of a model of a server goes together."""
+    try:
+        read_wishes(model)
+    except UserError as error:
+        key = next((one for one in model.options if error.message.startswith(one)), "use")
+        raise UserError(
+            f"{study.place('models', 'who', name, key)}: {error.message}", mend=error.mend
+        ) from None
+    start, most = model.options.get("concurrency_start"), model.options.get("concurrency", CONCURRENCY)
+    if start is not None and int(str(start)) > int(str(most)):
+        raise UserError(
+            f"{study.place('models', 'who', name, 'concurrency_start')} is {start}, and at most {most} requests go out at once",
+            mend="Raise concurrency, or lower concurrency_start.",
+        )
 
 
 def _check_embeddings(study: Study) -> None:

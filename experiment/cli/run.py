@@ -169,6 +169,7 @@ def run(
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
     for option, is_given, why in (
         ("--batch", batch and timing, "answers of a batch have no times; leave out --timing or --batch"),
+        ("--workers", workers is not None and engine_name is None, "it counts the engines of --engine ray"),
         ("--cancel-batches", cancel_batches and (batch or timing), "it asks nothing; give it alone"),
         (
             "--engine ray",

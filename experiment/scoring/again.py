@@ -315,11 +315,16 @@ def require_judge(study: Study, judge: str) -> dict[str, Any]:
     Raises
     ------
     UserError
-        The study has no such model.
+        The study has no such model, or it cannot read.
     """
     if judge not in study.models:
         raise unknown_name("model", judge, study.models)
     settings = study.models[judge]
+    if str(settings["use"]).startswith("baseline:"):
+        raise UserError(
+            f"model {judge!r} is a baseline, and baselines read nothing",
+            mend="Let a model judge that reads text.",
+        )
     if settings.get("judge"):
         raise UserError(
             f"model {judge!r} is itself read by a judge", mend="Let a model judge that answers by itself."

@@ -118,12 +118,20 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     Raises
     ------
     UserError
-        ``api`` or ``label_scoring`` is none of the known ones, or ``extra_body`` holds what wrods sets by itself.
+        ``api`` or ``label_scoring`` is none of the known ones, ``template`` means another ``api``, or ``extra_body`` holds
+        what wrods sets by itself.
     """
     options = settings.options
-    surface = str(options.get("api") or ("completions" if options.get("template") == "plain" else "chat"))
+    template = options.get("template")
+    surface = str(options.get("api") or ("completions" if template == "plain" else "chat"))
     if surface not in SURFACES:
         raise unknown_name("api", surface, SURFACES)
+    if template is not None and (template == "plain") != (surface == "completions"):
+        meant = "completions" if template == "plain" else "chat or responses"
+        raise UserError(
+            f"template: {template} means api: {meant}, and api is {surface}",
+            mend="Take template or api out: plain text is sent by completions, turns by chat and responses.",
+        )
     scoring = str(options.get("label_scoring", "first"))
     if scoring not in ("first", "whole"):
         raise unknown_name("label_scoring", scoring, ("first", "whole"))
@@ -132,7 +140,7 @@ def read_wishes(settings: ModelSettings) -> Wishes:
             "label_scoring: whole cannot be had with api: responses, which tells no log-probabilities of the prompt",
             mend="Write api: completions or api: chat, or take label_scoring out.",
         )
-    extra = _extra_body(options.get("extra_body"))
+    extra = _extra_body(options.get("extra_body"), surface)
     if options.get("thinking") is not None and surface == "chat":
         given = extra.get("chat_template_kwargs") or {}
         extra = {**extra, "chat_template_kwargs": {"enable_thinking": bool(options["thinking"]), **given}}
@@ -154,7 +162,7 @@ def read_wishes(settings: ModelSettings) -> Wishes:
     )
 
 
-def _extra_body(given: object) -> Mapping[str, Any]:
+def _extra_body(given: object, surface: str) -> Mapping[str, Any]:
     extra = given or {}
     if not isinstance(extra, Mapping):
         raise UserError(
@@ -165,6 +173,11 @@ def _extra_body(given: object) -> Mapping[str, Any]:
         raise UserError(
             f"extra_body holds {', '.join(taken)}, which wrods sets by itself and records",
             mend="Use the model's own settings: temperature, top_p, top_k, max_tokens, reasoning_effort, thinking_tokens.",
+        )
+    if "logprobs" in extra and (surface != "completions" or isinstance(extra["logprobs"], bool)):
+        raise UserError(
+            "extra_body holds logprobs, which wrods sets by itself and records",
+            mend="Take it out: choices are scored without it; extra_body: {top_logprobs: 100} asks for more alternatives.",
         )
     return extra
 

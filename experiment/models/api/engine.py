@@ -22,7 +22,7 @@ from typing import cast
 from experiment.models.api.cache import FILE, Cache, cache_key
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
-from experiment.models.api.limiter import START, Limiter, limiter_of
+from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
 from experiment.models.api.probe import Till, probe
 from experiment.models.api.sending import GRACE_S, Allow, Sending
 from experiment.models.api.status import Status
@@ -34,7 +34,6 @@ from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
-CONCURRENCY = 100
 TIMEOUT_S = 120.0
 AHEAD = 64
 """Requests taken from the caller beyond twice what may be under way."""

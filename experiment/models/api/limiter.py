@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 
 START = 20
+CONCURRENCY = 100
+"""Most requests at once, unless a study says otherwise."""
 COOLDOWN_S = 5.0
 CUT = 0.8
 SATURATED = 0.8
@@ -39,7 +41,7 @@ class Limiter:
     """
 
     def __init__(
-        self, *, start: int = START, cap: int = 100, clock: Callable[[], float] = time.monotonic
+        self, *, start: int = START, cap: int = CONCURRENCY, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.cap = max(1, cap)
         self.limit = max(1, min(start, cap))

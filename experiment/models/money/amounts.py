@@ -19,20 +19,22 @@ def dollars(given: object, place: str) -> float:
     Parameters
     ----------
     given : object
-        As written, such as ``40 USD``, ``$40`` or ``40``.
+        As written, such as ``40 USD`` or ``$40``.
     place : str
         Where it stands, for errors.
 
     Raises
     ------
     UserError
-        It is no amount, in another currency, or not above zero.
+        It is no amount, names no currency or another, or is not above zero.
     """
     text = str(given).strip()
     found = _AMOUNT.fullmatch(text)
     if isinstance(given, bool) or found is None:
         raise UserError(f"{place} is {given!r}, which is no amount of money", mend="Write it as 40 USD.")
     currencies = {part.upper() for part in (found["before"], found["after"]) if part}
+    if not currencies:
+        raise UserError(f"{place} is {text!r}, without a currency", mend=f"Write it as {text} USD.")
     if not currencies <= _DOLLARS:
         named = next(iter(currencies - _DOLLARS))
         raise UserError(

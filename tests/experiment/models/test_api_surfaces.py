@@ -234,6 +234,34 @@ def test_extra_body_cannot_hold_what_is_recorded_under_another_name(server, name
         api_engine(server, extra_body={name: 2})
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"extra_body": {"logprobs": True}}, "extra_body holds logprobs"),
+        ({"extra_body": {"logprobs": False}, "api": "completions"}, "extra_body holds logprobs"),
+        (
+            {"template": "plain", "api": "responses"},
+            "template: plain means api: completions, and api is responses",
+        ),
+        ({"template": "plain", "api": "chat"}, "template: plain means"),
+        ({"template": "chat", "api": "completions"}, "template: chat means api: chat or responses"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(server, options, named) -> None:
+    with pytest.raises(UserError, match=named):
+        api_engine(server, **options)
+
+
+def test_settings_that_say_the_same_twice_are_taken(server) -> None:
+    for options in (
+        {"template": "plain", "api": "completions"},
+        {"template": "chat", "api": "responses"},
+        {"extra_body": {"logprobs": 50}, "api": "completions"},
+        {"extra_body": {"top_logprobs": 50}},
+    ):
+        api_engine(server, **options)
+
+
 def test_extra_body_reaches_the_server(server) -> None:
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
+from experiment.scoring.again import require_judge
 from experiment.study import read_study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
@@ -80,6 +81,35 @@ def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_l
     done = CliRunner().invoke(main, [command[0], str(folder), *options])
     assert done.exit_code != 0
     assert "study.yaml, line 8: models.who.m.dtype: dtype says nothing of baseline:random" in done.output
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (", extra_body: {logprobs: true}", "m.extra_body: extra_body holds logprobs"),
+        (", extra_body: {seed: 1}", "m.extra_body: extra_body holds seed"),
+        (", api: responses, template: plain", "m.template: template: plain means api: completions"),
+        (", concurrency_start: 200", "concurrency_start is 200, and at most 100 requests go out at once"),
+        (", concurrency: 4, concurrency_start: 5", "is 5, and at most 4 requests"),
+    ],
+)
+def test_settings_of_a_server_that_contradict_each_other_are_told_with_their_line(
+    tmp_path: Path, more: str, said: str
+) -> None:
+    folder = written(tmp_path / "s", one("openai:m", more))
+    with pytest.raises(UserError) as error:
+        load_study(folder)
+    assert "study.yaml, line 8: models.who.m" in error.value.message and said in error.value.message
+    load_study(written(tmp_path / "t", one("openai:m", ", concurrency: 200, concurrency_start: 150")))
+
+
+def test_a_baseline_is_no_judge(tmp_path: Path) -> None:
+    who = '  who: {m: {use: "hf:m", strategy: chain_of_thought, judge: g}, g: {use: "baseline:random"}}'
+    with pytest.raises(UserError, match=r"line 8: models\.who\.m\.judge is 'g', a baseline"):
+        load_study(written(tmp_path / "s", who))
+    other = who.replace(", strategy: chain_of_thought, judge: g", "")
+    with pytest.raises(UserError, match="'g' is a baseline, and baselines read nothing"):
+        require_judge(load_study(written(tmp_path / "t", other)), "g")
 
 
 def test_the_study_by_itself_knows_no_models(tmp_path: Path) -> None:

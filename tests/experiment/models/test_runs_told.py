@@ -84,6 +84,8 @@ def test_one_line_says_all_of_a_model() -> None:
         (("--self-test",), "--self-test cannot be given here"),
         (("--timing", "--batch"), "answers of a batch have no times"),
         (("--max-minutes", "nan"), "--max-minutes cannot be given here"),
+        (("--workers", "2"), "--workers cannot be given here"),
+        (("--max-cost", "5"), "--max-cost is '5', without a currency"),
         (("--max-cost", "5 EUR"), "US dollars"),
         (("--max-cost", "much"), "no amount of money"),
     ],
