@@ -9,6 +9,7 @@ import pytest
 
 from experiment.building import build_items
 from experiment.checking import load_study
+from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.people.app import create_app
 from experiment.people.preview import create_preview_app
 from experiment.people.preview_source import preview_study, prompt_maker
@@ -66,7 +67,8 @@ def study(tmp_path: Path):
     for name in ("instructions", "debrief"):
         (tmp_path / f"{name}.md").write_text(f"Some words of the {name}.", "utf-8")
     made = load_study(tmp_path)
-    write_items(tmp_path / "items.jsonl", build_items(made), build_meta(5))
+    origin = origin_of(made, [tmp_path / "sentences.csv"])
+    write_items(tmp_path / "items.jsonl", build_items(made), {**build_meta(5), BUILT_FROM: origin})
     return load_study(tmp_path)
 
 
