@@ -112,8 +112,10 @@ def _only(label: str, said: Told, end: int, *, is_said: bool) -> Parsed:
     last = re.split(r"[.!?;:,] |\n", said.text.strip())[-1]
     if any(fold(text.strip(WRAPPING)) == fold(other) for other in others for text in (lines[-1], last)):
         return Parsed(None, "unparsed")
-    if any(_is_explained(other, rest) for other in named):
+    if any(_is_explained(other, rest) or _is_possible(other, rest) for other in named):
         return Parsed(None, "unparsed")
+    if _declines_in_the_end(rest):
+        return Parsed(None, "refused")
     if is_said and not _begins_with_excuse(label, rest):
         is_below = "\n" in said.text[:end].rstrip() and any(
             _begins_a_line(other, lines[1:]) for other in named
@@ -128,9 +130,26 @@ def _only(label: str, said: Told, end: int, *, is_said: bool) -> Parsed:
     return Parsed(label, "valid")
 
 
+def _is_possible(label: str, rest: str) -> bool:
+    """Say whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
+    possible = rf"(?<!\w)(?i:{words('possible')})[^\w.!?\n;]+(?:\w+ ){{0,2}}{OPEN}{cased(label)}(?!\w)"
+    return re.search(possible, rest) is not None
+
+
+def _declines_in_the_end(rest: str) -> bool:
+    """Say whether the last sentence of a reply declines and says nothing else: "The text says it is A. I cannot tell."."""
+    sentences = [one for one in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if one.strip()]
+    declines = rf"\W*(?:{words('refused')})(?: (?:{words('declining')}))?\W*"
+    return (
+        len(sentences) > 0
+        and re.search(r"[.!?\n;]", rest.rstrip(WRAPPING)) is not None
+        and (re.fullmatch(declines, _without_doubts(sentences[-1]), re.IGNORECASE) is not None)
+    )
+
+
 def _unforced(reply: str) -> str:
     """Return a reply without "if I had to guess," before an answer."""
-    forced = rf"(?<!\w)(?:{words('if_forced')}),? (?=\S)"
+    forced = rf"(?<!\w)(?:{words('if_forced')})(?:, (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))"
     return re.sub(forced, "", reply, flags=re.IGNORECASE)
 
 
