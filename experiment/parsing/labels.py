@@ -132,8 +132,11 @@ def _only(label: str, said: Told, end: int, *, is_said: bool) -> Parsed:
 
 def _is_possible(label: str, rest: str) -> bool:
     """Say whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
-    possible = rf"(?<!\w)(?i:{words('possible')})[^\w.!?\n;]+(?:\w+ ){{0,2}}{OPEN}{cased(label)}(?!\w)"
-    return re.search(possible, rest) is not None
+    near = rf"[^\w.!?\n;]+(?:\w+ ){{0,2}}{OPEN}{cased(label)}(?!\w)"
+    joined = rf"[^\w.!?\n;]{{1,6}}(?i:{words('or')}){near}"
+    return re.match(joined, rest) is not None or (
+        re.search(rf"(?<!\w)(?i:{words('possible')}){near}", rest) is not None
+    )
 
 
 def _declines_in_the_end(rest: str) -> bool:
