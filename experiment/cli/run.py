@@ -119,7 +119,7 @@ Examples:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Begin although the rest will cost more than the budget; the budget still holds.",
+    help="Go on until the money is used, though the rest, or a block of it, will cost more; budget and --max-cost hold.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(

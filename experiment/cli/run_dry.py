@@ -14,6 +14,7 @@ import click
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from experiment.models.money import Price
     from experiment.store import Store
     from experiment.study import Study
 
@@ -56,7 +57,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
             }
             for one in first_prompts(next(iter(plan())))
         ]  # fmt: skip
-        tokens, is_guess, written = _tokens(plan(), show, model.kind)
+        tokens, is_guess, written = _tokens(plan(), show, model.kind, price)
     read = round(tokens * trials) if tokens is not None else None
     return {
         "model": name,
@@ -67,25 +68,39 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
         "tokens_are_a_guess": is_guess,
         "cost_usd": None if read is None or price.is_free else _cost(price, read, round(written * trials)),
         "price": price.describe(),
+        "room": price.room,
         "prompts": prompts,
     }
 
 
-def _tokens(plan: Any, show: Any, kind: str) -> tuple[float | None, bool, float]:
-    """Return tokens read a trial, whether that is a guess, and the most tokens written a trial."""
+def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
+    """Return tokens read a trial, whether that is a guess, and the most tokens written a trial, thoughts among them.
+
+    Turns of a conversation send again what was said before; right answers stand in for the model's.
+    """
+    from experiment.models.runs.talks import grows, turns_of
+
     read: list[float] = []
     written: list[int] = []
     is_guess = False
     for session in islice(plan, COUNTED_SESSIONS):
         requests = session.begin({})
+        a_character = 1 / BYTES_A_TOKEN
         for request in requests[:: max(1, len(requests) * COUNTED_SESSIONS // COUNTED_PROMPTS)]:
             known = show(request).get("tokens")
-            written.append(request.max_tokens)
+            written.append(price.most_tokens(request)[1])
+            if grows(session):
+                if isinstance(known, int) and request.messages:
+                    a_character = known / max(1, sum(len(message.content) for message in request.messages))
+                continue
             if isinstance(known, int):
                 read.append(known)
                 continue
             is_guess = True
             read.append(sum(len(message.content.encode()) for message in request.messages) / BYTES_A_TOKEN)
+        if grows(session):
+            is_guess = True
+            read += [chars * a_character for chars, _ in turns_of(session, {}).values()]
     if not read or (is_guess and kind == "baseline"):
         return None, is_guess, 0.0
     return sum(read) / len(read), is_guess, sum(written) / len(written)
@@ -146,8 +161,9 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
         tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
         guess = " (guessed from the length of the texts)" if tokens and model["tokens_are_a_guess"] else ""
         cost = model["cost_usd"]
+        thoughts = f" and {model['room']} tokens for thoughts and form with each" if model["room"] else ""
         money = (
-            f"; {written(cost['reading'])} for reading, at most {written(cost['at_most'])} with the longest answers "
+            f"; {written(cost['reading'])} for reading, at most {written(cost['at_most'])} with the longest answers{thoughts} "
             f"({model['price']['source']})"
             if cost
             else ""

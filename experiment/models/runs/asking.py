@@ -59,8 +59,6 @@ class Asking:
         Called after each block of a model on this machine.
     full : str or None
         Why no further trial is asked, though some are left.
-    has_learnt : bool
-        Whether earlier runs told what a trial costs.
     out : set of str
         Work keys of requests that are out in a batch, and are not sent.
     trial_seconds : float or None
@@ -91,7 +89,6 @@ class Asking:
         self.price, self.purse, self.stop = price, purse, stop
         self.paying = Paying(price, purse, tokens, recording, stop)
         self.costs: dict[str, list[float]] = {}
-        self.has_learnt = False
         self.trial_seconds: float | None = None
         self.asked_trials = 0
         self.full: str | None = None
@@ -149,9 +146,9 @@ class Asking:
             .where(trials.c.session_id.in_([one.session_id for one in some]), trials.c.cost_usd > 0)
             .limit(TRIALS_LEARNT)
         )
+        self.costs = {}
         for row in self.recording.read(lambda connection: connection.execute(query).all()):
             self.costs.setdefault(kinds[row.session_id, row.trial_index], []).append(float(row.cost_usd))
-        self.has_learnt = any(self.costs.values())
         return sum(map(len, self.costs.values()))
 
     def probe(self, count: int) -> None:

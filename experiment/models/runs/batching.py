@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -173,7 +174,7 @@ class Batches:
                 mine = wanted.intersection(session.keys)
                 if not mine:
                     continue
-                stored = recording.read(lambda connection, name=session.session_id: told_of(connection, name))
+                stored = recording.read(partial(told_of, session_id=session.session_id))
                 blocks = Blocks(session).of_trial
                 for key in mine:
                     trial = session.trial_of(key)

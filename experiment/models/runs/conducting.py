@@ -15,13 +15,12 @@ from typing import Any
 
 from experiment.models.engine import Engine
 from experiment.models.leases import leased
-from experiment.models.money import Allowance, Purse, estimate, price_of, spending, written
-from experiment.models.money.estimate import Estimate
+from experiment.models.money import Allowance, Purse, price_of, spending, written
 from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
-from experiment.models.runs.affording import shortfall
+from experiment.models.runs.affording import rest_of, shortfall, too_dear
 from experiment.models.runs.asked import (
     budget_of,
     has_probe,
@@ -39,12 +38,11 @@ from experiment.models.runs.limits import Clock, Limits, Stop
 from experiment.models.runs.live import Board, Figures
 from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.parts import Part, ended_of, figures_of
-from experiment.models.runs.planned import is_talk, survey
+from experiment.models.runs.planned import survey
 from experiment.models.runs.recording import Recording
 from experiment.models.runs.signals import interruptible
 from experiment.models.runs.telling import (
     blocks_of,
-    growth_of,
     new_run_id,
     told_endpoint,
     told_estimate,
@@ -79,7 +77,7 @@ class Run:
     if_changed : str
         ``stop``, ``set_aside`` or ``keep_both``: what becomes of sessions of a model that is not what it was.
     yes : bool
-        The run begins although the rest will cost more than the budget.
+        The run goes on until the money is used, though the rest, or a block of it, will cost more.
     keep_going : bool
         The other models go on when one fails half-way; else they finish the block under way, so that all stay together.
     is_batch : bool
@@ -137,6 +135,8 @@ class Run:
                     self.faults[name] = fault
             with interruptible(self.stop):
                 some = [part for part in self._parts if part.asking.found.left or part.outcome.answered]
+                if not self._is_batch and not self._cancels:
+                    self._foresee([part for part in some if part.asking.found.to_ask], clock)
                 asked = [part for part in self._known(some, clock) if part.asking.found.to_ask]
                 if self._cancels:
                     asked = []
@@ -300,7 +300,7 @@ class Run:
         # times are taken of one model after the other
         for some in [[part] for part in timed] or [asked]:
             self._in_threads(some, clock, lambda part: part.asking.probe(wanted[part.outcome.reader]))
-        estimates = [(part, one) for part in parts if (one := self._estimate(part)) is not None]
+        estimates = [(part, one) for part in parts if (one := rest_of(part)) is not None]
         with self.store.read() as connection:
             spent = spending(connection, self.study.id)
         for part, one in estimates:
@@ -313,23 +313,30 @@ class Run:
                 else ""
             )
             self._say(f"budget {written(self.budget)}, spent so far {written(spent.spent)}{may}")
-        if not estimates or self.stop.is_asked:
-            return
-        left = [] if self.budget is None else [self.budget - spent.spent - spent.unknown]
-        low = sum(one.low for _, one in estimates)
-        if left and low > min(left) and not self._yes:
-            reason = (
-                f"the rest will cost at least {written(low)} and {written(max(0.0, min(left)))} of the budget is left; "
-                "raise models: budget in the study, or go on until it is used with --yes"
-            )
-            self.stop.ask(reason)
+        why = too_dear([one for _, one in estimates], self._left())
+        if why is not None and not self._yes and not self.stop.is_asked:
+            self.stop.ask(why)
 
-    def _estimate(self, part: Part) -> Estimate | None:
-        found = part.asking.found
-        sessions = next(iter(part.asking.plan()), None)
-        is_first = sessions is not None and is_talk(sessions) and not part.asking.has_learnt
-        growth = growth_of(sessions) if sessions is not None and is_first else 1.0
-        return estimate(part.asking.costs, {kind: n for kind, n in found.kinds.items() if n}, growth=growth)
+    def _left(self) -> float | None:
+        """Return what the budget leaves; None where there is none."""
+        if self.budget is None:
+            return None
+        with self.store.read() as connection:
+            spent = spending(connection, self.study.id)
+        return self.budget - spent.spent - spent.unknown
+
+    def _foresee(self, parts: Sequence[Part], clock: Clock) -> None:
+        """End the run before anything is paid, where trials that are stored tell that the money will not suffice."""
+        parts = [part for part in parts if not part.asking.price.is_free]
+        if self._yes or not parts or any(part.asking.learn_costs() < PROBE for part in parts):
+            return
+        long = [part for part in parts if part.asking.found.left > 2 * PROBE]
+        why = too_dear([one for part in long if (one := rest_of(part)) is not None], self._left())
+        order = sorted({r for part in parts for r, n in part.asking.found.missing.items() if n > 0})
+        missing = [part.asking.found.missing.get(order[0], 0) if order else 0 for part in parts]
+        why = why or shortfall(parts, missing, clock, self._cost, None, self.budget)
+        if why is not None:
+            self.stop.ask(why)
 
     # batches
 
@@ -361,7 +368,7 @@ class Run:
             # of the round before some trials may still be under way
             some = rounds[max(0, number - 1) : number + 1]
             missing = [sum(part.asking.found.missing.get(one, 0) for one in some) for part in parts]
-            return shortfall(parts, missing, clock, self._cost, self._tokens, self.budget)
+            return shortfall(parts, missing, clock, self._cost, self._tokens, self.budget, yes=self._yes)
 
         self._gate = Gate((part.outcome.reader for part in parts), affords)
         local = [part for part in parts if part.is_local]

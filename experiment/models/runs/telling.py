@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from experiment.models.api.capabilities import UNTRIED
 from experiment.models.money import written
 from experiment.models.money.estimate import Estimate
-from experiment.models.planning import ModelSession
 from experiment.models.runs.asking import Asking
 
 
@@ -20,16 +19,6 @@ def unread(response_statuses: Mapping[str, int]) -> str:
         return ""
     named = ", ".join(f"{count} {status}" for status, count in sorted(other.items()))
     return f"{named} of {sum(response_statuses.values())} answers"
-
-
-def growth_of(session: ModelSession) -> float:
-    """Return how much longer than its first the turns of a conversation are on average, by characters."""
-    lengths = []
-    total = 0
-    for number, place in enumerate(session.script.places):
-        total += len(place.lead) + len(session.script.turn(number).text) + 2
-        lengths.append(total)
-    return sum(lengths) / len(lengths) / lengths[0] if lengths and lengths[0] else 1.0
 
 
 def blocks_of(asking: Asking, left: int) -> str:

@@ -10,11 +10,20 @@ from sqlalchemy import select
 
 from experiment.checking import load_study
 from experiment.models.api import ApiEngine
+from experiment.models.api.dialects import THOUGHT_ROOM
 from experiment.models.money import Spending, spending
 from experiment.models.runs import Run, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
-from tests.experiment.models.running import TRIALS, invoke, of_store, remote, with_models
+from tests.experiment.models.running import (
+    TRIALS,
+    edit,
+    invoke,
+    of_store,
+    remote,
+    spread,
+    with_models,
+)
 from tests.scripted_openai import ScriptedOpenAI
 
 PROBED = "price: {input: 10, output: 10}"
@@ -165,3 +174,52 @@ def test_labels_scored_whole_are_refused_with_the_form_that_cannot(study, server
     with_models(study, remote("one", server, "label_scoring: whole, api: responses, price: free"))
     result = invoke("check", study)
     assert result.exit_code != 0 and "api: responses" in result.output
+
+
+def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -> None:
+    """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
+    server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
+    with_models(study, probed("one", server, "price: {input: 1, output: 1}"), budget="0.02 USD")
+    refused = invoke("run", study)
+    assert refused.exit_code == 1 and "--yes" in refused.output and "of all models" not in refused.output
+    asked, probes = len(server.requests), len(server.probes)
+    again = invoke("run", study)
+    assert again.exit_code == 1 and "--yes" in again.output, again.output
+    assert (len(server.requests), len(server.probes)) == (asked, probes), "what is stored tells the price"
+    result = invoke("run", study, "--yes")
+    assert result.exit_code == 1 and "the study's budget is reached" in result.output, result.output
+    assert len(server.requests) > asked + 20
+    dearest = 1e-3  # the most that one request is thought to cost
+    assert 0.02 - dearest <= money(study).total <= 0.02 + 1e-9
+    assert spread(study, 1) <= TRIALS // 4
+
+
+def test_a_block_is_said_to_be_of_all_models_where_there_are_several(study, server) -> None:
+    server.usage = {"prompt_tokens": 1000, "completion_tokens": 3}
+    price = "price: {input: 1, output: 1}"
+    with_models(study, remote("one", server, price), remote("two", server, price))
+    several = invoke("run", study, "--max-cost", "0.09 USD")
+    assert "the next block of all models costs" in several.output, several.output
+    one = invoke("run", study, "--model", "one", "--max-cost", "0.03 USD")
+    assert "the next block costs" in one.output, one.output
+
+
+def test_a_dry_run_counts_thoughts_into_what_it_costs_at_most(study, server) -> None:
+    price = "price: {input: 0, output: 10}"
+    with_models(
+        study, probed("plain", server, price), probed("thinks", server, f"reasoning_effort: high, {price}")
+    )
+    plain, thinks = json.loads(invoke("run", study, "--dry-run", "--json").stdout)
+    room = THOUGHT_ROOM * TRIALS * 10e-6
+    assert thinks["cost_usd"]["at_most"] == pytest.approx(plain["cost_usd"]["at_most"] + room)
+    said = invoke("run", study, "--dry-run", "--model", "thinks").output
+    assert "tokens for thoughts and form with each" in " ".join(said.split()), said
+    assert not server.requests and not server.probes
+
+
+def test_a_dry_run_counts_what_was_said_before_into_a_conversation(study, server) -> None:
+    with_models(study, probed("one", server))
+    alone = json.loads(invoke("run", study, "--dry-run", "--json").stdout)[0]["prompt_tokens"]
+    edit(study, "context: independent", "context: session")
+    together = json.loads(invoke("run", study, "--dry-run", "--json").stdout)[0]["prompt_tokens"]
+    assert together > 2 * alone
