@@ -157,7 +157,9 @@ class _Table:
             if other
             else "Look whether it holds what it should."
         )
-        return [f"half of the response times are over {middle:g} ms, with {column} read as {unit}. {mend}"]
+        return [
+            f"half of the response times are over {middle:,.10g} ms, with {column} read as {unit}. {mend}"
+        ]
 
 
 def _item_of(study: Study, columns: Columns, row: Line) -> Item:
