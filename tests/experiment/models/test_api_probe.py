@@ -151,6 +151,7 @@ def test_a_server_that_fails_without_a_word_is_asked_for_less(server) -> None:
     assert (found.seed, found.top_logprobs, found.unfiltered, found.temperature) == (False, 0, (), False)
 
 
+@pytest.mark.full
 def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(server) -> None:
     server.breaks_on.add("temperature")
     found = capabilities(api_settings(server, temperature=0.7))

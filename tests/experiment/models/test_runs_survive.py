@@ -251,7 +251,8 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server) -> None:
 def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
     """The database commits and the connection breaks before it can say so."""
     loaded = load_study(study)
-    given = {"use": "openai:m", "base_url": server.url, "price": {"input": 10, "output": 10}, "cache": False}
+    price = {"input": 10, "output": 10}
+    given = {"use": "openai:m", "base_url": server.url, "price": price, "cache": False, "probe": False}
     with open_store(study) as store:
         version = version_of(loaded, store)
         dialect = store._writing.dialect

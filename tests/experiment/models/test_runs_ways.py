@@ -56,6 +56,7 @@ def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, 
     assert (again["stored_before"], again["answered"]) == (40, 10)
 
 
+@pytest.mark.full
 def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cache(study, server) -> None:
     with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}"}}')
     run(study)
@@ -69,6 +70,7 @@ def test_timed_requests_to_a_server_go_one_at_a_time_and_never_come_from_the_cac
     assert len(rows) == 2 * TRIALS and all(0 < row["ttft_ms"] <= row["latency_ms"] for row in rows)
 
 
+@pytest.mark.full
 def test_a_self_test_says_for_each_level_how_far_company_and_order_move_answers(study, plain_model) -> None:
     with_models(study, local(plain_model), 'guesser: {use: "baseline:random"}')
     result = invoke("run", study, "--self-test")
@@ -104,6 +106,7 @@ def small(
     return make_study(small_models(*lines, who=model), *changes).folder
 
 
+@pytest.mark.full
 def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
     make_study, plain_model
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, serve
     assert invoke("score", folder, "--judge", "j").exit_code == 0 and len(server.requests) - before == 8
 
 
+@pytest.mark.full
 def test_a_run_ends_when_its_minutes_are_over_and_the_next_goes_on(study, server) -> None:
     server.delay = 1.0
     with_models(study, remote("api", server, "price: free"))
@@ -256,6 +260,7 @@ def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, p
     assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
 
 
+@pytest.mark.full
 def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path) -> None:
     with_models(study, local(plain_model), more="determinism: stable")
     other = tmp_path / "whole"

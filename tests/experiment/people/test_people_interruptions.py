@@ -72,6 +72,7 @@ def states(process: Any) -> list[str]:
     return [row["state"] for row in sessions(process.folder)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("then", "link"),
     [
