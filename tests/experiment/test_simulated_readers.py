@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiment.building import make_items
+from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.people.local_server import LocalServer
 from experiment.procedure import plan_session, trials_of
@@ -23,7 +23,6 @@ from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
 from experiment.study import Study
 from stimuli.errors import UserError
-from stimuli.item import build_meta, write_items
 
 PLAIN = Truth(Effects(50.0, {}, 0, 0), Effects(6.0, {}, 0, 0))
 SENTENCES = (
@@ -59,8 +58,8 @@ def reading(tmp_path: Path) -> Callable[[str], Study]:
         (tmp_path / "sentences.csv").write_text("item,sentence,question,answer\n" + "\n".join(rows), "utf-8")
         (tmp_path / "study.yaml").write_text(STUDY.format(steps=steps), "utf-8")
         study = load_study(tmp_path)
-        write_items(tmp_path / "items.jsonl", make_items(study).items, build_meta(5))
-        return study
+        build_study(study)
+        return load_study(tmp_path)
 
     return make
 
