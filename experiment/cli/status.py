@@ -41,49 +41,21 @@ def status(study: Path, as_json: bool) -> None:
 
 def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its money, as JSON."""
-    from sqlalchemy import func, select
-
+    from experiment.cli.status_counts import readers_of
     from experiment.models.api.batch_ledger import known_batches
     from experiment.models.money import spending
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.too_long import ended_of
-    from experiment.store.tables import sessions, trials
 
-    counted = (
-        select(
-            sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.state, sessions.c.is_pilot,
-            func.count(trials.c.trial_index).label("n"),
-        )
-        .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
-        .where(sessions.c.study == study.id)
-        .group_by(sessions.c.session_id)
-        .subquery()
-    )  # fmt: skip
-    people = counted.c.reader_kind.in_(("human", "simulated"))
-    query = select(
-        counted.c.reader_kind, counted.c.reader, people.label("people"), counted.c.state, counted.c.is_pilot,
-        func.count().label("sessions"), func.sum(counted.c.n).label("trials"),
-    ).group_by(
-        counted.c.reader_kind, counted.c.state, counted.c.is_pilot, people, counted.c.reader
-    )  # fmt: skip
-    readers: dict[tuple[str, str], dict[str, Any]] = {}
     with store.read() as connection:
-        for row in connection.execute(query):
-            name = row.reader_kind if row.people else row.reader
-            key = (str(row.reader_kind), "pilots" if row.is_pilot else str(name))
-            one = readers.setdefault(
-                key, {"reader": key[1], "reader_kind": key[0], "sessions": 0, "trials": 0, "states": {}}
-            )
-            one["sessions"] += int(row.sessions)
-            one["trials"] += int(row.trials or 0)
-            one["states"][row.state] = one["states"].get(row.state, 0) + int(row.sessions)
+        readers = readers_of(connection, study.id)
         runs = runs_of(connection, study.id)
         spent = spending(connection, study.id)
         ended = ended_of(connection, study.id)
     budget = budget_of(study)
     return {
         "study": study.id,
-        "readers": [readers[key] for key in sorted(readers)],
+        "readers": readers,
         "ended": ended,
         "runs": [_run(row) for row in runs],
         "batches": known_batches(study.folder),
@@ -109,6 +81,11 @@ def _run(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in same} | {"silent_s": silent_for(row), "state": state, **figures}
 
 
+def _states(one: Mapping[str, Any]) -> str:
+    named = ", ".join(f"{count} {state}" for state, count in sorted(one["states"].items()))
+    return f" ({named})" if named else ""
+
+
 def _print(told: Mapping[str, Any]) -> None:
     from experiment.cli.run_progress import duration, line
     from experiment.models.money import written
@@ -120,10 +97,15 @@ def _print(told: Mapping[str, Any]) -> None:
     for one in told["readers"]:
         ended = told["ended"].get(one["reader"]) if one["reader_kind"] == "model" else None
         why = f"; {ended['sessions']} ended: {ended['reason']}" if ended else ""
-        states = ", ".join(f"{count} {state}" for state, count in sorted(one["states"].items()))
         click.echo(
-            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions ({states}), {one['trials']} trials{why}"
+            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions{_states(one)}, {one['trials']} trials{why}"
         )
+        if one["unanswered"]:
+            named = ", ".join(f"{count} {status}" for status, count in sorted(one["unanswered"].items()))
+            click.echo(f"    without an answer: {named}")
+        for reason, count in sorted(one["excluded"].items()):
+            whole = f"{count['sessions']} sessions with " if count["sessions"] else ""
+            click.echo(f"    excluded, not counted above: {whole}{count['trials']} trials ({reason})")
     if not told["readers"]:
         click.echo("  no sessions yet")
     for run in told["runs"]:

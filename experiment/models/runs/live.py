@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, and_, func, insert, select, update
 
+from experiment.models.engine import UNFINISHED
 from experiment.store import Store, records
-from experiment.store.tables import runs
+from experiment.store.tables import TRIAL_KEY, calls, runs, scores, trials
 from stimuli.errors import UserError
 
 EVERY_S = 3.0
@@ -24,6 +25,9 @@ EVERY_S = 3.0
 
 SILENT_S = 30.0
 """A run that was not heard of for so long is taken as dead."""
+
+ANSWERS = ("answer", "read")
+"""Purposes of the calls that answer a trial."""
 
 WINDOW_S = 60.0
 """Speed is that of the last minute."""
@@ -154,7 +158,8 @@ def _execute(connection: Connection, statement: Any) -> None:
 def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[dict[str, Any]]:
     """Return the runs of a study with ``alive`` beside each, newest first; of each reader the latest one.
 
-    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute.
+    A run that did not end is dead when its process is gone (on this machine) or was silent for half a minute. What it
+    told last is seconds old, so its answers are counted in the store.
     """
     query = select(runs).where(runs.c.study == study).order_by(runs.c.began_at.desc(), runs.c.run_id.desc())
     found: list[dict[str, Any]] = []
@@ -166,8 +171,47 @@ def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[
         if latest and row["reader"] in seen:
             continue
         seen.add(row["reader"])
-        found.append({**row, "alive": is_alive(dict(row))})
+        one = {**row, "alive": is_alive(dict(row))}
+        if row["ended_at"] is None:
+            one["figures"] = {**(row["figures"] or {}), **_stored_of(connection, str(row["run_id"]))}
+        found.append(one)
     return found
+
+
+def _stored_of(connection: Connection, run_id: str) -> dict[str, Any]:
+    """Return what the store holds of a run: its answers, how they were read, its failed calls and what all of them cost."""
+    of_run = calls.c.run_id == run_id
+    same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
+    answered = (
+        select(*(trials.c[name] for name in TRIAL_KEY))
+        .join(calls, same_trial)
+        .where(of_run, calls.c.purpose.in_(ANSWERS), calls.c.status.not_in(UNFINISHED))
+        .distinct()
+        .subquery()
+    )
+    first = (
+        select(func.min(scores.c.score_id))
+        .join(answered, and_(*(scores.c[name] == answered.c[name] for name in TRIAL_KEY)))
+        .group_by(*(scores.c[name] for name in TRIAL_KEY))
+    )
+    read_as = (
+        select(scores.c.response_status, func.count())
+        .where(scores.c.score_id.in_(first))
+        .group_by(scores.c.response_status)
+    )
+    failed = (
+        select(func.count())
+        .select_from(calls)
+        .join(trials, same_trial, isouter=True)
+        .where(of_run, calls.c.status.in_(UNFINISHED), trials.c.session_id.is_(None))
+    )
+    cost = select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(of_run)
+    return {
+        "answered": int(connection.scalar(select(func.count()).select_from(answered)) or 0),
+        "failed": int(connection.scalar(failed) or 0),
+        "cost_usd": float(connection.scalar(cost) or 0.0),
+        "response_statuses": {str(name): int(n) for name, n in connection.execute(read_as)},
+    }
 
 
 def is_alive(row: Mapping[str, Any]) -> bool:

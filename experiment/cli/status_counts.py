@@ -1,0 +1,146 @@
+"""Counts what a study's sessions come to: what stands in the tables, what is excluded and why, what was never answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select
+
+from experiment.models.engine import UNFINISHED
+from experiment.store.exclusions import EXCLUDED, excluded_sessions, exclusions
+from experiment.store.tables import TRIAL_KEY, calls, sessions, trials
+
+PEOPLE = ("human", "simulated")
+
+
+def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
+    """Return of each reader what it has in the tables and what of it is excluded; people together, pilots apart.
+
+    Returns
+    -------
+    list of dict
+        ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` how many
+        whole ``sessions`` and how many ``trials``, those in sessions that count among them; ``unanswered``: trials that were
+        asked and have no answer, by the status of the last call.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in _standing(connection, study):
+        one = _reader(found, row)
+        one["sessions"] += int(row.sessions)
+        one["trials"] += int(row.trials or 0)
+        one["states"][row.state] = one["states"].get(row.state, 0) + int(row.sessions)
+    _take_excluded(connection, study, found)
+    for row in _unanswered(connection, study):
+        counts = _reader(found, row)["unanswered"]
+        counts[str(row.status)] = counts.get(str(row.status), 0) + int(row.n)
+    return [found[key] for key in sorted(found)]
+
+
+def _reader(found: dict[tuple[str, str], dict[str, Any]], row: Any) -> dict[str, Any]:
+    name = "pilots" if row.is_pilot else str(row.reader_kind if row.reader_kind in PEOPLE else row.reader)
+    kind = str(row.reader_kind)
+    return found.setdefault(
+        (kind, name),
+        {
+            "reader": name, "reader_kind": kind, "sessions": 0, "trials": 0, "states": {}, "excluded": {}, "unanswered": {},
+        },
+    )  # fmt: skip
+
+
+def _standing(connection: Connection, study: str) -> Iterator[Any]:
+    """Iterate over counts of the sessions that are not excluded, by reader and state."""
+    counted = (
+        select(
+            sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.state, sessions.c.is_pilot,
+            func.count(trials.c.trial_index).label("n"),
+        )
+        .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
+        .where(sessions.c.study == study, sessions.c.session_id.not_in(excluded_sessions()))
+        .group_by(sessions.c.session_id)
+        .subquery()
+    )  # fmt: skip
+    # the names of people are not looked at
+    reader = func.max(counted.c.reader).label("reader")
+    who = (counted.c.reader_kind, counted.c.state, counted.c.is_pilot)
+    totals = (func.count().label("sessions"), func.sum(counted.c.n).label("trials"))
+    people = counted.c.reader_kind.in_(PEOPLE)
+    yield from connection.execute(select(*who, reader, *totals).where(people).group_by(*who))
+    yield from connection.execute(
+        select(*who, counted.c.reader, *totals).where(~people).group_by(*who, counted.c.reader)
+    )
+
+
+def _take_excluded(connection: Connection, study: str, found: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Add what is excluded, by reason, and take excluded trials of sessions that count from what counts."""
+    marks = exclusions(connection, study)
+    whole = {name: why for (name, trial, _), why in marks.items() if trial is None}
+    single = {mark: why for mark, why in marks.items() if mark[1] is not None and mark[0] not in whole}
+    for row in _sessions(connection, sorted({*whole, *(mark[0] for mark in single)})):
+        one = _reader(found, row)
+        if row.session_id in whole:
+            _add(one, whole[row.session_id], 1, int(row.n))
+            continue
+        query = select(trials.c.trial_index, trials.c.attempt).where(trials.c.session_id == row.session_id)
+        for trial, attempt in connection.execute(query).all():
+            why = next(
+                (
+                    single[mark]
+                    for mark in ((row.session_id, trial, None), (row.session_id, trial, attempt))
+                    if mark in single
+                ),
+                None,
+            )
+            if why is not None:
+                one["trials"] -= 1
+                _add(one, why, 0, 1)
+
+
+def _add(one: dict[str, Any], reason: str, whole: int, count: int) -> None:
+    before = one["excluded"].setdefault(reason or EXCLUDED, {"sessions": 0, "trials": 0})
+    before["sessions"] += whole
+    before["trials"] += count
+
+
+def _sessions(connection: Connection, names: list[str], at_once: int = 500) -> Iterator[Any]:
+    """Iterate over some sessions, each with how many trials it has."""
+    for start in range(0, len(names), at_once):
+        query = (
+            select(
+                sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot,
+                func.count(trials.c.trial_index).label("n"),
+            )
+            .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)
+            .where(sessions.c.session_id.in_(names[start : start + at_once]))
+            .group_by(sessions.c.session_id)
+        )  # fmt: skip
+        yield from connection.execute(query).all()
+
+
+def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
+    """Iterate over counts of trials whose last call failed and that have no answer, by reader and status."""
+    same_trial: ColumnElement[bool] = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
+    last = (
+        select(func.max(calls.c.call_id).label("call_id"))
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .join(trials, same_trial, isouter=True)
+        # a finished session has all its trials
+        .where(
+            sessions.c.study == study,
+            sessions.c.state != "finished",
+            sessions.c.session_id.not_in(excluded_sessions()),
+            trials.c.session_id.is_(None),
+            calls.c.trial_index.is_not(None),
+        )
+        .group_by(*(calls.c[name] for name in TRIAL_KEY))
+        .subquery()
+    )
+    who = (sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot, calls.c.status)
+    query = (
+        select(*who, func.count().label("n"))
+        .join(last, last.c.call_id == calls.c.call_id)
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .where(calls.c.status.in_(UNFINISHED))
+        .group_by(*who)
+    )
+    yield from connection.execute(query)
