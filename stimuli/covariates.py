@@ -11,10 +11,10 @@ from statistics import fmean
 
 from stimuli.covariate_table import BIGRAMS, MATCHES, NEIGHBOURS, TOKENS, WORD
 from stimuli.lexicon import zipf
-from stimuli.lexicon.bigrams import bigram_frequency, bigram_tokens
-from stimuli.lexicon.neighbours import neighbourhoods
 from stimuli.lexicon.syllables import syllables, syllables_reason
-from stimuli.lexicon.vocabulary import vocabulary_reason
+from stimuli.orthography.bigrams import bigram_frequency, bigram_tokens
+from stimuli.orthography.neighbours import neighbourhoods
+from stimuli.orthography.vocabulary import vocabulary_reason
 from stimuli.scramble.changes import Change
 from stimuli.scramble.options import without_gaps
 from stimuli.scramble.words import Word, clusters_of, find_words, is_letter, nfc

@@ -109,30 +109,44 @@ def part_of(module: str) -> str:
     return ".".join(names[: 3 if ".".join(names[:2]) in ROOMS_OF else 2])
 
 
-def arrows(package: str) -> dict[str, dict[str, str]]:
-    """Return which part imports which, at module level or inside functions, with one place for each."""
-    files = {}
+def modules_by_name(package: str) -> dict[str, Path]:
+    """Return every module of a package under its full name."""
+    found = {}
     for file in modules(package):
         names = file.relative_to(ROOT).with_suffix("").parts
-        files[".".join(names[:-1] if names[-1] == "__init__" else names)] = file
-    found: dict[str, dict[str, str]] = {}
+        found[".".join(names[:-1] if names[-1] == "__init__" else names)] = file
+    return found
+
+
+def module_arrows(package: str) -> dict[str, dict[str, str]]:
+    """Return which module imports which: at module level, inside functions, or for types; with one place for each."""
+    files = modules_by_name(package)
+    found: dict[str, dict[str, str]] = {module: {} for module in files}
     for module, file in files.items():
-        tree = ast.parse(file.read_text("utf-8"))
-        typing_only = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Import | ast.ImportFrom) or id(node) in typing_only:
+        home = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                above = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                named = [f"{base}.{alias.name}" for alias in node.names]
+                others = [name if name in files else base for name in named]
+            elif isinstance(node, ast.Import):
+                others = [alias.name for alias in node.names]
+            else:
                 continue
-            base = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-            for alias in node.names:
-                full = f"{base}.{alias.name}" if base else alias.name
-                other = part_of(full if full in files else base or full)
-                if other.split(".")[0] == package and other != part_of(module):
-                    found.setdefault(part_of(module), {})[other] = f"{file.relative_to(ROOT)}:{node.lineno}"
+            for other in others:
+                if other in files and other != module:
+                    found[module][other] = f"{file.relative_to(ROOT)}:{node.lineno}"
+    return found
+
+
+def arrows(package: str) -> dict[str, dict[str, str]]:
+    """Return which part imports which, with one place for each."""
+    found: dict[str, dict[str, str]] = {}
+    for module, others in module_arrows(package).items():
+        for other, place in others.items():
+            if part_of(other) != part_of(module):
+                found.setdefault(part_of(module), {})[part_of(other)] = place
     return found
 
 
@@ -154,19 +168,61 @@ def circle_in(graph: dict[str, dict[str, str]]) -> list[str]:
     return next((circle for part in graph if (circle := walk(part, []))), [])
 
 
-@pytest.mark.parametrize("package", ["experiment", "analysis"])
-def test_no_parts_import_each_other_in_a_circle(package: str) -> None:
-    """Also not inside functions, which only hides a circle from Python."""
-    graph = arrows(package)
-    circle = circle_in(graph)
-    told = [
+def told(graph: dict[str, dict[str, str]], circle: list[str]) -> str:
+    """Say of a circle where each of its arrows stands."""
+    return "\n".join(
         f"{one} → {other}: {graph[one][other]}"
         for one, other in zip(circle, [*circle[1:], *circle[:1]], strict=True)
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_parts_import_each_other_in_a_circle(package: str) -> None:
+    """Also not inside functions or for types, which only hides a circle from Python."""
+    graph = arrows(package)
+    circle = circle_in(graph)
+    assert not circle, told(graph, circle)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    graph = module_arrows(package)
+    circle = circle_in(graph)
+    assert not circle, told(graph, circle)
+
+
+STAGES = {
+    "formula": "expression coding variables formula",
+    "matrices": "links families responses frame design covariance blocks elimination cells matrices",
+    "deviance": "modes independence linear laplace quadrature penalty criterion",
+    "optimiser": "descent optimise",
+}
+"""The stages of ``analysis.mixed`` in their order; every module that is named under none draws conclusions."""
+
+
+def stage_of(module: str) -> int:
+    """Return the place of a module of ``analysis.mixed`` among the stages."""
+    name = module.rpartition(".")[2]
+    return next((i for i, names in enumerate(STAGES.values()) if name in names.split()), len(STAGES))
+
+
+def test_the_mixed_model_package_goes_from_formula_to_inference() -> None:
+    """formula → matrices → deviance → optimiser → inference: no stage knows of a later one."""
+    graph = module_arrows("analysis")
+    names = {name for stage in STAGES.values() for name in stage.split()}
+    assert {f"analysis.mixed.{name}" for name in names} <= set(graph), "a stage names a module that is gone"
+    wrong = [
+        f"{module} imports {other}: {place}"
+        for module, others in graph.items()
+        for other, place in others.items()
+        if module.startswith("analysis.mixed.") and other.startswith("analysis.mixed.")
+        if stage_of(module) < stage_of(other)
     ]
-    assert not circle, "\n".join(told)
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_circle_of_imports_is_found() -> None:
     assert circle_in({"a": {"b": ""}, "b": {"c": "", "d": ""}, "d": {"b": ""}}) == ["b", "d"]
     assert circle_in({"a": {"b": "", "c": ""}, "b": {"c": ""}}) == []
     assert "experiment.study" in arrows("experiment")["experiment.checking"]
+    assert "analysis.mixed.formula" in module_arrows("analysis")["analysis.mixed.matrices"]

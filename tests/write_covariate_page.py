@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stimuli.covariate_table import covariate_table
-from stimuli.lexicon.vocabulary import LEAST_LETTERS, LEAST_ZIPF, VOCABULARY_SIZE
+from stimuli.orthography.vocabulary import LEAST_LETTERS, LEAST_ZIPF, VOCABULARY_SIZE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "covariates.md"
 

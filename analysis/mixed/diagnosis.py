@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +9,8 @@ from .families import Family
 from .frame import Frame
 from .matrices import Matrices
 from .optimise import Optimum
+from .result import Model
 from .variables import Factor
-
-if TYPE_CHECKING:
-    from .result import Model
 
 Array = NDArray[np.float64]
 

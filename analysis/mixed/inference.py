@@ -7,7 +7,6 @@ freedom. Generalised ones have it from the Hessian over (theta, beta) jointly, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,7 @@ from stimuli.errors import UserError
 
 from .adjustments import Comparisons, adjusted_p, critical_values, suitable
 from .degrees import positive_inverse
-
-if TYPE_CHECKING:
-    from .result import Fit
+from .result import Fit
 
 Array = NDArray[np.float64]
 

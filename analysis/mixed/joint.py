@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,10 +15,8 @@ from .coding import Coding
 from .degrees import DegreesOfFreedom, FTest, f_tail
 from .inference import wald_table
 from .kenward_roger import kenward_roger
+from .result import Fit
 from .variables import Factor, Variable
-
-if TYPE_CHECKING:
-    from .result import Fit
 
 Array = NDArray[np.float64]
 

@@ -187,29 +187,6 @@ class Fit:
             **({} if self.dispersion is None else {"dispersion": plain(self.dispersion)}),
         }
 
-    def predict(self, data: pd.DataFrame, scale: str = "response") -> Array:
-        """Predict for the population, random effects at zero; ``prediction.predict`` does more.
-
-        Parameters
-        ----------
-        data : DataFrame, shape (m, columns)
-            New rows with the columns of the fixed part.
-        scale : {'response', 'link'}
-            Means, or the linear predictor.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-
-        Raises
-        ------
-        UserError
-            If a column of the fixed part or the offset is missing, or holds a level that the fit has not seen.
-        """
-        from .prediction import predict
-
-        return predict(self, data, random=False, scale=scale)["estimate"].to_numpy()
-
     def summary(self) -> str:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""
         kind = "Linear mixed model" if self.family == "gaussian" else "Generalised linear mixed model"

@@ -11,13 +11,13 @@ from stimuli.audit.agreement import Agreement, agreement, first_lines, shared_an
 from stimuli.audit.changed import Changes, changes
 from stimuli.audit.choices import Choices, choices
 from stimuli.audit.doubles import Duplicates, Leaks, duplicates, leaks
-from stimuli.audit.features import Tokenizer
 from stimuli.audit.findings import Finding, counted, worst_first
 from stimuli.audit.labels import Labels, labels, rules_of
 from stimuli.audit.lines import answers_vary
 from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, ShortcutTest, shortcut_test
 from stimuli.audit.wordness import ABOUT as WORDNESS_ABOUT
 from stimuli.audit.wordness import decides_words
+from stimuli.features import Tokenizer
 from stimuli.item import Item
 
 FORMAT = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stimuli.audit.features import bag
 from stimuli.audit.findings import Finding, counted, quoted
 from stimuli.audit.grouping import CARRIER, SIMILAR, folded, shown_text
+from stimuli.features import bag
 from stimuli.item import Item
 
 DUPLICATES, LEAKS = "duplicates", "leaks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from stimuli.audit.features import bag
+from stimuli.features import bag
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
 from stimuli.similarity import without_case

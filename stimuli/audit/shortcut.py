@@ -15,7 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.audit.features import (
+from stimuli.audit.grouping import folds_of, groups_of, shown_text
+from stimuli.audit.intervals import Interval, cluster_interval
+from stimuli.audit.lines import line_weights
+from stimuli.audit.telling import Telling, most_telling
+from stimuli.features import (
     FEATURES,
     Exempt,
     Tokenizer,
@@ -24,10 +28,6 @@ from stimuli.audit.features import (
     text_features,
     unavailable_features,
 )
-from stimuli.audit.grouping import folds_of, groups_of, shown_text
-from stimuli.audit.intervals import Interval, cluster_interval
-from stimuli.audit.lines import line_weights
-from stimuli.audit.telling import Telling, most_telling
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
 
@@ -126,7 +126,7 @@ def shortcut_test(
     tokenizer : callable, optional
         Text → tokens, for two further features.
     about : mapping of str to names, optional
-        Features that a task is about (see :mod:`stimuli.audit.features`); they are not used.
+        Features that a task is about (see :mod:`stimuli.features`); they are not used.
     together : int, optional
         Number of tasks over which intervals hold together; those given here, unless more are tested elsewhere.
     every_line : bool

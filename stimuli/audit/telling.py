@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.audit.features import FEATURES
+from stimuli.features import FEATURES
 
 _MOST = 6
 _FEWEST_TEXTS = 5

@@ -7,13 +7,13 @@ import itertools
 import random
 from collections.abc import Callable
 
-from stimuli.audit.features import vowel_groups
+from stimuli.features import vowel_groups
 from stimuli.htest.predicates import sound_alike
 from stimuli.htest.rule import Pair
 from stimuli.htest.words import data, fill, listed, twins
 from stimuli.lexicon import zipf
-from stimuli.lexicon.bigrams import BIGRAM_MEASURES, bigram_frequency
-from stimuli.lexicon.neighbours import neighbourhoods
+from stimuli.orthography.bigrams import BIGRAM_MEASURES, bigram_frequency
+from stimuli.orthography.neighbours import neighbourhoods
 
 _BIGRAMS_ALIKE = 0.25
 """How far the bigram frequencies of two invented strings may be apart, log10(1 + count)."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from stimuli.audit.features import exempt, text_features
 from stimuli.errors import UserError, unknown_name
+from stimuli.features import exempt, text_features
 from stimuli.htest.released import LABELS, checked_exemplars
 from stimuli.htest.rule import Label, Pair, Rule
 from stimuli.htest.rules import rule

@@ -48,7 +48,7 @@ class Rule:
     source : str
         Where the rule was described.
     about : frozenset of str
-        Features and families of :mod:`stimuli.audit.features` that decide the label or follow from it by necessity.
+        Features and families of :mod:`stimuli.features` that decide the label or follow from it by necessity.
         In every other feature the members of a pair are equal: a pair in which they differ is not used.
     tolerance : mapping of str to float
         How far the members of a pair may differ in a feature where they cannot be equal; no rule of ours needs it.

@@ -15,7 +15,7 @@ from random import Random
 from stimuli.errors import UserError
 from stimuli.lexical.base_words import WordBounds, drawable_words, unlike
 from stimuli.lexicon import is_real_word
-from stimuli.lexicon.bigrams import bigram_frequency
+from stimuli.orthography.bigrams import bigram_frequency
 from stimuli.seeds import generator
 
 BOUNDS = WordBounds((4, 10), (2.0, 4.0))

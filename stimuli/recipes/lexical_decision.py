@@ -19,7 +19,7 @@ from stimuli.lexical.base_words import WordBounds, can_draw, drawable_words
 from stimuli.lexical.choosing import draw_bases, match_fillers
 from stimuli.lexical.nonwords import relation
 from stimuli.lexicon import require_lexicon, zipf
-from stimuli.lexicon.bigrams import bigram_frequency
+from stimuli.orthography.bigrams import bigram_frequency
 from stimuli.recipes.asking import Asked, Levels, Unsuitable, has_text, item_of, where_is
 from stimuli.recipes.conditions import OperationSpec, Shown, describe
 from stimuli.recipes.outcome import OnBad, Skipped, TaskItems

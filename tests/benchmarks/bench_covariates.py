@@ -20,9 +20,9 @@ from rapidfuzz.process import cdist
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from stimuli.covariates import text_covariates
-from stimuli.lexicon.bigrams import bigram_frequency
-from stimuli.lexicon.neighbours import neighbourhoods
-from stimuli.lexicon.vocabulary import vocabulary
+from stimuli.orthography.bigrams import bigram_frequency
+from stimuli.orthography.neighbours import neighbourhoods
+from stimuli.orthography.vocabulary import vocabulary
 from stimuli.scramble import parse_operation, scramble_conditions
 from stimuli.similarity import match_scores
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from stimuli.audit import audit_items, audit_schema, write_audit
-from stimuli.audit.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
 from stimuli.audit.page import render
 from stimuli.errors import UserError
+from stimuli.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
 from stimuli.item import ChangeRecord, Item
 from tests.stimuli.audited import ORIGIN, change, item, told
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stimuli.audit.features import exempt, text_features, vowel_groups
 from stimuli.covariates import words_covariates
 from stimuli.errors import UserError
+from stimuli.features import exempt, text_features, vowel_groups
 from stimuli.htest import RELEASED_TASKS, Pair, Rule, generate, rule, rules
 from stimuli.htest.rules import BUILT_IN
 from stimuli.htest.words import data
 from stimuli.lexicon import zipf
-from stimuli.lexicon.bigrams import BIGRAM_MEASURES
+from stimuli.orthography.bigrams import BIGRAM_MEASURES
 from stimuli.recipes.htest import htest_rule_items
 
 NAMES = tuple(one.name for one in BUILT_IN)

@@ -24,7 +24,7 @@ from stimuli.lexical.base_words import (
 )
 from stimuli.lexical.nonwords import relation
 from stimuli.lexicon import zipf
-from stimuli.lexicon.bigrams import bigram_frequency
+from stimuli.orthography.bigrams import bigram_frequency
 from stimuli.recipes.lexical_decision import word_records
 from stimuli.recipes.outcome import TaskItems
 from stimuli.recipes.tasks import task_items

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from stimuli.audit.features import vowel_groups
+from stimuli.features import vowel_groups
 from stimuli.lexicon import zipf
 
 _GAP = re.compile(r"\{([a-z]+)(\d?)\}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from stimuli.lexicon.vocabulary import Vocabulary, spell, vocabulary
+from stimuli.orthography.vocabulary import Vocabulary, spell, vocabulary
 
 NEAREST = 20
 SMALL_STEPS = 3

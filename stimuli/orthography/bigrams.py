@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import NamedTuple
 
-from stimuli.lexicon.vocabulary import spell, vocabulary
 from stimuli.lexicon.words import base_language
+from stimuli.orthography.vocabulary import spell, vocabulary
 
 _Place = tuple[int, int, str]
 
