@@ -23,7 +23,10 @@ Array = NDArray[np.float64]
 _BY_P = {"holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh"}
 """Adjustments that need p values only, under emmeans' names; the values are statsmodels'."""
 
-ADJUSTMENTS = ("none", *_BY_P, "sidak", "tukey", "dunnett", "mvt")
+BY_P_ALONE = ("none", *_BY_P, "sidak")
+"""Corrections that need nothing but the p values."""
+
+ADJUSTMENTS = (*BY_P_ALONE, "tukey", "dunnett", "mvt")
 """Corrections for several comparisons."""
 
 DIRECTIONS = 2**17
@@ -106,15 +109,20 @@ def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) ->
 
 
 def _adjusted(size: Array, df: Array, p: Array, adjust: str, family: Comparisons) -> Array:
-    if adjust in _BY_P:
-        return np.asarray(multipletests(p, method=_BY_P[adjust])[1])
-    if adjust == "sidak":
-        return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
     if adjust == "tukey":
         return np.asarray(stats.studentized_range.sf(size * np.sqrt(2.0), float(family.means or 0), df))
     if adjust == "mvt":
         largest = LargestT(_correlation(family, len(p)))
         return np.array([largest.sf(c, d) for c, d in zip(size, df, strict=True)])
+    return corrected(p, adjust)
+
+
+def corrected(p: Array, adjust: str) -> Array:
+    """Correct finite p values, shape (r,), by one of ``BY_P_ALONE``."""
+    if adjust in _BY_P:
+        return np.asarray(multipletests(p, method=_BY_P[adjust])[1])
+    if adjust == "sidak":
+        return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
     return p
 
 

@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
+from analysis.mixed.adjustments import BY_P_ALONE, corrected
 from stimuli.errors import UserError, unknown_name
 
 Array = NDArray[np.float64]
-
-_ADJUST = {"none": None, "holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh", "sidak": "sidak"}
 
 
 def equivalence_tests(
@@ -54,8 +52,8 @@ def equivalence_tests(
     missing = [c for c in ("estimate", "se", "df") if c not in table]
     if missing:
         raise UserError(f"the table has no column {missing[0]!r}", mend="Give a table of contrasts.")
-    if adjust not in _ADJUST:
-        raise unknown_name("adjustment of equivalence tests", adjust, _ADJUST)
+    if adjust not in BY_P_ALONE:
+        raise unknown_name("adjustment of equivalence tests", adjust, BY_P_ALONE)
     if not 0.0 < alpha < 0.5:
         raise UserError(f"alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
     ratio = table.attrs.get("scale") == "ratio"
@@ -69,9 +67,8 @@ def equivalence_tests(
     statistic = np.where(above < -below, above, below)
     p: Array = np.asarray(stats.t.sf(np.minimum(above, -below), df))
     told = np.isfinite(p)
-    method = _ADJUST[adjust]
-    if method is not None and told.any():
-        p[told] = multipletests(p[told], method=method)[1]
+    if told.any():
+        p[told] = corrected(p[told], adjust)
     half = stats.t.isf(alpha, df) * se
     ends = (estimate - half, estimate + half)
     labels = table[table.columns[: list(table.columns).index("estimate")]]

@@ -121,12 +121,6 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
             )
     if smaller.method != larger.method:
         raise UserError(f"one model was fitted by {smaller.method}, the other by {larger.method}")
-    criterion = smaller.model.criterion
-    if criterion.penalty is not None or criterion.dispersion == "glmer":
-        raise UserError(
-            f"the models were fitted by {smaller.method}, which maximises no likelihood",
-            mend="Compare fits without a penalty, by dispersion = 'ml'.",
-        )
 
 
 def _refuse_unnested_columns(smaller: Fit, larger: Fit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,21 +13,6 @@ if TYPE_CHECKING:
     from analysis.mixed import Questions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-NAMES = (
-    "df",
-    "intervals",
-    "replicates",
-    "seed",
-    "anova",
-    "r_squared",
-    "means",
-    "slopes",
-    "control",
-    "scale",
-    "adjust",
-    "equivalence",
-)
 
 _OPTIONS = (
     click.option(
@@ -93,7 +79,7 @@ def questions_from(options: dict[str, Any]) -> Questions:
     """Read the options' values."""
     from analysis.mixed import Questions
 
-    return Questions(**{name: options[name] for name in NAMES})
+    return Questions(**{field.name: options[field.name] for field in fields(Questions)})
 
 
 def shown_progress(questions: Questions) -> Callable[[int, int], None] | None:

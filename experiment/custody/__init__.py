@@ -1,1 +1,1 @@
-"""What keeps a study's record whole: freezing, verifying, upkeep, withdrawal."""
+"""What keeps a study's record whole: the origin of items and designs, freezing, verifying, upkeep, withdrawal."""

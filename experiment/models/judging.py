@@ -114,16 +114,17 @@ def judge_again(
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
     paying = None if purse is None or price.is_free else Paying(price, purse, None, _AtOnce(), Stop())
-    pays_itself = isinstance(engine, ApiEngine)
+    upfront = paying
     if paying is not None and isinstance(engine, ApiEngine):
         engine.price, engine.allow, engine.till = price.of, paying.allow, Till(price, paying.purse)
+        upfront = None
     done = 0
     for start in range(0, len(waiting), AT_ONCE):
         asked = {}
         for one in waiting[start : start + AT_ONCE]:
             request = judge_request(study, judge, settings, one)
-            if paying is not None and not pays_itself and not paying.take(request):
-                paying.refuse()
+            if upfront is not None and not upfront.take(request):
+                upfront.refuse()
                 break
             asked[request.work_key] = (one, request)
         for reply in engine.answer([request for _, request in asked.values()]):

@@ -89,9 +89,11 @@ class Price:
 
         A tokenizer makes at most one token of a byte, whatever the text, and a server writes at most ``max_tokens``.
         """
-        read, written = self.most_tokens(request)
-        total = read * max(self.input, self.cached_input) + written * self.output
-        return total * (self.batch if batch else 1.0) / 1e6
+        return self.most_of(*self.most_tokens(request)) * (self.batch if batch else 1.0)
+
+    def most_of(self, read: int, written: int) -> float:
+        """Return the most that so many tokens read and written can cost in US dollars."""
+        return (read * max(self.input, self.cached_input) + written * self.output) / 1e6
 
     def most_tokens(self, request: Request) -> tuple[int, int]:
         """Return the most tokens that one request can read and write, all its calls together."""

@@ -18,8 +18,8 @@ from experiment.store.database import lock_for_change
 from experiment.store.records import now
 from experiment.store.tables import calls, reservations, sessions
 
-PROBED = "probed"
-"""State of a row that holds what finding out about a server did cost: no stored call tells it."""
+BOOKED = "booked"
+"""State of a row that holds what was spent and no stored call tells: finding out about a server, answers no trial takes."""
 
 CHUNKS = 50
 """A run sets aside a fiftieth of the budget at a time, or what the next requests need."""
@@ -32,7 +32,7 @@ class Spending:
     Attributes
     ----------
     spent : float
-        What stored calls cost, and finding out what servers can give.
+        What stored calls cost, finding out what servers can give, and answers that no trial takes.
     set_aside : float
         Held by runs for requests under way, and for batches that are not collected.
     unknown : float
@@ -62,7 +62,33 @@ def spending(connection: Connection, study: str) -> Spending:
     )
     held = {state: float(amount) for state, amount in rows}
     under_way = held.get("open", 0.0) + held.get("batch", 0.0)
-    return Spending(float(spent) + held.get(PROBED, 0.0), under_way, held.get("lost", 0.0))
+    return Spending(float(spent) + held.get(BOOKED, 0.0), under_way, held.get("lost", 0.0))
+
+
+def book(
+    connection: Connection,
+    name: str,
+    cost: float,
+    *,
+    study: str,
+    run_id: str,
+    reader: str,
+    adds: bool = False,
+) -> None:
+    """Put into the books what was spent in US dollars and no stored call tells: under a name, once or added up."""
+    total = reservations.c.open_usd + cost if adds else cost
+    is_there = (
+        connection.execute(
+            update(reservations).where(reservations.c.name == name).values(open_usd=total)
+        ).rowcount
+        > 0
+    )
+    if cost and not is_there:
+        row = {
+            "name": name, "study": study, "run_id": run_id, "reader": reader, "open_usd": cost, "state": BOOKED,
+            "created_at": now(),
+        }  # fmt: skip
+        connection.execute(insert(reservations), row)
 
 
 class Allowance:
@@ -207,21 +233,13 @@ class Purse:
         back = self.give_back(most, cost)
         if cost <= 0 and back <= 0:
             return
-        name = f"{self._name}-{PROBED}"
-        row = {
-            "name": name, "study": self.study, "run_id": self.run_id, "reader": self.reader, "open_usd": cost,
-            "state": PROBED, "created_at": now(),
-        }  # fmt: skip
+        name = f"{self._name}-{BOOKED}"
 
-        def book(connection: Connection) -> None:
-            more = {"open_usd": reservations.c.open_usd + cost}
-            if not connection.execute(
-                update(reservations).where(reservations.c.name == name).values(**more)
-            ).rowcount:
-                connection.execute(insert(reservations), row)
+        def write(connection: Connection) -> None:
+            book(connection, name, cost, study=self.study, run_id=self.run_id, reader=self.reader, adds=True)
             self.settled(connection, back)
 
-        self._store.write(book).result()
+        self._store.write(write).result()
 
     def lose(self, most: float) -> None:
         """Know that nobody will ever say what a request did cost: it stays counted as the most it can have cost."""

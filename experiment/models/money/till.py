@@ -32,8 +32,7 @@ class Till:
 
     def take(self, read: int, written: int) -> bool:
         """Set aside what a call can cost that reads and writes so many tokens at most; ``why`` says why there is no money."""
-        price = self.price
-        most = (read * max(price.input, price.cached_input) + written * price.output) / 1e6
+        most = self.price.most_of(read, written)
         if not self.purse.take(most):
             self.why = self.purse.why
             return False

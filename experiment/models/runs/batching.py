@@ -18,10 +18,11 @@ from sqlalchemy import Connection, insert, update
 from experiment.models.api.batch_ledger import GONE, Batch, Ledger, is_answered
 from experiment.models.engine import UNFINISHED, Request
 from experiment.models.money import Price, spending, written
-from experiment.models.money.purse import PROBED
+from experiment.models.money.purse import book
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.planned import Blocks, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
+from experiment.models.runs.unanswered import WORDS
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from experiment.store.database import lock_for_change
@@ -113,7 +114,7 @@ class Batches:
         Returns
         -------
         int
-            How many replies were stored.
+            How many replies were stored, those included that brought no answer.
 
         Raises
         ------
@@ -145,16 +146,20 @@ class Batches:
         ):
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:
-                failed[(reply.error or reply.status).splitlines()[0][:120]] += 1
-                continue
+                failed[(reply.error or reply.status).splitlines()[0][:WORDS]] += 1
             known = self._price.of(reply)
-            cost = self._price.most(request) if known is None else known
-            recording.keep(session, request, reply, back=0.0, cost=cost)
+            # what the provider never came to costs nothing; an answer without a count may have cost the most
+            most = (
+                0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
+            )
+            recording.keep(session, request, reply, back=0.0, cost=most if known is None else known)
             taken += 1
         recording.settle(0)
         self._balance()
         for reason, count in failed.items():
-            self._say(f"{self._reader}: {count} requests of a batch brought no answer: {reason}")
+            self._say(
+                f"{self._reader}: {count} requests of a batch brought no answer and are asked again: {reason}"
+            )
         return taken
 
     def out(self) -> set[str]:
@@ -315,7 +320,7 @@ class Batches:
         """Put into the books what answers cost that no trial has, and give back what batches did not use."""
         ledger = self._ledger
         costs = batch_costs(ledger, self._price)
-        own = [one for one in ledger.state.batches if one.reader in ("", self._reader)]
+        own = self._own()
         held: dict[str, tuple[str, float]] = {}
         for run_id in {one.run_id for one in own}:
             some = [one for one in own if one.run_id == run_id]
@@ -332,21 +337,12 @@ class Batches:
                 )
             for one in own:
                 if one.token in costs:
-                    self._book(connection, one, costs[one.token])
+                    book(
+                        connection, f"{BATCH}-{one.token}", costs[one.token],
+                        study=self._study, run_id=one.run_id, reader=self._reader,
+                    )  # fmt: skip
 
         self._store.write(write).result()
-
-    def _book(self, connection: Connection, one: Batch, cost: float) -> None:
-        name = f"{BATCH}-{one.token}"
-        has_row = connection.execute(
-            update(reservations).where(reservations.c.name == name).values(open_usd=cost)
-        ).rowcount
-        if cost and not has_row:
-            row = {
-                "name": name, "study": self._study, "run_id": one.run_id, "reader": self._reader, "open_usd": cost,
-                "state": PROBED, "created_at": now(),
-            }  # fmt: skip
-            connection.execute(insert(reservations), row)
 
 
 def batch_costs(ledger: Ledger, price: Price) -> dict[str, float]:

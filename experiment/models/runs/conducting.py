@@ -15,12 +15,12 @@ from typing import Any
 
 from experiment.models.engine import Engine
 from experiment.models.leases import leased
-from experiment.models.money import Allowance, Purse, price_of, spending, written
+from experiment.models.money import Allowance, Purse, price_of
 from experiment.models.money.purse import close_abandoned
 from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
-from experiment.models.runs.affording import rest_of, shortfall, too_dear
+from experiment.models.runs.affording import shortfall
 from experiment.models.runs.asked import (
     budget_of,
     has_probe,
@@ -31,6 +31,7 @@ from experiment.models.runs.asked import (
 )
 from experiment.models.runs.asking import Asking
 from experiment.models.runs.batching import Batches
+from experiment.models.runs.estimating import Prices
 from experiment.models.runs.finding_out import find_out
 from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
@@ -45,16 +46,13 @@ from experiment.models.runs.telling import (
     blocks_of,
     new_run_id,
     told_endpoint,
-    told_estimate,
     told_parity,
 )
+from experiment.models.runs.too_long import reasons_of
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
 from experiment.study import Study
 from stimuli.errors import UserError
-
-PROBE = 20
-"""Trials of each model that costs money from which the price of the rest is estimated."""
 
 LOOK_S = 0.5
 """How often limits are looked at and figures are drawn."""
@@ -121,6 +119,10 @@ class Run:
         self._tokens = None if self.limits.tokens is None else Allowance(self.limits.tokens)
         self._board = Board(store, study.id, version)
         self._gate = Gate(())
+        self._prices = Prices(
+            store, study.id, budget=self.budget, cost=self._cost, trials=self.limits.trials, stop=self.stop,
+            yes=yes, say=self._say,
+        )  # fmt: skip
         self._parts: list[Part] = []
 
     def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[Outcome]:
@@ -136,14 +138,15 @@ class Run:
             with interruptible(self.stop):
                 some = [part for part in self._parts if part.asking.found.left or part.outcome.answered]
                 if not self._is_batch and not self._cancels:
-                    self._foresee([part for part in some if part.asking.found.to_ask], clock)
+                    self._prices.foresee([part for part in some if part.asking.found.to_ask], clock)
                 asked = [part for part in self._known(some, clock) if part.asking.found.to_ask]
                 if self._cancels:
                     asked = []
                 if self._is_batch:
                     self._batches(asked)
                     asked = []
-                self._probe([part for part in asked if not part.asking.price.is_free], clock)
+                paid = [part for part in asked if not part.asking.price.is_free]
+                self._prices.probe(paid, lambda some, work: self._in_threads(some, clock, work))
                 asked = [part for part in asked if part.asking.found.to_ask and part.fault is None]
                 if asked and not self.stop.is_asked:
                     self._work(asked, clock)
@@ -171,6 +174,9 @@ class Run:
             )
         outcome = Outcome(reader, use, new_run_id(), found.sessions, found.planned, found.stored)
         outcome.given_up = found.given_up
+        if found.ended:
+            with self.store.read() as connection:
+                outcome.ended = reasons_of(connection, found.ended)
         identity = identity_of(engine, settings)
         first = list(islice(plan(), 64))
         about = {"model": identity, "settings": first[0].manner.to_json()}
@@ -186,9 +192,8 @@ class Run:
         )  # fmt: skip
         stack.callback(recording.close)
         stack.callback(purse.close)
-        is_timed = bool(
-            settings.options.get("timing")
-        )  # its sessions stand beside those that batches are for
+        # timed sessions stand beside those that batches are for
+        is_timed = bool(settings.options.get("timing"))
         refuses = self._if_changed == "stop" and not self._cancels
         if not is_timed and batches.take(plan, recording, refuses=refuses):
             found = survey(plan(), self.store)
@@ -281,63 +286,6 @@ class Run:
             for line in told_parity(part.outcome.reader, parity):
                 self._say(line)
 
-    # the probe and what the rest will cost
-
-    def _probe(self, parts: Sequence[Part], clock: Clock) -> None:
-        """Ask the first trials of each model that costs money, and say what the rest will cost.
-
-        What earlier runs stored tells too, so that a run that is begun again and again does not run ahead with its probes.
-        """
-        parts = [part for part in parts if part.asking.found.left > 2 * PROBE]
-        if not parts:
-            return
-        most = PROBE if self.limits.trials is None else min(PROBE, self.limits.trials)
-        wanted = {part.outcome.reader: most - part.asking.learn_costs() for part in parts}
-        asked = [part for part in parts if wanted[part.outcome.reader] > 0]
-        for part in asked:
-            part.figures.state = "probe"
-        timed = [part for part in asked if part.asking.settings.options.get("timing")]
-        # times are taken of one model after the other
-        for some in [[part] for part in timed] or [asked]:
-            self._in_threads(some, clock, lambda part: part.asking.probe(wanted[part.outcome.reader]))
-        estimates = [(part, one) for part in parts if (one := rest_of(part)) is not None]
-        with self.store.read() as connection:
-            spent = spending(connection, self.study.id)
-        for part, one in estimates:
-            part.outcome.estimate = part.figures.estimate = one.describe()
-            self._say(told_estimate(part.outcome.reader, one))
-        if self.budget is not None:
-            may = (
-                f", {written(spent.unknown)} may have been spent on what was never answered"
-                if spent.unknown
-                else ""
-            )
-            self._say(f"budget {written(self.budget)}, spent so far {written(spent.spent)}{may}")
-        why = too_dear([one for _, one in estimates], self._left())
-        if why is not None and not self._yes and not self.stop.is_asked:
-            self.stop.ask(why)
-
-    def _left(self) -> float | None:
-        """Return what the budget leaves; None where there is none."""
-        if self.budget is None:
-            return None
-        with self.store.read() as connection:
-            spent = spending(connection, self.study.id)
-        return self.budget - spent.spent - spent.unknown
-
-    def _foresee(self, parts: Sequence[Part], clock: Clock) -> None:
-        """End the run before anything is paid, where trials that are stored tell that the money will not suffice."""
-        parts = [part for part in parts if not part.asking.price.is_free]
-        if self._yes or not parts or any(part.asking.learn_costs() < PROBE for part in parts):
-            return
-        long = [part for part in parts if part.asking.found.left > 2 * PROBE]
-        why = too_dear([one for part in long if (one := rest_of(part)) is not None], self._left())
-        order = sorted({r for part in parts for r, n in part.asking.found.missing.items() if n > 0})
-        missing = [part.asking.found.missing.get(order[0], 0) if order else 0 for part in parts]
-        why = why or shortfall(parts, missing, clock, self._cost, None, self.budget)
-        if why is not None:
-            self.stop.ask(why)
-
     # batches
 
     def _batches(self, parts: Sequence[Part]) -> None:
@@ -352,6 +300,7 @@ class Run:
                 )  # fmt: skip
             except UserError as fault:
                 part.fault = fault
+            part.recording.unanswered.handed_over(part.batches.out())
 
     # the work
 
