@@ -270,8 +270,8 @@ def _left(matrix: Array, array: Array) -> Array:
 
 
 def _outer(s: Array, t: Array) -> Array:
-    a = np.moveaxis(s, 1, 0).reshape(s.shape[1], -1)
-    b = np.moveaxis(t, 1, 0).reshape(t.shape[1], -1)
+    a = s.swapaxes(0, 1).reshape(s.shape[1], -1)
+    b = t.swapaxes(0, 1).reshape(t.shape[1], -1)
     return np.asarray(a @ b.T)
 
 
@@ -298,8 +298,9 @@ class PenalisedCholesky:
         l1 = lambdas[0]
         h11 = l1.T @ a.a11 @ l1
         h11 += np.eye(layout.k1)
-        l11 = np.linalg.cholesky(h11)
-        self.inverse_l11 = np.linalg.inv(l11)
+        # LAPACK's loop over many blocks of one number is slow.
+        l11 = np.linalg.cholesky(h11) if layout.k1 > 1 else np.sqrt(h11)
+        self.inverse_l11 = np.linalg.inv(l11) if layout.k1 > 1 else 1.0 / l11
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", l11)).sum())
         # a12 Lambda2 serves again in the trace terms of the gradient.
         self.a12_scaled = layout.scale_right(a.a12, lambdas)
@@ -312,7 +313,10 @@ class PenalisedCholesky:
             ).rest
             schur = h22 - c.T @ c
             schur.flat[:: layout.q2 + 1] += 1.0
-            self.l22 = linalg.cholesky(schur, lower=True, overwrite_a=True, check_finite=False)
+            # The symmetric matrix by columns is itself by rows, which spares LAPACK a copy.
+            self.l22, failed = linalg.lapack.dpotrf(schur.T, lower=1, overwrite_a=1)
+            if failed:
+                raise np.linalg.LinAlgError("not positive definite")
             self.logdet += 2.0 * float(np.log(np.diag(self.l22)).sum())
 
     def solve(self, r: Vector) -> Vector:
@@ -325,7 +329,7 @@ class PenalisedCholesky:
         x1 = np.swapaxes(inv, 1, 2) @ (inv @ first)
         if q2:
             h12 = self.h12.reshape(-1, q2)
-            x2 = linalg.cho_solve((self.l22, True), rest - h12.T @ x1.reshape(-1, c), check_finite=False)
+            x2 = linalg.lapack.dpotrs(self.l22, rest - h12.T @ x1.reshape(-1, c), lower=1)[0]
             x1 = np.swapaxes(inv, 1, 2) @ (inv @ (first - (h12 @ x2).reshape(first.shape)))
         else:
             x2 = rest
@@ -339,7 +343,9 @@ class PenalisedCholesky:
         if not q2:
             return InverseBlocks(self, p11, np.zeros_like(self.h12), np.zeros((0, 0)))
         lower, _ = linalg.lapack.dpotri(self.l22, lower=1)
-        p22 = np.tril(lower) + np.tril(lower, -1).T
+        # Above the diagonal are the factor's zeros.
+        p22 = lower + lower.T
+        p22.flat[:: q2 + 1] /= 2.0
         e = p11 @ self.h12
         p12 = -(e.reshape(-1, q2) @ p22).reshape(e.shape)
         return InverseBlocks(self, p11 - p12 @ np.swapaxes(e, 1, 2), p12, p22)

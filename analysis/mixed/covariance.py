@@ -113,6 +113,9 @@ class Covariance:
     def __init__(self, terms: Sequence[TermCovariance], widths: Sequence[int]) -> None:
         self.terms, self.widths = tuple(terms), tuple(widths)
         self.size = sum(t.width * (t.width + 1) // 2 for t in self.terms)
+        self._scales = np.empty(self.size)
+        for term in self.terms:
+            self._scales[term.theta] = 1.0 / np.sqrt(2.0 * term.n_levels)
 
     def lambdas(self, theta: Array) -> list[Array]:
         """Per grouping factor the (k, k) Lambda."""
@@ -169,10 +172,7 @@ class Covariance:
 
     def scales(self) -> Array:
         """Rough size of one standard error of each entry of theta: 1 / sqrt(2 levels)."""
-        result = np.empty(self.size)
-        for term in self.terms:
-            result[term.theta] = 1.0 / np.sqrt(2.0 * term.n_levels)
-        return result
+        return self._scales
 
     def with_positive_diagonal(self, theta: Array) -> Array:
         """Flip the sign of template columns whose diagonal entry is negative; the model is the same."""

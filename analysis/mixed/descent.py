@@ -41,6 +41,7 @@ class Scaled:
 
     def __init__(self, objective: Objective, scales: Array) -> None:
         self.objective, self.scales, self.calls = objective, scales, 0
+        self.curved = objective if isinstance(objective, Curved) else None
 
     def __call__(self, z: Array) -> tuple[float, Array]:
         """Value and gradient at z."""
@@ -52,13 +53,13 @@ class Scaled:
 
     def metric(self, z: Array) -> Array:
         """Return the objective's own approximate second derivatives at z."""
-        assert isinstance(self.objective, Curved)
-        return self.objective.metric(z * self.scales) * np.outer(self.scales, self.scales)
+        assert self.curved is not None
+        return self.curved.metric(z * self.scales) * np.outer(self.scales, self.scales)
 
 
 def descend(f: Scaled, z: Array) -> Array:
     """Go down from z, in the units of f, shape (d,)."""
-    if isinstance(f.objective, Curved):
+    if f.curved is not None:
         return _descend_metric(f, z)
     found = optimize.minimize(
         f,

@@ -89,8 +89,8 @@ class Frame:
             labels = (
                 inner if labels.size == 1 and labels[0] == "" else (labels[:, None] + ":" + inner).ravel()
             )
-        present, dense = np.unique(codes, return_inverse=True)
-        return Grouping(term.name, dense.astype(np.intp), tuple(labels[present]))
+        occurs = np.bincount(codes, minlength=len(labels)) > 0
+        return Grouping(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
 
 
 def _columns_needed(formula: Formula, data: pd.DataFrame, extra: Sequence[Node]) -> list[str]:
@@ -205,11 +205,12 @@ def make_frame(
     duplicated = [str(c) for c in data.columns[data.columns.duplicated()]]
     if duplicated:
         raise UserError(f"the data have two columns named {duplicated[0]!r}", mend="Rename one of them.")
-    data = data.rename(columns=str)
+    if not all(isinstance(name, str) for name in data.columns):
+        data = data.rename(columns=str)
     weight_node, weight_given = _aligned(weights, data, "weights")
     offset_node, offset_given = _aligned(offset, data, "offsets")
     extra = [n for n in (weight_node, offset_node) if n is not None]
-    used = data[_columns_needed(formula, data, extra)].copy()
+    used = data[_columns_needed(formula, data, extra)]
     missing = used.isna()
     for name, given in (("weights", weight_given), ("offset", offset_given)):
         if given is not None:
@@ -218,9 +219,9 @@ def make_frame(
     notes = [_missing_note(missing, len(data))] if len(rows) < len(data) else []
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
-    _refuse_infinite(used.iloc[rows])
     # Levels are those of the rows kept; transforms such as scale() learn from all rows that have the column, as in R.
-    kept = used.iloc[rows].reset_index(drop=True)
+    kept = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
+    _refuse_infinite(kept)
     variables = Variables(kept, _known_only(levels, data), _known_only(contrasts, data), learn_from=used)
     y, trials, success = _response(formula.response, family, variables, kept)
     prior = _vector(weight_node, weight_given, rows, variables, kept, "weights")

@@ -130,8 +130,8 @@ class LinearDeviance:
         s = self.s - gram(scaled_c, g)
         s = (s + s.T) / 2.0
         information = s[:p, :p]
-        factor = linalg.cholesky(information, lower=True) if p else np.zeros((0, 0))
-        beta = linalg.cho_solve((factor, True), s[:p, p]) if p else np.zeros(0)
+        factor = np.linalg.cholesky(information)
+        beta = linalg.lapack.dpotrs(factor, s[:p, p], lower=1)[0] if p else np.zeros(0)
         rss = float(s[p, p] - s[:p, p] @ beta)
         contrast = np.append(-beta, 1.0)
         u = Vector(g.first @ contrast, g.rest @ contrast)
@@ -141,7 +141,7 @@ class LinearDeviance:
         slopes = [2.0 * b for b in h.invert().trace_terms()]
         if self.reml and p:
             logdet += 2.0 * float(np.log(np.diag(factor)).sum())
-            inverse = linalg.cho_solve((factor, True), np.eye(p))
+            inverse = linalg.lapack.dpotrs(factor, np.eye(p), lower=1)[0]
             q = Vector(left.first[..., :p] @ inverse, left.rest[..., :p] @ inverse)
             gx = Vector(g.first[..., :p], g.rest[..., :p])
             slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, gx), strict=True)]
@@ -177,7 +177,7 @@ class LinearDeviance:
         if p:
             with_x = gram(self.c, moved)[:p]
             with_x -= gram(self.layout.scale(last.lambdas, self.c, transpose=True), solved)[:p]
-            squares -= with_x.T @ linalg.solve(point.information, with_x, assume_a="pos")
+            squares -= with_x.T @ np.linalg.solve(point.information, with_x)
         residual = Vector(last.z_residual.first[..., None], last.z_residual.rest[..., None])
         along = gram(residual, moved)
         sigma2 = point.rss / self.df

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .descent import Curved, Objective, Scaled, descend
+from .descent import Objective, Scaled, descend
 
 Array = NDArray[np.float64]
 
@@ -181,8 +181,8 @@ def minimise(
         Chooses among equivalent signs.
     """
     f = Scaled(objective, scales)
-    if isinstance(objective, Curved):
-        start = objective.nearer(start)
+    if f.curved is not None:
+        start = f.curved.nearer(start)
     x = standardise(descend(f, start / f.scales) * f.scales)
     near_zero = diagonal & (np.abs(x) < 1e-3)
     if near_zero.any():
