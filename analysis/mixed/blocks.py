@@ -344,7 +344,7 @@ class PenalisedCholesky:
             return InverseBlocks(self, p11, np.zeros_like(self.h12), np.zeros((0, 0)))
         lower, _ = linalg.lapack.dpotri(self.l22, lower=1)
         # Above the diagonal are the factor's zeros.
-        p22 = lower + lower.T
+        p22: Array = np.asarray(lower + lower.T, dtype=float)
         p22.flat[:: q2 + 1] /= 2.0
         e = p11 @ self.h12
         p12 = -(e.reshape(-1, q2) @ p22).reshape(e.shape)
