@@ -155,6 +155,10 @@ def run(
     Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
     rest is asked, twenty trials of each model that costs something tell what it will cost.
 
+    Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (a
+    conversation longer than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
+    Ctrl-C ended the run. 2: the study or an option is not as it should be.
+
     Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
     gets the key that key_env in the study or --key-env names.
     """
@@ -355,25 +359,24 @@ def print_outcome(outcome: Outcome) -> None:
     from experiment.models.money import written
     from experiment.models.runs.telling import unread
 
-    named = ", ".join(
-        f"{n} {status}" for status, n in sorted(outcome.statuses.items()) if status != "answered"
-    )
+    named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
+    never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
     click.echo(
         f"{outcome.reader}: {outcome.answered} trials answered, {outcome.stored_before} were stored before, "
-        f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}; {outcome.blocks}"
+        f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}{never}; {outcome.blocks}"
     )
     if not_valid := unread(outcome.response_statuses):
         click.echo(
             f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
             err=True,
         )
-    if outcome.ended:
-        reason = next(iter(outcome.ended))
-        click.echo(f"  {sum(outcome.ended.values())} sessions have ended: {reason}", err=True)
+    for reason, count in outcome.ended.items():
+        click.echo(f"  {count} sessions have ended: {reason}", err=True)
     if outcome.given_up:
         click.echo(
-            f"  {outcome.given_up} trials of sessions that ended so are not asked again. What was answered is in the tables. Ask "
-            "for fewer trials a session, or context: independent, or name a model that reads more.",
+            f"  {outcome.given_up} trials of sessions that ended so can never be answered and are not asked again. What was "
+            "answered is in the tables. Ask for fewer trials a session, or context: independent, or name a model that reads "
+            "more.",
             err=True,
         )
     tokens = outcome.tokens

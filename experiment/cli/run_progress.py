@@ -137,6 +137,8 @@ def shortened(name: str, most: int) -> str:
 def line(one: Figures) -> str:
     """Return the figures of a model in one line."""
     parts = [f"{one.reader}: {one.done:,} of {one.planned:,} trials"]
+    if one.given_up:
+        parts.append(f"{one.given_up:,} can never be answered")
     if one.per_second:
         parts.append(f"{one.per_second:.1f} a second")
     if one.seconds_left is not None:

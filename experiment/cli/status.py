@@ -123,8 +123,10 @@ def _print(told: Mapping[str, Any]) -> None:
         why = f": {figures.stopped}" if figures.stopped else ""
         how = "the same command goes on" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"
+        never = f", {figures.given_up} can never be answered" if figures.given_up else ""
         click.echo(
-            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials ({how}){not_valid}"
+            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials{never} "
+            f"({how}){not_valid}"
         )
     for batch in told["batches"]:
         name = batch["batch_id"] or "a batch not made yet"

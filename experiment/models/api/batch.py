@@ -368,8 +368,22 @@ def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str
         answered: Reply = ended.value
         return replace(answered, path=f"{answered.path}+batch")
     except Exception as fault:
-        return _error(request, speaker, judge_failure(fault, seconds=0).reason)
-    return _error(request, speaker, "one call was not enough")
+        return _billed(_error(request, speaker, judge_failure(fault, seconds=0).reason), response)
+    return _billed(_error(request, speaker, "one call was not enough"), response)
+
+
+def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
+    """Return an answer that cannot be read with what the provider counted of it, for it is billed all the same."""
+    body = response.get("body")
+    usage = read_usage(body if isinstance(body, dict) else {})
+    return replace(
+        reply,
+        prompt_tokens=usage.prompt,
+        cached_tokens=usage.cached,
+        completion_tokens=usage.completion,
+        reasoning_tokens=usage.reasoning,
+        unsettled_tries=1,
+    )
 
 
 def _error(request: Request, speaker: Speaker, reason: str) -> Reply:

@@ -110,6 +110,7 @@ class Asking:
         self._has_answers = False
         self._allows = hasattr(engine, "allow")
         self.out: set[str] = set()
+        self._failed: set[str] = set()
         self._equip(engine)
 
     def _equip(self, engine: Engine) -> None:
@@ -343,7 +344,11 @@ class Asking:
             there = {key for key in (one.work_key for one in requests)
                      if session.trial_of(key)["trial_index"] in stored}  # fmt: skip
             return Begun(requests, frozenset(there))
-        requests = [one for one in session.begin(stored, before) if one.work_key not in self.out]
+        requests = [
+            one
+            for one in session.begin(stored, before)
+            if one.work_key not in self.out and one.work_key.partition(":")[0] not in self._failed
+        ]
         if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
             self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
         return Begun(requests)
@@ -447,6 +452,9 @@ class Asking:
                 self.costs.setdefault(kind_of(trial), []).append(cost)
             if ":" not in reply.work_key:
                 self._note_done(session, trial)
+        elif self._is_probe:
+            # the same command asks for it again, this run does not
+            self._failed.add(reply.work_key.partition(":")[0])
 
     def _note_done(self, session: ModelSession, trial: Any) -> None:
         kind = kind_of(trial)

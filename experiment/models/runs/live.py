@@ -42,7 +42,9 @@ class Figures:
     state : str
         ``waits`` (for its turn), ``probe``, ``runs``, ``finished``, ``stopped``, ``interrupted``, ``failed``.
     planned, stored_before, answered, failed : int
-        Trials; ``failed`` counts calls without an answer.
+        Trials; ``failed`` counts those whose calls brought no answer.
+    given_up : int
+        Trials that can never be answered (:mod:`experiment.models.runs.too_long`).
     per_second : float
         Trials answered a second in the last minute.
     seconds_left : float or None
@@ -76,6 +78,7 @@ class Figures:
     number: int = 0
     process: str | None = None
     response_statuses: dict[str, int] = field(default_factory=dict)
+    given_up: int = 0
 
     @property
     def done(self) -> int:

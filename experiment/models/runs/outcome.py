@@ -20,11 +20,14 @@ class Outcome:
     stored_before, answered : int
         Trials that were stored without this run (when it began, or by another meanwhile), and those stored by it.
     errors : list of dict
-        ``session_id``, ``trial_index``, ``item_id``, ``purpose`` and ``error`` of trials without an answer, the first of them.
+        ``session_id``, ``trial_index``, ``item_id``, ``purpose``, ``error`` and ``work_key`` of trials without an answer, the
+        first of them, each once.
     failed : int
-        How many calls brought no answer.
+        How many trials were asked by this run and have no answer; the next run asks for them.
     error_kinds : dict
-        How often which error came, in the words of its first line.
+        By how many of these which error came last, in the words of its first line.
+    unanswered : dict
+        How many of these ended in which status.
     other_sessions : int
         Sessions of this reader in the store that are not planned now and count: of another setting or a wider plan.
     statuses : dict
@@ -46,9 +49,9 @@ class Outcome:
     batches : str
         What became of all batches, in words.
     given_up : int
-        Trials of conversations that ended before them, being longer than the model reads; they are not asked again.
+        Trials that can never be answered: of conversations that ended before them, being longer than the model reads.
     ended : dict
-        How many conversations this run ended so, by reason.
+        How many conversations of the plan ended so, in this run or before it, by reason.
     blocks : str
         How far the model is, in words.
     stopped : str or None
@@ -65,6 +68,7 @@ class Outcome:
     other_sessions: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     failed: int = 0
+    unanswered: dict[str, int] = field(default_factory=dict)
     error_kinds: dict[str, int] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
     response_statuses: dict[str, int] = field(default_factory=dict)
@@ -90,5 +94,5 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing went wrong."""
-        return not (self.failed or self.ended or self.interrupted or self.stopped)
+        """Whether the same command would ask for nothing more that this one was to ask for."""
+        return not (self.failed or self.interrupted or self.stopped)

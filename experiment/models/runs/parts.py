@@ -34,6 +34,7 @@ def figures_of(part: Part) -> Figures:
     figures, outcome = part.figures, part.outcome
     figures.planned, figures.stored_before = outcome.planned, outcome.stored_before
     figures.answered, figures.failed = outcome.answered, outcome.failed
+    figures.given_up = outcome.given_up
     figures.cached, figures.cost_usd = outcome.cached, outcome.cost_usd
     figures.error_kinds, figures.tokens = outcome.error_kinds, outcome.tokens
     figures.response_statuses = outcome.response_statuses
@@ -52,7 +53,7 @@ def ended_of(part: Part) -> dict[str, Any]:
     outcome = part.outcome
     return {
         "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
-        "response_statuses": outcome.response_statuses,
+        "response_statuses": outcome.response_statuses, "given_up": outcome.given_up, "ended": outcome.ended,
         "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
         "estimate": outcome.estimate, "lost_usd": outcome.lost_usd,
         "unanswered_usd": outcome.unanswered_usd, "blocks": outcome.blocks,

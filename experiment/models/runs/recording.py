@@ -19,8 +19,9 @@ from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.runs.limits import Stop
-from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
+from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.too_long import end, reason_of
+from experiment.models.runs.unanswered import Unanswered
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.errors import StoreError, cannot_open
@@ -75,6 +76,13 @@ class Recording:
     stop : Stop
         Ends the waiting for a database that takes no writes.
     states : StateWriter, optional
+
+    Attributes
+    ----------
+    unanswered : Unanswered
+        The trials whose calls brought no answer.
+    waits_for : str or None
+        What it waits for, where the database takes no writes.
     """
 
     def __init__(
@@ -91,6 +99,7 @@ class Recording:
     ) -> None:
         self.store = store
         self.outcome = outcome
+        self.unanswered = Unanswered(outcome)
         self.waits_for: str | None = None
         self._kind = kind
         self._identity = identity
@@ -109,7 +118,6 @@ class Recording:
         self._statuses: Counter[str] = Counter()
         self._read_as: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
-        self._errors: Counter[str] = Counter()
 
     def expect(self, session_id: str, left: int) -> None:
         """Note how many trials of a session are missing, so that its end is looked for with the last of them alone."""
@@ -257,18 +265,9 @@ class Recording:
             outcome.given_up += self._left.get(session.session_id, 0)
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
         elif reply.status in UNFINISHED:
-            trial = session.trial_of(reply.work_key)
-            error = reply.error or reply.status
-            outcome.failed += 1
-            self._errors[error.splitlines()[0][:120]] += 1
-            outcome.error_kinds = dict(self._errors.most_common(20))
-            if len(outcome.errors) < SHOWN_ERRORS:
-                outcome.errors.append(
-                    {
-                        "session_id": session.session_id, "trial_index": trial["trial_index"],
-                        "item_id": trial["item_id"], "purpose": request.purpose, "error": error,
-                    }
-                )  # fmt: skip
+            self.unanswered.add(session.session_id, session.trial_of(reply.work_key), request, reply)
+        elif ":" not in reply.work_key:
+            self.unanswered.answered(reply.work_key)
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
 
     def _operation(

@@ -6,6 +6,7 @@ Every later turn would be longer still, so that asking again would never bring a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -35,6 +36,16 @@ def reason_of(session: ModelSession, reply: Reply) -> str | None:
 def end(connection: Connection, session_id: str, reason: str) -> None:
     """Note that a conversation has ended, and why."""
     end_session(connection, session_id, ENDED, reason)
+
+
+def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:
+    """Return why conversations that have ended did so, and how many of them each time."""
+    found: dict[str, int] = {}
+    for session_id in sorted(session_ids):
+        query = select(sessions.c.ended_reason).where(sessions.c.session_id == session_id)
+        reason = str(connection.scalar(query) or BEGINS)
+        found[reason] = found.get(reason, 0) + 1
+    return found
 
 
 def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:

@@ -85,6 +85,48 @@ def test_what_a_batch_did_not_bring_is_asked_by_the_next_run(handed, server) -> 
     assert len(of_store(handed, select(trials))) == TRIALS
 
 
+def failed_calls(study: Path) -> list[dict[str, Any]]:
+    return [dict(row) for row in of_store(study, select(calls).where(calls.c.status == "error"))]
+
+
+def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed, server) -> None:
+    keys = [line["custom_id"] for line in server.batches.lines("batch-0")]
+    server.batches.fails.add(keys[0])
+    server.batches.end("expired", done=lambda key: key in keys[:40])
+    result = invoke("run", handed, "--batch", "--max-trials", "6")
+    assert result.exit_code == 1, "56 failed, and six of them are out again"
+    failed = failed_calls(handed)
+    assert {row["work_key"] for row in failed} == {keys[0], *keys[40:]} and len(failed) == TRIALS - 39
+    assert all(row["cost_usd"] == 0 and row["path"].endswith("+batch") for row in failed)
+    assert {row["error"] for row in failed if row["work_key"] != keys[0]} == {
+        "not answered: This request was expired."
+    }
+    (reader,) = json.loads(invoke("status", handed, "--json").stdout)["readers"]
+    assert reader["trials"] == 39 and reader["unanswered"] == {"error": TRIALS - 39}
+    server.batches.fails.clear()
+    server.batches.end()
+    assert told(handed)["left"] == 0
+    (reader,) = json.loads(invoke("status", handed, "--json").stdout)["readers"]
+    assert reader["trials"] == TRIALS and reader["unanswered"] == {}
+    assert len(failed_calls(handed)) == TRIALS - 39, "what happened stays in the books"
+
+
+def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(handed, server) -> None:
+    server.batches.end()
+    (batch,) = server.batches.batches.values()
+    lines = server.batches.files[batch["output_file_id"]].decode().splitlines()
+    spoilt = json.loads(lines[0])
+    spoilt["response"]["body"] |= {"choices": []}
+    server.batches.files[batch["output_file_id"]] = "\n".join([json.dumps(spoilt), *lines[1:]]).encode()
+    assert told(handed)["left"] == 0 and len(server.requests) == 1
+    (call,) = failed_calls(handed)
+    assert call["cost_usd"] > 0
+    spent = sum(row["cost_usd"] for row in of_store(handed, select(calls)))
+    assert money(handed).total == pytest.approx(spent)
+    live = [row["cost_usd"] for row in of_store(handed, select(calls)) if "+batch" not in row["path"]]
+    assert money(handed).spent - sum(live) == pytest.approx(of_batches(server))
+
+
 def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, server) -> None:
     server.batches.end()
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
