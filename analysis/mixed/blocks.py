@@ -300,7 +300,7 @@ class PenalisedCholesky:
         h11 += np.eye(layout.k1)
         # LAPACK's loop over many blocks of one number is slow.
         l11 = np.linalg.cholesky(h11) if layout.k1 > 1 else np.sqrt(h11)
-        self.inverse_l11 = np.linalg.inv(l11) if layout.k1 > 1 else 1.0 / l11
+        self.inverse_l11: Array = np.asarray(np.linalg.inv(l11) if layout.k1 > 1 else 1.0 / l11, dtype=float)
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", l11)).sum())
         # a12 Lambda2 serves again in the trace terms of the gradient.
         self.a12_scaled = layout.scale_right(a.a12, lambdas)
@@ -344,7 +344,7 @@ class PenalisedCholesky:
             return InverseBlocks(self, p11, np.zeros_like(self.h12), np.zeros((0, 0)))
         lower, _ = linalg.lapack.dpotri(self.l22, lower=1)
         # Above the diagonal are the factor's zeros.
-        p22: Array = np.asarray(lower + lower.T, dtype=float)
+        p22 = lower + lower.T
         p22.flat[:: q2 + 1] /= 2.0
         e = p11 @ self.h12
         p12 = -(e.reshape(-1, q2) @ p22).reshape(e.shape)
