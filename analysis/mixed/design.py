@@ -76,7 +76,7 @@ def _columns(variable: Variable, data: pd.DataFrame, full: bool) -> Array:
 def _column_names(variable: Variable, full: bool) -> list[str]:
     if isinstance(variable, Numeric):
         return [variable.label + s for s in variable.suffixes]
-    suffixes = variable.levels if full else variable.coding()[1]
+    suffixes = variable.shown if full else variable.coding()[1]
     return [variable.label + s for s in suffixes]
 
 

@@ -13,23 +13,64 @@ from dataclasses import dataclass
 
 from stimuli.errors import UserError, unknown_name
 
-FUNCTIONS = frozenset(
-    {"I", "log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs", "scale", "center", "poly"}
-    | {"sin", "cos", "tan", "tanh", "round", "floor", "ceiling", "pmin", "pmax", "ifelse", "as.numeric"}
-    | {"factor", "as.factor", "ordered", "relevel", "C", "c", "cbind", "offset"}
+FACTOR_FUNCTIONS = frozenset(
+    {"factor", "as.factor", "as.character", "ordered", "relevel", "droplevels", "cut", "C"}
 )
-"""Functions that a formula may call; the last line is understood by the frame, the rest are evaluated."""
+"""Functions whose value is a factor."""
+
+FUNCTIONS = (
+    frozenset(
+        {
+            "I",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "exp",
+            "expm1",
+            "sqrt",
+            "abs",
+            "sign",
+            "scale",
+            "poly",
+            "ns",
+            "bs",
+        }
+        | {"sin", "cos", "tan", "tanh", "round", "floor", "ceiling", "pmin", "pmax", "ifelse"}
+        | {"mean", "median", "sd", "min", "max", "dummy", "c", "cbind", "offset"}
+        | {"as.numeric", "as.integer", "as.logical", "as.vector"}
+    )
+    | FACTOR_FUNCTIONS
+)
+"""Functions that a formula may call."""
+
+_CONTRAST_FUNCTION = "contr."
+"""What the names of R's contrast functions begin with; ``C(f, contr.treatment(3, base = 2))`` calls one."""
+
+_ELSEWHERE = {
+    "interaction": "Write 0 + a:b for one mean a cell, or make a column.",
+    "ave": "Make a column of the group means; they belong to the rows, not to the model.",
+    "s": "Smooth terms are mgcv's; ns(x, 3) is a natural spline with three degrees of freedom.",
+    "mm": "Write one term per grouping factor.",
+}
+_ELSEWHERE |= dict.fromkeys(("te", "ti", "t2"), _ELSEWHERE["s"])
+_ELSEWHERE |= dict.fromkeys(
+    ("lag", "diff", "cumsum", "rank", "quantile", "var", "sum", "rev", "rowMeans", "rowSums"),
+    "Its value at a row depends on other rows; make a column.",
+)
+"""Functions of R and its packages that are not read, and what to do instead."""
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    r"""(?:\s|\#[^\n]*)*(?:
       (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?L?)
-    | (?P<name>(?:[^\W\d]|\.(?!\d))[\w.]*)
+    | (?P<name>(?:(?:splines|stats|base|lme4)::)?(?:[^\W\d]|\.(?!\d))[\w.]*)
     | `(?P<quoted>[^`]+)`
     | (?P<text>"[^"]*"|'[^']*')
-    | (?P<op>\|\||%in%|\*\*|==|!=|<=|>=|[-+*/^:|~(),=<>])
+    | (?P<op>\|\||&&|%in%|%%|%/%|\*\*|==|!=|<=|>=|[-+*/^:|~(),=<>!&\[\]])
     )""",
     re.VERBOSE,
 )
+_NOTHING = re.compile(r"(?:\s|#[^\n]*)*\Z")
 
 
 @dataclass(frozen=True)
@@ -79,20 +120,32 @@ class Paren:
     inner: Node
 
 
-Node = Name | Literal | Call | Binary | Unary | Paren
+@dataclass(frozen=True)
+class Column:
+    """One column of a matrix, ``scale(x)[, 1]``."""
 
-_BINDING = {"~": 1, "||": 2, "|": 2, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5}
-_BINDING |= {"*": 6, "/": 6, "%in%": 7, ":": 8, "^": 10}
-_UNARY_BINDING = 9
+    inner: Node
+    number: str
+
+
+Node = Name | Literal | Call | Binary | Unary | Paren | Column
+
+COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+LOGICAL = frozenset({"&", "&&"})
+REMAINDERS = frozenset({"%%", "%/%"})
+
+_BINDING = {"~": 1, "||": 2, "|": 2, "&&": 3, "&": 3} | dict.fromkeys(COMPARISONS, 5) | {"+": 6, "-": 6}
+_BINDING |= {"*": 7, "/": 7, "%in%": 8, "%%": 8, "%/%": 8, ":": 9, "^": 11}
+_PREFIX = {"!": 4, "-": 10, "+": 10}
+"""Binding strengths of operators between two operands and before one (R's ``?Syntax``)."""
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        found = _TOKEN.match(stripped, position)
+    while not _NOTHING.match(text, position):
+        found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
-            rest = stripped[position:].strip()
+            rest = text[position:].strip()
             raise UserError(
                 f"formula {text!r}: cannot read it from {rest[:20]!r} on",
                 mend="Write it as for lme4, for example 'y ~ condition + (1 | participant)'; odd column names go in `backticks`.",
@@ -141,9 +194,21 @@ class _Reader:
             left = Binary(value, left, right)
 
     def operand(self) -> Node:
+        node = self.plain_operand()
+        while self.peek() == ("op", "["):
+            self.take()
+            self.take(",")
+            kind, number = self.take()
+            if kind != "number" or not number.rstrip("L").isdigit():
+                raise self.fail("inside [ , ] stands the number of a column, as in scale(x)[, 1]")
+            self.take("]")
+            node = Column(node, number)
+        return node
+
+    def plain_operand(self) -> Node:
         kind, value = self.take()
-        if (kind, value) in {("op", "-"), ("op", "+")}:
-            return Unary(value, self.expression(_UNARY_BINDING))
+        if kind == "op" and value in _PREFIX:
+            return Unary(value, self.expression(_PREFIX[value]))
         if (kind, value) == ("op", "~"):
             raise self.fail("there is no response before '~'")
         if (kind, value) == ("op", "("):
@@ -159,7 +224,12 @@ class _Reader:
         raise self.fail(f"an operand is missing before {value!r}" if value else "it ends too early")
 
     def call(self, function: str) -> Node:
-        if function not in FUNCTIONS:
+        plain = function.rpartition("::")[2]
+        if plain in _ELSEWHERE:
+            raise UserError(
+                f"formula {self.text!r}: {function}() is not read in formulas", mend=_ELSEWHERE[plain]
+            )
+        if plain not in FUNCTIONS and not plain.startswith(_CONTRAST_FUNCTION):
             raise unknown_name(f"formula {self.text!r}: function", function, FUNCTIONS)
         self.take("(")
         arguments: list[Node] = []
@@ -206,6 +276,24 @@ def read_expression(text: str) -> Node:
     return tree
 
 
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield an expression and all expressions inside it, arguments under their names too."""
+    yield node
+    match node:
+        case Call(_, arguments, keywords):
+            inner: tuple[Node, ...] = (*arguments, *(value for _, value in keywords))
+        case Binary(_, left, right):
+            inner = (left, right)
+        case Unary(_, operand):
+            inner = (operand,)
+        case Paren(part) | Column(part, _):
+            inner = (part,)
+        case _:
+            inner = ()
+    for part in inner:
+        yield from nodes_of(part)
+
+
 def columns_of(node: Node) -> tuple[str, ...]:
     """Return the data columns that an expression reads, each once, in order of appearance."""
     found: dict[str, None] = {}
@@ -213,19 +301,24 @@ def columns_of(node: Node) -> tuple[str, ...]:
     def walk(part: Node) -> None:
         match part:
             case Name(name):
-                if name not in {"TRUE", "FALSE", "pi"}:
+                if name not in _CONSTANTS:
                     found[name] = None
-            case Call("C", (factor, *_), _):
+            case Call(function, (factor, *_), _) if bare(function) in {
+                "C",
+                "dummy",
+                "cut",
+                "relevel",
+                "factor",
+            }:
                 walk(factor)
             case Call(_, arguments, keywords):
-                for argument in arguments:
-                    walk(argument)
-                for _, argument in keywords:
-                    walk(argument)
+                for at, argument in enumerate([*arguments, *(value for _, value in keywords)]):
+                    if not at or argument not in _SHORT:
+                        walk(argument)
             case Binary(_, left, right):
                 walk(left)
                 walk(right)
-            case Unary(_, inner) | Paren(inner):
+            case Unary(_, inner) | Paren(inner) | Column(inner, _):
                 walk(inner)
             case Literal():
                 pass
@@ -234,8 +327,39 @@ def columns_of(node: Node) -> tuple[str, ...]:
     return tuple(found)
 
 
+def bare(function: str) -> str:
+    """Return a function's name without its package."""
+    return function.rpartition("::")[2]
+
+
+def is_condition(node: Node) -> bool:
+    """Whether an expression yields TRUE or FALSE on a row."""
+    match node:
+        case Call("I", (inner,)) | Paren(inner):
+            return is_condition(inner)
+        case Call("as.logical", _, _) | Unary("!", _):
+            return True
+        case Binary(op, _, _):
+            return op in COMPARISONS | LOGICAL | {"%in%", "|", "||"}
+    return False
+
+
 _PLAIN_NAME = re.compile(r"(?:[^\W\d]|\.(?!\d))[\w.]*\Z")
-_TIGHT = {"/", "^", ":"}
+_TIGHT = {"/", "^", ":", *REMAINDERS}
+
+
+def _number_as_r(text: str) -> str:
+    """Print a number as R does: 15 digits, and scientific where that is shorter."""
+    if text.endswith("L"):
+        return text
+    value = float(text)
+    mantissa, _, exponent = f"{value:.14e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    power = int(exponent)
+    scientific = f"{mantissa}e{power:+03d}"
+    digits = len(mantissa.replace(".", "").lstrip("-"))
+    fixed = f"{value:.{max(digits - 1 - power, 0)}f}"
+    return fixed if len(fixed) <= len(scientific) else scientific
 
 
 def as_r(node: Node) -> str:
@@ -244,7 +368,9 @@ def as_r(node: Node) -> str:
         case Name(name):
             return name if _PLAIN_NAME.match(name) else f"`{name}`"
         case Literal(text):
-            return '"' + text[1:-1] + '"' if text[0] in "'\"" else text
+            return '"' + text[1:-1] + '"' if text[0] in "'\"" else _number_as_r(text)
+        case Column(inner, number):
+            return f"{as_r(inner)}[, {number}]"
         case Call(function, arguments, keywords):
             parts = [as_r(a) for a in arguments] + [f"{k} = {as_r(v)}" for k, v in keywords]
             return f"{function}({', '.join(parts)})"
@@ -258,6 +384,9 @@ def as_r(node: Node) -> str:
 
 
 _CONSTANTS = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
+_SHORT: Mapping[Node, str] = {Name("T"): "True", Name("F"): "False"}
+"""R's other names of truth values; only where no column stands, behind the first argument of a function."""
+_SPELT = {"^": "**", "%/%": "//", "%%": "%", "&&": "&"}
 
 
 def as_python(node: Node, names: Mapping[str, str]) -> str:
@@ -274,17 +403,29 @@ def as_python(node: Node, names: Mapping[str, str]) -> str:
         case Literal(text):
             return repr(text[1:-1]) if text[0] in "'\"" else text.rstrip("L")
         case Call(function, arguments, keywords):
-            parts = [as_python(a, names) for a in arguments]
-            parts += [f"{k.replace('.', '_')}={as_python(v, names)}" for k, v in keywords]
-            return f"{function.replace('.', '_')}({', '.join(parts)})"
+            parts = [as_python(a, names) for a in arguments[:1]]
+            parts += [_SHORT.get(a) or as_python(a, names) for a in arguments[1:]]
+            parts += [f"{k.replace('.', '_')}={_SHORT.get(v) or as_python(v, names)}" for k, v in keywords]
+            return f"{bare(function).replace('.', '_')}({', '.join(parts)})"
+        case Binary("%in%", left, right):
+            return f"is_in({as_python(left, names)}, {as_python(right, names)})"
+        case Binary("|" | "||", _, _):
+            raise UserError(
+                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
+                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
+            )
         case Binary(op, left, right):
-            if op in {"~", "|", "||", ":", "%in%"}:
+            if op in {"~", ":"}:
                 raise UserError(
                     f"{as_r(node)!r} cannot be computed row by row",
                     mend="Inside I() and other functions use + - * / ^ and comparisons only.",
                 )
-            return f"({as_python(left, names)} {'**' if op == '^' else op} {as_python(right, names)})"
+            return f"({as_python(left, names)} {_SPELT.get(op, op)} {as_python(right, names)})"
+        case Unary("!", operand):
+            return f"negated({as_python(operand, names)})"
         case Unary(op, operand):
             return f"({op}{as_python(operand, names)})"
         case Paren(inner):
             return f"({as_python(inner, names)})"
+        case Column(inner, number):
+            return f"column_of({as_python(inner, names)}, {number.rstrip('L')})"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
-from threadpoolctl import threadpool_limits
+from scipy import special
+from threadpoolctl import ThreadpoolController
 
 from stimuli.errors import UserError
 
@@ -23,7 +24,7 @@ from .formula import read_formula
 from .frame import Vector as Column
 from .frame import make_frame
 from .independence import in_units_of_residuals
-from .inference import laplace_vcov, wald_table
+from .inference import laplace_vcov
 from .linear import LinearDeviance
 from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
@@ -123,7 +124,7 @@ def fit(
     """
     chosen, chosen_link = choose_family(family, link)
     criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
-    parsed = read_formula(formula)
+    parsed = read_formula(formula, [str(c) for c in data.columns])
     frame = make_frame(
         parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
     )
@@ -147,10 +148,16 @@ def fit(
     return fit_model(model)
 
 
+@lru_cache(maxsize=1)
+def _threads() -> ThreadpoolController:
+    """Find the BLAS libraries, once: the search takes as long as some fits."""
+    return ThreadpoolController()
+
+
 def fit_model(model: Model) -> Fit:
     """Fit a model whose matrices are made: the last step of ``fit``, and the first for a simulated response."""
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _threads().limit(limits=1, user_api="blas"):
         found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model)
         return _assemble(model, found)
 
@@ -231,12 +238,24 @@ def _fit_generalised(model: Model) -> _Estimates:
 def _fixed_table(names: Sequence[str], found: _Estimates) -> pd.DataFrame:
     se = np.sqrt(np.diag(found.vcov))
     rows = np.eye(len(names))
-    df = found.satterthwaite.df(rows, found.vcov) if found.satterthwaite is not None else None
-    table = wald_table(found.beta, se, df)
-    half = stats.norm.ppf(0.975) * se
-    table["ci_low"], table["ci_high"] = found.beta - half, found.beta + half
-    table.insert(0, "term", list(names))
-    return table[["term", "estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]]
+    df = np.full(len(names), np.inf)
+    if found.satterthwaite is not None:
+        df = found.satterthwaite.df(rows, found.vcov)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = found.beta / se
+    half = special.ndtri(0.975) * se
+    return pd.DataFrame(
+        {
+            "term": list(names),
+            "estimate": found.beta,
+            "se": se,
+            "statistic": statistic,
+            "df": np.where(np.isinf(df), np.nan, df),
+            "p": 2.0 * special.stdtr(df, -np.abs(statistic)),
+            "ci_low": found.beta - half,
+            "ci_high": found.beta + half,
+        }
+    )
 
 
 def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:

@@ -7,13 +7,30 @@ into independent terms, ``a/b`` on the right of a bar into ``a`` and ``a:b``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from stimuli.errors import UserError
 
-from .expression import Binary, Call, Literal, Name, Node, Paren, Unary, as_r, columns_of, read_expression
+from .expression import (
+    COMPARISONS,
+    LOGICAL,
+    REMAINDERS,
+    Binary,
+    Call,
+    Column,
+    Literal,
+    Name,
+    Node,
+    Paren,
+    Unary,
+    as_r,
+    columns_of,
+    nodes_of,
+    read_expression,
+)
 
+ALL_OTHERS = Name(".")
 Term = frozenset[int]
 """A model term: positions in ``Terms.variables``."""
 
@@ -76,7 +93,7 @@ class Formula:
     Attributes
     ----------
     text : str
-        As given.
+        As given, the columns that ``.`` stands for written out.
     response : Node
         Left of ``~``; a ``Call('cbind', …)`` for counts.
     fixed : Terms
@@ -113,8 +130,8 @@ class _Algebra:
         return UserError(f"formula {self.text!r}: {what}", mend=mend)
 
     def variable(self, node: Node) -> list[Term]:
-        if isinstance(node, Name) and node.name == ".":
-            raise self.fail("'.' (all other columns) is not supported", "Name the columns.")
+        if node == ALL_OTHERS:
+            raise self.fail("'.' stands for all other columns in the fixed part only", "Name the columns.")
         label = as_r(node)
         if label not in self.labels:
             self.labels[label] = len(self.variables)
@@ -125,11 +142,13 @@ class _Algebra:
         match node:
             case Paren(inner):
                 return self.expand(inner)
-            case Literal("1"):
+            case Literal("1") | Name("TRUE"):
                 return [frozenset()]
-            case Literal("0"):
+            case Literal("0") | Name("FALSE"):
                 return []
-            case Name() | Call():
+            case Name() | Call() | Column() | Unary("!", _):
+                return self.variable(node)
+            case Binary(op, _, _) if op in COMPARISONS | LOGICAL | REMAINDERS:
                 return self.variable(node)
             case Binary("+", left, right):
                 first = self.expand(left)
@@ -224,13 +243,15 @@ def _intercept_first(node: Node) -> Node:
     return Binary("+", Literal("1"), node)
 
 
-def read_formula(text: str) -> Formula:
+def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     """Read a mixed-model formula as an lme4 user writes it.
 
     Parameters
     ----------
     text : str
         For example ``correct ~ agent * cond + (1 + cond || participant) + (1 | item)``.
+    columns : sequence of str, optional
+        The columns of the data; ``.`` stands for those that the response does not read.
 
     Returns
     -------
@@ -250,7 +271,13 @@ def read_formula(text: str) -> Formula:
         )
     bars: list[Binary] = []
     offsets: list[Node] = []
-    fixed = expand_terms(_take(tree.right, _collect_bars(bars, offsets)), text)
+    rest = _take(tree.right, _collect_bars(bars, offsets))
+    spelt = text.strip()
+    if rest is not None and columns is not None and ALL_OTHERS in nodes_of(rest):
+        others = [name for name in columns if name not in columns_of(tree.left)]
+        rest = _spelt_out(rest, others)
+        spelt = as_r(Binary("~", tree.left, _spelt_out(tree.right, others)))
+    fixed = expand_terms(rest, text)
     if not bars:
         raise UserError(
             f"formula {text!r} has no random-effects term",
@@ -259,7 +286,26 @@ def read_formula(text: str) -> Formula:
     random: list[RandomTerm] = []
     for bar in bars:
         random += _random_terms(bar, text)
-    return Formula(text.strip(), tree.left, fixed, tuple(random), tuple(offsets))
+    return Formula(spelt, tree.left, fixed, tuple(random), tuple(offsets))
+
+
+def _spelt_out(node: Node, others: Sequence[str]) -> Node:
+    """Put the sum of all other columns where ``.`` stands among the summands and factors of the fixed part."""
+    match node:
+        case Name("."):
+            total: Node = Name(others[0]) if others else Literal("1")
+            for name in others[1:]:
+                total = Binary("+", total, Name(name))
+            return Paren(total)
+        case Binary("|" | "||", _, _):
+            return node
+        case Binary(op, left, right):
+            return Binary(op, _spelt_out(left, others), _spelt_out(right, others))
+        case Unary(op, operand):
+            return Unary(op, _spelt_out(operand, others))
+        case Paren(inner):
+            return Paren(_spelt_out(inner, others))
+    return node
 
 
 def _collect_bars(bars: list[Binary], offsets: list[Node]) -> Callable[[Node], bool]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError
 
-from .expression import columns_of
+from .expression import Call, columns_of, nodes_of
 from .links import Link
 from .result import Fit
 from .variables import Factor, is_boolean, is_numeric
@@ -100,6 +100,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         "library(lme4)",
         *(["library(lmerTest)  # Satterthwaite degrees of freedom"] if model.family.has_scale else []),
         *(["library(Matrix)"] if own else []),
+        *(["library(splines)"] if _has_splines(fit) else []),
         "",
         f'd <- read.csv({_text(file)}, check.names = FALSE, na.strings = c("NA", "", "NaN"))',
         *_factor_lines(fit),
@@ -116,6 +117,13 @@ def lme4_program(fit: Fit, file: str) -> str:
         name = "glmer.nb" if _estimates_theta(fit) else "glmer"
         lines += _call(name, _generalised_arguments(fit)) + _report() + _saturated_lines(fit)
     return "\n".join(lines) + "\n"
+
+
+def _has_splines(fit: Fit) -> bool:
+    formula = fit.model.formula
+    variables = [*formula.fixed.variables, *(v for term in formula.random for v in term.design.variables)]
+    called = {part.function for v in variables for part in nodes_of(v) if isinstance(part, Call)}
+    return bool(called & {"ns", "bs"})
 
 
 def _call(function: str, arguments: list[str]) -> list[str]:

@@ -1,217 +1,38 @@
-"""The variables of a formula: how each turns rows of data into numbers or into factor levels.
+"""The variables of a formula, each made once: which are numbers, which are factors, with what levels and contrasts.
 
-A numeric variable is evaluated by formulaic, which remembers what it learnt from the fitted data (the mean that
-``scale()`` subtracts, the basis of ``poly()``), so the same variable evaluates a reference grid alike. A factor knows its
-levels and its contrasts, which formulaic supplies too; R's coding rule lies in ``design``.
+``numeric`` and ``factors`` say how a variable turns rows into columns; R's coding rule lies in ``design``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
-from formulaic import model_matrix
-from numpy.typing import NDArray
 
 from stimuli.errors import UserError, unknown_name
 
 from .coding import Coding, Given, read_coding
-from .expression import Binary, Call, Literal, Name, Node, Paren, as_python, as_r, columns_of
+from .expression import (
+    FACTOR_FUNCTIONS,
+    Binary,
+    Call,
+    Literal,
+    Name,
+    Node,
+    Unary,
+    as_r,
+    bare,
+    columns_of,
+    is_condition,
+)
+from .factors import Cut, Factor, alphabetical, interval_names, natural_levels
+from .numeric import Numeric, evaluate, is_boolean, is_numeric
+from .transforms import WHOLE_COLUMN, level_name
 
-Array = NDArray[np.float64]
-
-
-def _log(x: Any, base: float | None = None) -> Any:
-    return np.log(x) if base is None else np.log(x) / np.log(base)
-
-
-_CONTEXT = {"log": _log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "exp": np.exp}
-_CONTEXT |= {"expm1": np.expm1, "sqrt": np.sqrt, "abs": np.abs, "sin": np.sin, "cos": np.cos, "tan": np.tan}
-_CONTEXT |= {"tanh": np.tanh, "round": np.round, "floor": np.floor, "ceiling": np.ceil, "ifelse": np.where}
-_CONTEXT |= {"pmin": np.minimum, "pmax": np.maximum, "as_numeric": lambda x: np.asarray(x, dtype=float)}
-
-
-def level_name(value: Any) -> str:
-    """Write a cell as R writes it as a factor level: 95 for 95.0, TRUE for True."""
-    if isinstance(value, bool | np.bool_):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float | np.integer | np.floating):
-        return f"{float(value):.15g}"
-    return str(value)
-
-
-def _alphabetical(text: str) -> tuple[str, str]:
-    return text.casefold(), text.swapcase()
-
-
-def is_numeric(column: pd.Series[Any]) -> bool:
-    """Whether a column counts as numbers: not text, not categorical, not true/false."""
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-
-
-def is_boolean(column: pd.Series[Any]) -> bool:
-    """Whether a column holds truth values."""
-    return bool(pd.api.types.is_bool_dtype(column))
-
-
-def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
-    """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
-    present = column.dropna()
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        used = set(present.unique())
-        return tuple(level_name(c) for c in column.cat.categories if c in used)
-    values = list(present.unique())
-    if is_numeric(column):
-        return tuple(level_name(v) for v in sorted(values))
-    return tuple(sorted((level_name(v) for v in values), key=_alphabetical))
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A variable that yields numbers.
-
-    Attributes
-    ----------
-    label : str
-        As R prints it.
-    node : Node
-        Its expression.
-    suffixes : tuple of str
-        What R appends to the label for each column; ``('',)`` for one column.
-    spec : formulaic ModelSpec or None
-        Remembers stateful transforms; None for a bare column.
-    """
-
-    label: str
-    node: Node
-    suffixes: tuple[str, ...]
-    spec: Any
-
-    def values(self, data: pd.DataFrame) -> Array:
-        """Evaluate on rows without missing cells; shape (n, columns)."""
-        if self.spec is None:
-            assert isinstance(self.node, Name)
-            return np.asarray(data[self.node.name], dtype=float).reshape(-1, 1)
-        cells = _plainly_named(self.node, data)
-        return np.asarray(self.spec.get_model_matrix(cells, context=_CONTEXT), dtype=float)
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A variable that yields levels.
-
-    Attributes
-    ----------
-    label : str
-        As R prints it.
-    column : str
-        The column it reads.
-    levels : tuple of str
-        First is the reference under treatment contrasts.
-    contrast : Coding
-        How levels become columns.
-    condition : Numeric or None
-        For a comparison such as ``I(x > 2)``: yields 0 or 1, coded FALSE and TRUE.
-    """
-
-    label: str
-    column: str
-    levels: tuple[str, ...]
-    contrast: Coding = field(default_factory=Coding)
-    condition: Numeric | None = None
-
-    def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
-        """Positions in ``levels``; shape (n,).
-
-        Raises
-        ------
-        UserError
-            If a cell holds something that is no level.
-        """
-        if self.condition is not None:
-            return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
-        cells, values = pd.factorize(data[self.column])
-        place = {level: at for at, level in enumerate(self.levels)}
-        names = [level_name(v) for v in values]
-        for name in names:
-            if name not in place:
-                raise unknown_name(f"level of {self.column}", name, self.levels)
-        return np.array([place[name] for name in names], dtype=np.intp)[cells]
-
-    def coding(self) -> tuple[Array, tuple[str, ...]]:
-        """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""
-        return self.contrast.matrix(self.levels), self.contrast.suffixes(self.levels)
-
+__all__ = ["Factor", "Numeric", "Variable", "Variables", "is_boolean", "is_numeric", "level_name"]
 
 Variable = Numeric | Factor
-
-
-def _is_comparison(node: Node) -> bool:
-    match node:
-        case Call("I", (inner,)) | Paren(inner):
-            return _is_comparison(inner)
-        case Binary(op, _, _):
-            return op in {"==", "!=", "<", ">", "<=", ">="}
-    return False
-
-
-def _plain_names(node: Node) -> dict[str, str]:
-    """Names under which formulaic sees the columns: none can be mistaken for a function or a part of one."""
-    return {name: f"column_{i}_" for i, name in enumerate(columns_of(node))}
-
-
-def _plainly_named(node: Node, data: pd.DataFrame) -> pd.DataFrame:
-    names = _plain_names(node)
-    return data[list(names)].rename(columns=names)
-
-
-def _compared_with_text(node: Node) -> set[str]:
-    """Columns that stand beside a quoted text in a comparison, and so may hold text."""
-    match node:
-        case Binary(op, Name(name), Literal(text)) | Binary(op, Literal(text), Name(name)):
-            return {name} if op in {"==", "!="} and text[0] in "'\"" else set()
-        case Binary(_, left, right):
-            return _compared_with_text(left) | _compared_with_text(right)
-        case Call(_, arguments, _):
-            return set().union(*(_compared_with_text(a) for a in arguments))
-        case Paren(inner):
-            return _compared_with_text(inner)
-    return set()
-
-
-def _evaluated(node: Node, data: pd.DataFrame, label: str) -> Numeric:
-    # Bare calls keep formulaic's stateful transforms; all else must not be read as formula algebra.
-    text = as_python(node, _plain_names(node))
-    source = f"0 + {text}" if isinstance(node, Call) else f"0 + I({text})"
-    if _is_comparison(node):
-        source = f"0 + I(({text}) * 1.0)"
-    given = data[list(columns_of(node))].dropna()
-    may_hold_text = _compared_with_text(node)
-    for column in given.columns:
-        if not is_numeric(given[column]) and not is_boolean(given[column]) and column not in may_hold_text:
-            raise UserError(f"{label!r}: column {column!r} holds text; {label!r} needs numbers")
-    complete = _plainly_named(node, given)
-    try:
-        with np.errstate(all="ignore"):
-            matrix = model_matrix(source, complete, context=_CONTEXT, na_action="ignore")
-    except Exception as error:
-        raise UserError(f"{label!r} cannot be computed: {error}") from error
-    values = np.asarray(matrix, dtype=float)
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
-        where = given[bad].iloc[0].to_dict()
-        raise UserError(
-            f"{label!r} is not a finite number in {int(bad.sum())} rows, first where "
-            + ", ".join(f"{k} = {level_name(v)}" for k, v in where.items()),
-            mend="Leave these rows out, or transform differently.",
-        )
-    width = values.shape[1]
-    return Numeric(
-        label, node, ("",) if width == 1 else tuple(str(i + 1) for i in range(width)), matrix.model_spec
-    )
 
 
 class Variables:
@@ -294,45 +115,199 @@ class Variables:
                 if is_numeric(column) and not wants_factor:
                     return Numeric(label, node, ("",), None)
                 return self.factor(name, label)
-            case Call("factor" | "as.factor" | "ordered" | "relevel" | "C"):
-                return replace(self._made_factor(node), label=label)
+            case Call(function, _, _) if bare(function) in FACTOR_FUNCTIONS:
+                return replace(self._read_factor(node), label=label)
             case Call("cbind" | "offset"):
-                raise UserError(f"{label!r} does not belong on the right side of a formula term")
-        numeric = _evaluated(node, self.learn_from, label)
-        if _is_comparison(node):
+                raise UserError(
+                    f"{label!r} does not belong on the right side of a formula term",
+                    mend="cbind(success, failure) is a response; add offset() as a summand of its own.",
+                )
+            case Call(function, _, _) if function in WHOLE_COLUMN:
+                raise UserError(
+                    f"{label!r} is one number, not one for each row",
+                    mend=f"Do arithmetic with it inside I(), for example I({columns_of(node)[0]} - {label}).",
+                )
+            case Call("poly", (_, Name() | Call(), *_), _):
+                raise UserError(
+                    f"{label!r}: polynomials of several variables are not read",
+                    mend="Write poly(x, 2) * poly(z, 2), or poly(x, 2) + poly(z, 2) + x:z.",
+                )
+            case Call("dummy", arguments, keywords) if len(arguments) != 2 or keywords:
+                raise UserError(
+                    f"{label!r}: dummy() takes a factor and one level",
+                    mend='Write one for each level: dummy(cond, "intact") + dummy(cond, "initial").',
+                )
+        numeric = evaluate(node, self.learn_from, label)
+        if is_condition(node):
             return Factor(label, label, ("FALSE", "TRUE"), condition=numeric)
         return numeric
 
-    def _made_factor(self, node: Node) -> Factor:
-        """Read ``factor(x)``, ``factor(x, levels = c(…))``, ``relevel(f, ref = "a")``, ``C(f, contr.sum)``."""
+    def _read_factor(self, node: Node) -> Factor:
+        """Read ``factor(x)``, ``relevel(f, ref = "a")``, ``C(f, contr.sum)``, ``cut(x, 3)`` and their like."""
         match node:
             case Name(name):
                 return self.factor(name)
-            case Call("factor" | "as.factor", (inner,), ()):
-                return self._made_factor(inner)
-            case Call("ordered", (inner,), ()):
-                return replace(self._made_factor(inner), contrast=Coding("poly"))
-            case Call("factor", (inner,), (("levels", Call("c", given, ())),)):
-                made = self._made_factor(inner)
-                levels = self._checked_levels(made.column, [_literal(g) for g in given])
-                return replace(made, levels=levels)
+            case Call("as.factor" | "droplevels", (inner,), ()):
+                return self._read_factor(inner)
+            case Call("as.character", (inner,), ()):
+                made = self._read_factor(inner)
+                return replace(made, levels=alphabetical(made.levels), contrast=Coding(), printed=())
+            case Call("factor" | "ordered" as function, (inner, *more), keywords):
+                # R's order of arguments: x, levels, labels.
+                given = dict(zip(("levels", "labels"), more, strict=False)) | dict(keywords)
+                if len(more) <= 2 and set(given) <= {"levels", "labels", "ordered"}:
+                    return self._given_levels(inner, given, function == "ordered")
             case Call("relevel", (inner,), (("ref", reference),)) | Call("relevel", (inner, reference), ()):
-                made, first = self._made_factor(inner), _literal(reference)
-                if first not in made.levels:
-                    raise unknown_name(f"level of {made.column}", first, made.levels)
-                return replace(made, levels=(first, *(v for v in made.levels if v != first)))
-            case Call("C", (inner, Name(name) | Literal(name)), ()):
-                made = self._made_factor(inner)
-                coding = read_coding(made.column, name.strip("'\""), made.levels)
-                return replace(made, contrast=coding)
+                made, first = self._read_factor(inner), _literal(reference)
+                if first not in made.shown:
+                    raise unknown_name(f"level of {made.column}", first, made.shown)
+                at = made.shown.index(first)
+                order = [at, *(i for i in range(len(made.levels)) if i != at)]
+                return replace(
+                    made,
+                    levels=tuple(made.levels[i] for i in order),
+                    printed=tuple(made.printed[i] for i in order) if made.printed else (),
+                )
+            case Call("C", (inner, contrast), keywords):
+                made = self._read_factor(inner)
+                return replace(made, contrast=_named_contrast(made, contrast, dict(keywords)))
+            case Call("cut", (inner, breaks, *more), keywords):
+                given = dict(zip(("labels", "include.lowest", "right"), more, strict=False))
+                given |= dict(keywords)
+                return self._cut(inner, breaks, given)
+            case Call("cut", (inner,), (("breaks", breaks), *more)):
+                return self._cut(inner, breaks, dict(more))
         raise UserError(
             f"{as_r(node)!r} is no factor that can be read here",
-            mend='Available: factor(x), factor(x, levels = c("a", "b")), relevel(x, ref = "a"), C(x, contr.sum).',
+            mend='Available: factor(x), factor(x, levels = c("a", "b"), labels = c("A", "B")), ordered(x), '
+            'relevel(x, ref = "a"), C(x, contr.sum), cut(x, 3).',
         )
+
+    def _given_levels(self, inner: Node, given: Mapping[str, Node], in_order: bool) -> Factor:
+        made = self._read_factor(inner)
+        wanted = list(made.levels)
+        if "levels" in given:
+            wanted = _literals(given["levels"])
+            kept = self._checked_levels(made.column, wanted)
+            made = replace(made, levels=kept, printed=())
+        if "labels" in given:
+            labels = _literals(given["labels"])
+            if len(labels) != len(wanted) or len(set(labels)) < len(labels):
+                raise UserError(
+                    f"factor labels {', '.join(labels)}: {made.column} has the levels {', '.join(wanted)}",
+                    mend="Give one label per level, each another.",
+                )
+            names = dict(zip(wanted, labels, strict=True))
+            made = replace(made, printed=tuple(names[level] for level in made.levels))
+        if in_order or _truth(given.get("ordered")):
+            made = replace(made, contrast=Coding("poly"))
+        return made
+
+    def _cut(self, inner: Node, breaks: Node, given: Mapping[str, Node]) -> Factor:
+        unknown = set(given) - {"labels", "right", "include.lowest"}
+        if unknown:
+            raise unknown_name(
+                "argument of cut", min(unknown), ("breaks", "labels", "right", "include.lowest")
+            )
+        label = as_r(inner)
+        numbers = self.make(inner)
+        if not isinstance(numbers, Numeric) or len(numbers.suffixes) > 1:
+            raise UserError(f"cut({label}): {label} is no column of numbers", mend="Cut numbers.")
+        x = numbers.values(self.learn_from[list(columns_of(inner))].dropna())[:, 0]
+        right, lowest = _truth(given.get("right"), True), _truth(given.get("include.lowest"))
+        cut = Cut(numbers, _breaks(breaks, float(x.min()), float(x.max())), right, lowest)
+        names = interval_names(cut.breaks, right, lowest)
+        if "labels" in given:
+            names = tuple(_literals(given["labels"]))
+            if len(names) != len(cut.breaks) - 1:
+                raise UserError(
+                    f"cut({label}) has {len(cut.breaks) - 1} intervals and {len(names)} labels",
+                    mend="Give one label per interval.",
+                )
+        kept = tuple(int(i) for i in sorted(set(cut.places(self.data))))
+        return Factor(label, label, tuple(names[i] for i in kept), condition=replace(cut, kept=kept))
+
+
+def _breaks(node: Node, low: float, high: float) -> tuple[float, ...]:
+    """Read the breaks of ``cut``: given, or so many intervals of one width, a thousandth of the range beyond it."""
+    found = [float(v) for v in _literals(node)]
+    if len(found) > 1:
+        if len(set(found)) < len(found):
+            raise UserError(f"cut: the breaks {as_r(node)} repeat", mend="Give each break once.")
+        return tuple(sorted(found))
+    count = int(found[0])
+    if count < 2:
+        raise UserError(
+            f"cut: {as_r(node)} intervals", mend="Cut into two intervals or more, or give breaks."
+        )
+    ends = [low + (high - low) * i / count for i in range(count + 1)]
+    ends[0], ends[-1] = low - (high - low) / 1000.0, high + (high - low) / 1000.0
+    return tuple(ends)
+
+
+def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> Coding:
+    """Read the contrast of ``C()``: a name, or R's contrast function called, with the base of treatment contrasts."""
+    name, base = "", options.get("base")
+    match node:
+        case Name(text):
+            name = text
+        case Literal(text):
+            name = text.strip("'\"")
+        case Call(function, _, keywords) if bare(function).startswith("contr."):
+            name, base = bare(function), dict(keywords).get("base", base)
+    if not name or set(options) - {"base"}:
+        raise UserError(
+            f"C({factor.label}, {as_r(node)}) is no contrast that can be read here",
+            mend=f"Name one, for example C({factor.label}, contr.sum); numbers of your own go into the option contrasts.",
+        )
+    coding = read_coding(factor.column, name, factor.levels)
+    if base is None:
+        return coding
+    count, at = len(factor.levels), int(float(_literal(base)))
+    if coding.name != "treatment" or not 1 <= at <= count:
+        raise UserError(
+            f"base = {at} of {factor.label}: it is the number of a level, 1 to {count}, of treatment contrasts",
+            mend=f'Or write relevel({factor.label}, ref = "{factor.levels[-1]}").',
+        )
+    others = [i for i in range(count) if i != at - 1]
+    columns = tuple(tuple(float(i == j) for i in range(count)) for j in others)
+    # R numbers the columns when it was called by their count, and so does C().
+    return Coding("custom", columns, tuple(str(j + 1) for j in others))
+
+
+def _truth(node: Node | None, default: bool = False) -> bool:
+    if node is None:
+        return default
+    if node in {Name("TRUE"), Name("T")}:
+        return True
+    if node in {Name("FALSE"), Name("F")}:
+        return False
+    raise UserError(f"{as_r(node)!r} is neither TRUE nor FALSE", mend="Write TRUE or FALSE.")
+
+
+def _literals(node: Node) -> list[str]:
+    """Read ``c("a", "b")``, ``1:4`` or one value."""
+    match node:
+        case Call("c", arguments, ()):
+            return [value for argument in arguments for value in _literals(argument)]
+        case Binary(":", Literal(low), Literal(high)) if low.isdigit() and high.isdigit():
+            first, last = int(low), int(high)
+            return [str(i) for i in (range(first, last + 1) if first <= last else range(first, last - 1, -1))]
+    return [_literal(node)]
 
 
 def _literal(node: Node) -> str:
-    if isinstance(node, Literal):
-        quoted = node.text[0] in "'\""
-        return node.text[1:-1] if quoted else level_name(float(node.text.rstrip("L")))
+    match node:
+        case Literal(text) if text[0] in "'\"":
+            return text[1:-1]
+        case Literal(text):
+            return level_name(float(text.rstrip("L")))
+        case Unary("-", Literal(text)):
+            return level_name(-float(text.rstrip("L")))
+        case Name("TRUE" | "FALSE" as text):
+            return text
+        case Name("Inf"):
+            return "inf"
+        case Unary("-", Name("Inf")):
+            return "-inf"
     raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')

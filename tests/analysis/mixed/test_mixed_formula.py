@@ -102,6 +102,22 @@ def test_random_terms_expand_as_in_lme4(formula: str, groups: list[tuple[str, st
     assert [(t.text(), t.name) for t in read_formula(formula).random] == groups
 
 
+@pytest.mark.parametrize(
+    ("formula", "labels", "text"),
+    [
+        ("y ~ . + (1 | g)", ("x", "my var", "g"), "y ~ (x + `my var` + g) + (1 | g)"),
+        ("log(y) ~ . - g + (x | g)", ("x", "my var"), "log(y) ~ (x + `my var` + g) - g + (x | g)"),
+        ("y ~ (.)^2 - g - g:. + (1 | g)", ("x", "my var", "x:my var"), None),
+    ],
+)
+def test_a_dot_is_all_columns_that_the_response_does_not_read(
+    formula: str, labels: tuple[str, ...], text: str | None
+) -> None:
+    parsed = read_formula(formula, ["y", "x", "my var", "g"])
+    assert tuple(name.replace("`", "") for name in parsed.fixed.labels()) == labels
+    assert text is None or parsed.text == text
+
+
 def test_the_fixed_part_is_what_the_bars_leave() -> None:
     parsed = read_formula("log(rt.ms) ~ 0 + a * b + (1 + a | p) + offset(log(n)) + (1 | i)")
     assert as_r(parsed.response) == "log(rt.ms)"
@@ -123,8 +139,12 @@ def test_the_fixed_part_is_what_the_bars_leave() -> None:
         ("y ~ x + 1 | g", "Put it in parentheses"),
         ("y ~ x * (1 | g)", "stands where lme4 does not allow one"),
         ("y ~ x + 2 + (1 | g)", "2 is no model term"),
-        ("y ~ . + (1 | g)", "'.'"),
+        ("y ~ x + (. | g)", "'.' stands for all other columns in the fixed part only"),
         ("y ~ spline(x) + (1 | g)", "function 'spline' is not known"),
+        ("y ~ interaction(a, b) + (1 | g)", "Write 0 + a:b"),
+        ("y ~ s(x) + (1 | g)", "Smooth terms are mgcv's"),
+        ("y ~ ave(x, g) + (1 | g)", "Make a column of the group means"),
+        ("y ~ x[, z] + (1 | g)", "inside [ , ] stands the number of a column"),
         ("y ~ __import__('os') + (1 | g)", "not known"),
         ("y ~ x + (1 | g + h)", "no grouping factor"),
         ("y ~ x + (0 | g)", "no columns"),

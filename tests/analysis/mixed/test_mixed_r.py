@@ -60,6 +60,17 @@ LINEAR = {
     "an offset in the formula": ("rt ~ cond + offset(log(trials)) + (1 | item)", {}),
     "missing cells": ("`gappy rt` ~ scale(gappy) + cond + (1 | gappy.item)", {}),
     "names with spaces": ("rt ~ `the condition` * agent + (1 | item)", {}),
+    "names of other alphabets": ("rt ~ größe + (größe || participant)", {}),
+    "natural spline": ("rt ~ ns(log.freq, 3) * agent + (1 | participant)", {}),
+    "spline slopes": ("rt ~ bs(log.freq, df = 4) + (1 + log.freq | participant)", {}),
+    "centred in the formula": ("rt ~ I(log.freq - mean(log.freq)) * agent + (1 | item)", {}),
+    "levels by other names": ('rt ~ factor(cond, labels = c("A", "B", "C")) + (1 | participant)', {}),
+    "intervals": ("rt ~ cut(log.freq, 3) + (1 | participant)", {}),
+    "conditions": ('rt ~ I(cond == "initial" & log.freq > 3) + (1 | participant)', {}),
+    "slopes of one level": (
+        'rt ~ cond + (1 + dummy(cond, "initial") || participant) + (0 + dummy(cond, "intact") | item)',
+        {},
+    ),
 }
 
 GENERALISED = {
@@ -96,6 +107,7 @@ def refits(crossed: Simulate, tmp_path_factory: pytest.TempPathFactory) -> dict[
     data = crossed(seed=4, participants=20, items=15)
     data["answer"] = np.where(data["correct"] == 1, "yes", "no")
     data["the condition"] = data["cond"]
+    data["größe"] = data["log.freq"] ** 2
     data["gappy rt"] = data["rt"].mask(data.index.isin([3, 50]))
     data["gappy"] = data["log.freq"].mask(data.index.isin([7, 8, 50]))
     data["gappy.item"] = data["item"].mask(data.index == 9)

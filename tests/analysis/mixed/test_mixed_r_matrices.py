@@ -50,6 +50,39 @@ FORMULAS = (
     "a * poly(x, 2) - a",
     "scale(log(z))",
     "log10(z):b",
+    "ns(x, 3)",
+    "ns(x, df = 3):a",
+    "ns(x, knots = c(2.5, 3, 4))",
+    "ns(z, 4, intercept = TRUE)",
+    "ns(x, df = 2, Boundary.knots = c(2, 4))",
+    "splines::ns(x, 2) * b",
+    "bs(x)",
+    "bs(x, df = 5) * b",
+    "bs(x, degree = 2, knots = 3)",
+    "bs(x, knots = c(2.5, 3.5), Boundary.knots = c(-1, 8))",
+    "bs(z, 4, degree = 1)",
+    "I(x - mean(x)) + I((z - min(z))/(max(z) - min(z)))",
+    "I(x > median(x)) + I(z/sd(z))",
+    "scale(x)[, 1] + c(scale(z)) + as.vector(x)",
+    "scale(x, scale = F) + scale(z, T, T)",
+    'I(a == "lo" & x > 3) * b',
+    'I(!(a == "lo")) + I(a %in% c("lo", "mid"))',
+    '(x > 3) * (b == "p")',
+    "n %% 2 + I(n %/% 2) + sign(x - 3)",
+    "as.logical(n - 1) + as.integer(z)",
+    "cut(x, 3)",
+    "cut(x, c(-5, 2, 3, 10), right = FALSE) * b",
+    'cut(z, breaks = c(0, 2.123456, 3, 5), labels = c("l", "m", "h"))',
+    "0 + cut(n, c(1, 2, 4), include.lowest = TRUE):x",
+    'factor(n, labels = c("w", "x", "y", "z")) * x',
+    'relevel(factor(n, levels = 1:4, labels = c("w", "x", "y", "z")), "y")',
+    "factor(n, ordered = TRUE)",
+    'ordered(a, levels = c("lo", "mid", "hi"))',
+    "as.character(a) + droplevels(b)",
+    "C(a, treatment, base = 2) + C(b, contr.sum(2))",
+    "C(a, contr.treatment(3, base = 3))",
+    "I(x/100000) + I(x * 0.50) + I(z * 1e-4) + I(z * 123456)",
+    "TRUE + x  # the rest of a line is a remark",
 )
 
 
@@ -72,7 +105,8 @@ def matrices(
     script = folder / "matrices.R"
     asked = ", ".join(json.dumps(f"~ {text}") for text in FORMULAS)
     script.write_text(
-        f"""d <- read.csv("{folder / "data.csv"}", stringsAsFactors = TRUE)
+        f"""library(splines)
+d <- read.csv("{folder / "data.csv"}", stringsAsFactors = TRUE)
 for (text in c({asked})) {{
   m <- model.matrix(as.formula(text), d)
   cat("NAMES", paste(colnames(m), collapse = "\\t"), "\\n", sep = "\\t")
@@ -100,6 +134,22 @@ def test_a_model_matrix_is_rs_in_names_and_values(
     names, values = matrices[formula]
     assert list(design.names) == names
     assert design.matrix(rows) == pytest.approx(values, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["ns(x, 3)", "bs(x, 4)", "I(x - mean(x))", "I(z/sd(z))", "scale(x)[, 1]", "cut(x, 3)", "poly(x, 2)"],
+)
+def test_new_rows_are_transformed_by_what_the_fitted_rows_taught(formula: str, rows: pd.DataFrame) -> None:
+    design = make_design(expand_terms(read_expression(formula), formula), Variables(rows, {}, {}))
+    some = rows.iloc[[5, 17, 40]].reset_index(drop=True)
+    assert design.matrix(some) == pytest.approx(design.matrix(rows)[[5, 17, 40]], abs=1e-12)
+
+
+def test_a_natural_spline_goes_on_as_a_line(rows: pd.DataFrame) -> None:
+    design = make_design(expand_terms(read_expression("ns(x, 3)"), "ns(x, 3)"), Variables(rows, {}, {}))
+    beyond = pd.DataFrame({"x": rows["x"].max() + np.array([0.0, 1.0, 2.0, 3.0])})
+    assert np.diff(design.matrix(beyond), 2, axis=0) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_column_may_be_named_like_a_function_or_a_part_of_one(rows: pd.DataFrame) -> None:
@@ -141,11 +191,24 @@ def test_contrasts_that_cannot_be_used_are_refused(given: Any, says: str) -> Non
         ('relevel(factor(a), ref = "middle")', "level of a 'middle'"),
         ("C(factor(a), contr.dummy)", "contrast of a 'dummy'"),
         ('factor(a, levels = c("lo", "mid"))', "also holds hi"),
-        ("factor(x + z)", "is no factor that can be read here"),
+        ("factor(x + z)", "'x + z' is no factor that can be read here"),
         ("I(a * 2)", "holds text"),
+        ('factor(a, labels = c("one", "two"))', "factor labels one, two: a has the levels hi, lo, mid"),
+        ("cut(x, c(2, 3))", "lies in no interval"),
+        ("cut(x, 1)", "Cut into two intervals or more"),
+        ("cut(a, 3)", "a is no column of numbers"),
+        ("cut(x, 3, dig.lab = 2)", "argument of cut 'dig.lab'"),
+        ("C(a, contr.treatment(3, base = 7))", "base = 7 of a"),
+        ("x + mean(x)", "'mean(x)' is one number, not one for each row"),
+        ("poly(x, z, degree = 2)", "polynomials of several variables are not read"),
+        ("dummy(a)", "dummy() takes a factor and one level"),
+        ("ns(x, 3, knots = c(1, 9), Boundary.knots = c(2, 4))", "the knot 1 does not lie between"),
+        ("bs(x, df = 1)", "bs(df = 1) is too few columns"),
+        ("scale(x)[, 2]", "[, 2]: there are 1 columns"),
+        ('ifelse(a == "lo", "u", "v")', "cannot be computed"),
     ],
 )
-def test_factor_calls_that_cannot_be_read_say_why(formula: str, says: str, rows: pd.DataFrame) -> None:
+def test_calls_that_cannot_be_read_say_why(formula: str, says: str, rows: pd.DataFrame) -> None:
     with pytest.raises(UserError) as error:
         make_design(expand_terms(read_expression(formula), formula), Variables(rows, {}, {}))
     assert says in str(error.value)

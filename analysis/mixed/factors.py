@@ -1,0 +1,177 @@
+"""Variables that yield levels: text and truth columns, numbers taken as factors, conditions, and numbers cut into intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from stimuli.errors import UserError, unknown_name
+
+from .coding import Coding
+from .expression import Node
+from .numeric import Numeric, is_numeric
+from .transforms import level_name
+
+Array = NDArray[np.float64]
+
+
+def _alphabetical(text: str) -> tuple[str, str]:
+    return text.casefold(), text.swapcase()
+
+
+def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
+    """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
+    present = column.dropna()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        used = set(present.unique())
+        return tuple(level_name(c) for c in column.cat.categories if c in used)
+    values = list(present.unique())
+    if is_numeric(column):
+        return tuple(level_name(v) for v in sorted(values))
+    return alphabetical([level_name(v) for v in values])
+
+
+def alphabetical(levels: Sequence[str]) -> tuple[str, ...]:
+    """Sort levels as R does, whatever their case, small letters first."""
+    return tuple(sorted(levels, key=_alphabetical))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Numbers cut into intervals, R's ``cut``.
+
+    Attributes
+    ----------
+    numbers : Numeric
+        What is cut.
+    breaks : tuple of float
+        Ends of the intervals, rising.
+    right : bool
+        Whether intervals are closed on the right.
+    lowest : bool
+        Whether the outermost end that would be open is closed.
+    kept : tuple of int
+        The intervals that occur; they are the levels.
+    """
+
+    numbers: Numeric
+    breaks: tuple[float, ...]
+    right: bool
+    lowest: bool
+    kept: tuple[int, ...] = ()
+
+    @property
+    def node(self) -> Node:
+        """The expression that is cut."""
+        return self.numbers.node
+
+    def places(self, data: pd.DataFrame) -> NDArray[np.intp]:
+        """Interval of each row, from 0; shape (n,).
+
+        Raises
+        ------
+        UserError
+            If a value lies in none.
+        """
+        x = self.numbers.values(data)[:, 0]
+        at = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
+        if self.lowest:
+            at = np.where(
+                x == self.breaks[0 if self.right else -1], 0 if self.right else len(self.breaks) - 2, at
+            )
+        outside = (at < 0) | (at > len(self.breaks) - 2)
+        if outside.any():
+            raise UserError(
+                f"cut({self.numbers.label}): {x[outside][0]:g} lies in no interval, and so do {int(outside.sum())} rows in all",
+                mend="Give wider breaks, or include.lowest = TRUE.",
+            )
+        return np.asarray(at, dtype=np.intp)
+
+    def values(self, data: pd.DataFrame) -> Array:
+        """Positions among the intervals that occur, shape (n, 1)."""
+        place = {interval: at for at, interval in enumerate(self.kept)}
+        places = self.places(data)
+        for interval in np.unique(places):
+            if int(interval) not in place:
+                low, high = self.breaks[interval], self.breaks[interval + 1]
+                raise UserError(
+                    f"cut({self.numbers.label}): no row fitted lies between {low:g} and {high:g}",
+                    mend="Predict for values of the intervals fitted.",
+                )
+        return np.array([[place[int(i)]] for i in places], dtype=float)
+
+
+def interval_names(breaks: Sequence[float], right: bool, lowest: bool, digits: int = 3) -> tuple[str, ...]:
+    """Name intervals as R does, with as many digits as tell the breaks apart."""
+    texts = [f"{b:.{digits}g}" for b in breaks]
+    while len(set(texts)) < len(texts) and digits < 12:
+        digits += 1
+        texts = [f"{b:.{digits}g}" for b in breaks]
+    names = [f"({a},{b}]" if right else f"[{a},{b})" for a, b in pairwise(texts)]
+    if lowest and right:
+        names[0] = "[" + names[0][1:]
+    elif lowest:
+        names[-1] = names[-1][:-1] + "]"
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A variable that yields levels.
+
+    Attributes
+    ----------
+    label : str
+        As R prints it.
+    column : str
+        The column it reads.
+    levels : tuple of str
+        First is the reference under treatment contrasts.
+    contrast : Coding
+        How levels become columns.
+    condition : Numeric, Cut or None
+        Yields positions in ``levels`` where these are no cells of the column: 0 or 1 for a comparison such as
+        ``I(x > 2)``, coded FALSE and TRUE; intervals for ``cut()``.
+    printed : tuple of str
+        Other names of the levels, ``factor(x, labels = …)``; empty where they have none.
+    """
+
+    label: str
+    column: str
+    levels: tuple[str, ...]
+    contrast: Coding = field(default_factory=Coding)
+    condition: Numeric | Cut | None = None
+    printed: tuple[str, ...] = ()
+
+    def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
+        """Positions in ``levels``; shape (n,).
+
+        Raises
+        ------
+        UserError
+            If a cell holds something that is no level.
+        """
+        if self.condition is not None:
+            return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
+        cells, values = pd.factorize(data[self.column])
+        place = {level: at for at, level in enumerate(self.levels)}
+        names = [level_name(v) for v in values]
+        for name in names:
+            if name not in place:
+                raise unknown_name(f"level of {self.column}", name, self.levels)
+        return np.array([place[name] for name in names], dtype=np.intp)[cells]
+
+    def coding(self) -> tuple[Array, tuple[str, ...]]:
+        """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""
+        return self.contrast.matrix(self.levels), self.contrast.suffixes(self.shown)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Levels as R's columns name them."""
+        return self.printed or self.levels
