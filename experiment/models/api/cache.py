@@ -19,11 +19,14 @@ from typing import Any
 
 from experiment.models.api.retrying import parsed
 from experiment.models.engine import RegionScore, Reply, Request
+from stimuli.errors import UserError
 
 FILE = "answers-cache.db"
 SCHEMA = 1
 COMMIT_EVERY = 200
 COMMIT_EVERY_S = 0.5
+
+_COLUMNS = ("key", "work_key", "reply", "created_at")
 
 _NOT_OF_THE_REQUEST = frozenset({"work_key", "purpose"})
 _NOT_KEPT = frozenset(
@@ -69,6 +72,10 @@ def is_worth_keeping(reply: Reply) -> bool:
     return reply.status in ("answered", "refused")
 
 
+class NoCache(Exception):
+    """A file is no cache of answers, or one of another form; it was left as it is."""
+
+
 class Cache:
     """The file; to be used from one thread.
 
@@ -76,12 +83,24 @@ class Cache:
     ----------
     file : Path
         Made when it is not there. Several processes may use it at once.
+
+    Raises
+    ------
+    NoCache
+        The file is another database, or of another form.
+    sqlite3.Error
+        It is no database, or cannot be written.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.hits = 0
         self._connection = sqlite3.connect(file, timeout=30, isolation_level=None)
+        try:
+            _check(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         self._connection.execute(
@@ -89,6 +108,7 @@ class Cache:
             "(key TEXT PRIMARY KEY, work_key TEXT NOT NULL, reply TEXT NOT NULL, created_at REAL NOT NULL) WITHOUT ROWID"
         )
         self._connection.execute("CREATE INDEX IF NOT EXISTS answers_work_key ON answers (work_key)")
+        self._connection.execute(f"PRAGMA user_version={SCHEMA}")
         self._new: dict[str, tuple[str, str]] = {}
         self._since = time.monotonic()
 
@@ -142,16 +162,47 @@ class Cache:
         self.commit()
         self._connection.close()
 
+    def abandon(self) -> None:
+        """Close the file and write nothing."""
+        self._connection.close()
+
 
 def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
-    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were."""
-    if not (folder / FILE).exists():
+    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, so that nobody can say what it holds.
+    """
+    file = folder / FILE
+    if not file.exists():
         return 0
-    cache = Cache(folder / FILE)
     try:
-        return cache.forget(work_keys)
-    finally:
-        cache.close()
+        cache = Cache(file)
+        try:
+            return cache.forget(work_keys)
+        finally:
+            cache.close()
+    except (sqlite3.Error, NoCache) as error:
+        raise UserError(
+            f"{file} cannot be read ({error}), and may hold answers that are to be erased",
+            mend="Delete the file: runs begin a new one, and what it held would be asked again.",
+        ) from error
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse what is no cache of this form, before anything is written into it; an empty file is a new one."""
+    (form,) = connection.execute("PRAGMA user_version").fetchone()
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables and form in (0, SCHEMA):
+        return
+    if "answers" not in tables:
+        raise NoCache("it is another database, and was left as it is")
+    columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(answers)"))
+    # the first caches of this form had no number
+    if form not in (0, SCHEMA) or columns != _COLUMNS:
+        raise NoCache(f"it was written by another version of wrods (form {form}; this one reads {SCHEMA})")
 
 
 def _write(reply: Reply) -> str:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import importlib.metadata
 import queue
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import cast
 
-from experiment.models.api.cache import FILE, Cache, cache_key
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
 from experiment.models.api.probe import Till, probe
+from experiment.models.api.remembering import Remembered
 from experiment.models.api.sending import GRACE_S, Allow, Sending
 from experiment.models.api.status import Status
 from experiment.models.api.surfaces import Speaker
@@ -65,6 +64,8 @@ class ApiEngine:
         RunStopped that it raises) ends the run in order.
     till : Till or None
         Pays for the calls of :meth:`probe`.
+    remembered : Remembered
+        Answers that were paid for before.
 
     Raises
     ------
@@ -103,9 +104,7 @@ class ApiEngine:
         self._capabilities: Capabilities | None = None
         self._sending: Sending | None = None
         self._closed = threading.Event()
-        self._cache: Cache | None = None
-        self._cache_fault: str | None = None
-        self._hits = 0
+        self.remembered = Remembered(self.settings.folder if self._uses_cache else None, self._about)
         self._resolved: set[str] = set()
         self._failures: dict[str, int] = {}
         self._sent = 0
@@ -130,7 +129,7 @@ class ApiEngine:
             "timeout_s": self.timeout,
             "requests_sent": self._sent,
             "failed_tries": dict(self._failures),
-            "cache": {"hits": self._hits, "fault": self._cache_fault, "used": self._uses_cache},
+            "cache": self.remembered.describe(),
             "openai": importlib.metadata.version("openai"),
         }
 
@@ -188,14 +187,14 @@ class ApiEngine:
         """
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
-        cache = self._open_cache()
+        self.remembered.open()
         replies: queue.SimpleQueue[object] = queue.SimpleQueue()
         begun = threading.Event()
         thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
         thread.start()
         begun.wait()
         try:
-            yield from self._exchange(iter(requests), follow, replies, cache)
+            yield from self._exchange(iter(requests), follow, replies)
         except BaseException:
             self.close()
             raise
@@ -203,19 +202,15 @@ class ApiEngine:
             self._call("finish")
             thread.join(timeout=GRACE_S * 2)
             self._note()
-            if cache is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    cache.close()
+            self.remembered.close()
 
     def _exchange(
         self,
         source: Iterator[Request],
         follow: Follow | None,
         replies: queue.SimpleQueue[object],
-        cache: Cache | None,
     ) -> Iterator[Reply]:
         """Keep the window fed, and yield what comes back."""
-        keys: dict[str, str] = {}
         most = 2 * self.concurrency + AHEAD
         outstanding = 0
         exhausted = False
@@ -225,7 +220,7 @@ class ApiEngine:
         def look_up(requests: Iterable[Request]) -> list[Request]:
             missing = []
             for request in requests:
-                hit = self._find(cache, request, keys)
+                hit = self.remembered.find(request)
                 if hit is None:
                     missing.append(request)
                 else:
@@ -258,7 +253,7 @@ class ApiEngine:
             for _ in range(min(AHEAD, len(found) + len(came))):
                 if came:
                     outstanding -= 1
-                reply = self._finished(came.popleft() if came else found.popleft(), cache, keys)
+                reply = self._finished(came.popleft() if came else found.popleft())
                 if follow is not None:
                     after = look_up(follow(reply))
                     outstanding += len(after)
@@ -266,33 +261,14 @@ class ApiEngine:
                         self._call("add", after, front=True)
                 yield reply
 
-    def _finished(self, reply: Reply, cache: Cache | None, keys: dict[str, str]) -> Reply:
+    def _finished(self, reply: Reply) -> Reply:
         """Price a reply and keep it."""
         if reply.from_cache:
             return replace(reply, cost_usd=0.0)
         if self.price is not None and reply.prompt_tokens is not None:
             reply = replace(reply, cost_usd=self.price(reply))
-        key = keys.pop(reply.work_key, None)
-        if cache is not None and key is not None and self._cache_fault is None:
-            try:
-                cache.keep(key, reply)
-            except sqlite3.Error as error:
-                self._cache_fault = str(error)
+        self.remembered.keep(reply)
         return reply
-
-    def _find(self, cache: Cache | None, request: Request, keys: dict[str, str]) -> Reply | None:
-        if cache is None or self._cache_fault is not None:
-            return None
-        key = cache_key(self._about(), request)
-        try:
-            hit = cache.find(key, request)
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            self._cache_fault = str(error)
-            return None
-        if hit is None:
-            keys[request.work_key] = key
-        self._hits += hit is not None
-        return hit
 
     def _about(self) -> dict[str, object]:
         return {
@@ -308,15 +284,6 @@ class ApiEngine:
     def _uses_cache(self) -> bool:
         in_a_study = self.settings.folder.is_absolute()
         return bool(self.settings.options.get("cache", in_a_study)) and not self.timing
-
-    def _open_cache(self) -> Cache | None:
-        if not self._uses_cache or self._cache_fault is not None:
-            return None
-        try:
-            return Cache(self.settings.folder / FILE)
-        except sqlite3.Error as error:
-            self._cache_fault = str(error)
-            return None
 
     # the thread of the window
 

@@ -163,6 +163,8 @@ class Run:
         price = price_of(settings)
         engine = self._opener(settings)
         stack.callback(engine.close)
+        if (remembered := getattr(engine, "remembered", None)) is not None:
+            remembered.say = lambda line: self._say(f"{reader}: {line}")
         plan = sessions_of(self.study, reader, settings, engine, self.store, self.version)
         batches = Batches(settings, self.store, price, study=self.study.id, reader=reader, say=self._say)
         batches.look(cancels=self._cancels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,7 +17,9 @@ from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers, 
 from experiment.models.api.dialects import Wishes
 from experiment.models.api.limiter import Limiter
 from experiment.models.engine import RegionScore, Span
+from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices
+from tests.experiment.models.running import invoke, remote, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": Wishes().describe()}
@@ -182,6 +186,85 @@ def test_a_broken_cache_costs_money_and_no_run(server, tmp_path: Path) -> None:
     engine = api_engine(server, folder=tmp_path)
     assert len(list(engine.answer(choices(5)))) == 5
     assert engine.describe()["cache"]["fault"]
+
+
+def another_database(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE sessions (name TEXT)")
+        connection.commit()
+
+
+def of_another_form(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE answers (key TEXT PRIMARY KEY, reply TEXT)")
+        connection.commit()
+
+
+def of_a_later_form(file: Path) -> None:
+    Cache(file).close()
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+
+
+def no_database(file: Path) -> None:
+    file.write_bytes(b"this is no database" * 500)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (no_database, "file is not a database"),
+        (another_database, "it is another database"),
+        (of_another_form, "written by another version of wrods (form 0"),
+        (of_a_later_form, "written by another version of wrods (form 7; this one reads 1)"),
+    ],
+)
+def test_a_cache_that_cannot_be_used_is_told_once_and_left_as_it_is(
+    server, tmp_path: Path, spoil, why: str
+) -> None:
+    file = tmp_path / FILE
+    spoil(file)
+    before = file.read_bytes()
+    engine = api_engine(server, folder=tmp_path)
+    said: list[str] = []
+    engine.remembered.say = said.append
+    for _ in range(2):
+        assert len(list(engine.answer(choices(5)))) == 5
+    (line,) = said
+    assert str(file) in line and why in line and "No answer is taken from it" in line
+    assert file.read_bytes() == before and len(server.requests) == 10
+    with pytest.raises(UserError, match="may hold answers that are to be erased"):
+        forget_answers(tmp_path, ["k1"])
+
+
+def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(server, tmp_path: Path) -> None:
+    list(api_engine(server, folder=tmp_path).answer(choices(5)))
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("UPDATE answers SET reply = '[1]'")
+        connection.commit()
+    engine = api_engine(server, folder=tmp_path)
+    said: list[str] = []
+    engine.remembered.say = said.append
+    assert [one.from_cache for one in engine.answer(choices(5))] == [False] * 5
+    assert len(said) == 1 and FILE in said[0]
+
+
+def test_a_cache_of_the_first_kind_that_had_no_number_is_used(server, tmp_path: Path) -> None:
+    list(api_engine(server, folder=tmp_path).answer(choices(5)))
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("PRAGMA user_version = 0")
+    assert all(one.from_cache for one in api_engine(server, folder=tmp_path).answer(choices(5)))
+
+
+def test_a_run_says_that_its_cache_cannot_be_used(study, server) -> None:
+    with_models(study, remote("m", server).replace("cache: false, ", ""))
+    no_database(study / FILE)
+    done = invoke("run", study, "--max-trials", "3")
+    assert done.exit_code == 0, done.output
+    assert (
+        done.stderr.count("cannot be used: file is not a database") == 1
+        and f"m: {study / FILE}" in done.stderr
+    )
 
 
 def test_outside_a_study_nothing_is_kept(server, tmp_path: Path, monkeypatch) -> None:
