@@ -1,8 +1,7 @@
-"""R expressions as they stand inside a model formula: read, printed as R prints them, and handed to Python.
+"""R expressions as they stand inside a model formula, read into a small tree.
 
-A formula names its columns in R's spelling (dots in names, `^` for powers, `I(x^2)`, `log(x)`), and lme4 names its
-coefficients by printing those expressions. This module reads the text into a small tree, prints it back the way R's
-``deparse`` does, and writes it for formulaic, which evaluates it on the data. Only listed functions are let through.
+A formula names its columns in R's spelling (dots in names, `^` for powers, `I(x^2)`, `log(x)`). Only listed functions are
+let through; ``deparse`` writes the tree out again.
 """
 
 from __future__ import annotations
@@ -129,6 +128,11 @@ class Column:
 
 
 Node = Name | Literal | Call | Binary | Unary | Paren | Column
+
+CONSTANTS: Mapping[str, str] = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
+"""Names that are values, and what they are in Python."""
+SHORT_TRUTH: Mapping[Node, str] = {Name("T"): "True", Name("F"): "False"}
+"""R's other names of truth values; only where no column stands, behind the first argument of a function."""
 
 COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 LOGICAL = frozenset({"&", "&&"})
@@ -301,7 +305,7 @@ def columns_of(node: Node) -> tuple[str, ...]:
     def walk(part: Node) -> None:
         match part:
             case Name(name):
-                if name not in _CONSTANTS:
+                if name not in CONSTANTS:
                     found[name] = None
             case Call(function, (factor, *_), _) if bare(function) in {
                 "C",
@@ -313,7 +317,7 @@ def columns_of(node: Node) -> tuple[str, ...]:
                 walk(factor)
             case Call(_, arguments, keywords):
                 for at, argument in enumerate([*arguments, *(value for _, value in keywords)]):
-                    if not at or argument not in _SHORT:
+                    if not at or argument not in SHORT_TRUTH:
                         walk(argument)
             case Binary(_, left, right):
                 walk(left)
@@ -342,90 +346,3 @@ def is_condition(node: Node) -> bool:
         case Binary(op, _, _):
             return op in COMPARISONS | LOGICAL | {"%in%", "|", "||"}
     return False
-
-
-_PLAIN_NAME = re.compile(r"(?:[^\W\d]|\.(?!\d))[\w.]*\Z")
-_TIGHT = {"/", "^", ":", *REMAINDERS}
-
-
-def _number_as_r(text: str) -> str:
-    """Print a number as R does: 15 digits, and scientific where that is shorter."""
-    if text.endswith("L"):
-        return text
-    value = float(text)
-    mantissa, _, exponent = f"{value:.14e}".partition("e")
-    mantissa = mantissa.rstrip("0").rstrip(".")
-    power = int(exponent)
-    scientific = f"{mantissa}e{power:+03d}"
-    digits = len(mantissa.replace(".", "").lstrip("-"))
-    fixed = f"{value:.{max(digits - 1 - power, 0)}f}"
-    return fixed if len(fixed) <= len(scientific) else scientific
-
-
-def as_r(node: Node) -> str:
-    """Print an expression as R's ``deparse`` does: ``I(x^2)``, ``log(rt + 1)``, ``a/b``."""
-    match node:
-        case Name(name):
-            return name if _PLAIN_NAME.match(name) else f"`{name}`"
-        case Literal(text):
-            return '"' + text[1:-1] + '"' if text[0] in "'\"" else _number_as_r(text)
-        case Column(inner, number):
-            return f"{as_r(inner)}[, {number}]"
-        case Call(function, arguments, keywords):
-            parts = [as_r(a) for a in arguments] + [f"{k} = {as_r(v)}" for k, v in keywords]
-            return f"{function}({', '.join(parts)})"
-        case Binary(op, left, right):
-            gap = "" if op in _TIGHT else " "
-            return f"{as_r(left)}{gap}{op}{gap}{as_r(right)}"
-        case Unary(op, operand):
-            return f"{op}{as_r(operand)}"
-        case Paren(inner):
-            return f"({as_r(inner)})"
-
-
-_CONSTANTS = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
-_SHORT: Mapping[Node, str] = {Name("T"): "True", Name("F"): "False"}
-"""R's other names of truth values; only where no column stands, behind the first argument of a function."""
-_SPELT = {"^": "**", "%/%": "//", "%%": "%", "&&": "&"}
-
-
-def as_python(node: Node, names: Mapping[str, str]) -> str:
-    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``.
-
-    Raises
-    ------
-    UserError
-        If the expression holds an operator that has no value on a row, such as ``:`` or ``|``.
-    """
-    match node:
-        case Name(name):
-            return _CONSTANTS.get(name) or names[name]
-        case Literal(text):
-            return repr(text[1:-1]) if text[0] in "'\"" else text.rstrip("L")
-        case Call(function, arguments, keywords):
-            parts = [as_python(a, names) for a in arguments[:1]]
-            parts += [_SHORT.get(a) or as_python(a, names) for a in arguments[1:]]
-            parts += [f"{k.replace('.', '_')}={_SHORT.get(v) or as_python(v, names)}" for k, v in keywords]
-            return f"{bare(function).replace('.', '_')}({', '.join(parts)})"
-        case Binary("%in%", left, right):
-            return f"is_in({as_python(left, names)}, {as_python(right, names)})"
-        case Binary("|" | "||", _, _):
-            raise UserError(
-                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
-                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
-            )
-        case Binary(op, left, right):
-            if op in {"~", ":"}:
-                raise UserError(
-                    f"{as_r(node)!r} cannot be computed row by row",
-                    mend="Inside I() and other functions use + - * / ^ and comparisons only.",
-                )
-            return f"({as_python(left, names)} {_SPELT.get(op, op)} {as_python(right, names)})"
-        case Unary("!", operand):
-            return f"negated({as_python(operand, names)})"
-        case Unary(op, operand):
-            return f"({op}{as_python(operand, names)})"
-        case Paren(inner):
-            return f"({as_python(inner, names)})"
-        case Column(inner, number):
-            return f"column_of({as_python(inner, names)}, {number.rstrip('L')})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stimuli.errors import UserError
 
+from .deparse import as_r
 from .expression import (
     COMPARISONS,
     LOGICAL,
@@ -24,7 +25,6 @@ from .expression import (
     Node,
     Paren,
     Unary,
-    as_r,
     columns_of,
     nodes_of,
     read_expression,

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from stimuli.errors import UserError, unknown_name
 
 from .coding import Given
-from .expression import Call, Name, Node, as_r, columns_of, read_expression
+from .deparse import as_r
+from .expression import (
+    Call,
+    Name,
+    Node,
+    columns_of,
+    read_expression,
+)
 from .families import Family
 from .formula import Formula, RandomTerm
 from .responses import check_response

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError
 
+from .deparse import as_python, as_r
 from .expression import (
     Binary,
     Call,
     Literal,
     Name,
     Node,
-    as_python,
-    as_r,
     columns_of,
     is_condition,
     nodes_of,

@@ -13,6 +13,7 @@ import pandas as pd
 from stimuli.errors import UserError, unknown_name
 
 from .coding import Coding, Given, read_coding
+from .deparse import as_r
 from .expression import (
     FACTOR_FUNCTIONS,
     Binary,
@@ -21,7 +22,6 @@ from .expression import (
     Name,
     Node,
     Unary,
-    as_r,
     bare,
     columns_of,
     is_condition,

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.mixed.deparse import as_r
 from analysis.mixed.design import independent_columns, make_design
-from analysis.mixed.expression import as_r, read_expression
+from analysis.mixed.expression import (
+    read_expression,
+)
 from analysis.mixed.formula import expand_terms, read_formula
 from analysis.mixed.variables import Variables
 from stimuli.errors import UserError
