@@ -7,7 +7,8 @@ counted and reported, never replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,10 @@ from scipy import stats
 
 from stimuli.errors import UserError, unknown_name
 
-from .fitting import fit_model
 from .inference import check_level
-from .parameters import estimate_of, parameters_of
+from .parameters import parameters_of
+from .refits import Estimates, Plan, Statistic, refits
 from .result import Fit
-from .simulation import simulate
 
 Array = NDArray[np.float64]
 
@@ -133,8 +133,10 @@ def bootstrap(
     replicates: int = 1000,
     *,
     seed: int | str = 0,
-    statistic: Callable[[Fit], Sequence[float]] | None = None,
+    statistic: Statistic | None = None,
     names: Sequence[str] | None = None,
+    processes: int = 1,
+    keep: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bootstrap:
     """Bootstrap a fitted model parametrically.
@@ -146,11 +148,17 @@ def bootstrap(
     replicates : int
         Data sets to draw.
     seed : int or str
-        Another one gives other draws. Replicate k is the same however many there are.
+        Another one gives other draws. Replicate k is the same however many there are, in however many processes.
     statistic : callable, optional
         Fit -> numbers; default all parameters as ``profile_intervals`` names them.
     names : sequence of str, optional
         Names of the statistic's numbers.
+    processes : int
+        Refits at work at once, each in an interpreter of its own with one thread. A script that asks for several has its
+        work under ``if __name__ == "__main__":``.
+    keep : str or Path, optional
+        A file that keeps refits as they are made: after an interruption the same call goes on, and a call for more
+        replicates adds to them.
     progress : callable, optional
         Told (refits done, refits in all).
 
@@ -161,37 +169,45 @@ def bootstrap(
     Raises
     ------
     UserError
-        If no data set can be drawn, or every refit fails.
+        If no data set can be drawn, every refit fails, a statistic cannot be sent to other processes, or ``keep`` holds
+        something else.
     """
     if replicates < 1:
-        raise UserError(f"replicates is {replicates}; at least one data set must be drawn")
+        raise UserError(
+            f"replicates is {replicates}; at least one data set must be drawn", mend="1000 are usual."
+        )
+    if processes < 1:
+        raise UserError(f"processes is {processes}; at least one must work", mend="Give 1 or more.")
     if statistic is None:
-        parameters = parameters_of(fit)
-        names = [p.name for p in parameters]
-
-        def statistic(found: Fit) -> list[float]:
-            return [estimate_of(found, p) for p in parameters]
-
+        parameters = tuple(parameters_of(fit))
+        names, statistic = [p.name for p in parameters], Estimates(parameters)
     estimate = np.array(statistic(fit), dtype=float)
-    rows = []
-    failed = unconverged = singular = 0
-    for k in range(replicates):
-        y = simulate(fit, seed=f"{seed} bootstrap {k}")[:, 0]
-        try:
-            again = fit_model(replace(fit.model, frame=replace(fit.model.frame, y=y)))
-            rows.append(np.array(statistic(again), dtype=float))
-        except (UserError, np.linalg.LinAlgError, ArithmeticError):
-            failed += 1
-        else:
-            unconverged += not again.converged
-            singular += again.singular
-        if progress is not None:
-            progress(k + 1, replicates)
-    if not rows:
+    if names is not None and len(names) != len(estimate):
+        raise UserError(
+            f"{len(names)} names are given; the statistic has {len(estimate)} numbers", mend="Name each once."
+        )
+    plan = Plan(fit, statistic, seed)
+    made = refits(
+        plan,
+        replicates,
+        processes=processes,
+        keep=None if keep is None else Path(keep),
+        progress=progress,
+    )
+    fitted = [r for r in made if r.values is not None]
+    if not fitted:
         raise UserError(
             f"none of {replicates} refits could be done",
             mend="Look at the warnings of the fit; a simpler model may have an answer.",
             exit_code=1,
         )
     labels = tuple(names) if names is not None else tuple(f"t{i + 1}" for i in range(len(estimate)))
-    return Bootstrap(labels, estimate, np.array(rows), failed, unconverged, singular, seed)
+    return Bootstrap(
+        labels,
+        estimate,
+        np.array([r.values for r in fitted]),
+        len(made) - len(fitted),
+        sum(not r.converged for r in fitted),
+        sum(r.singular for r in fitted),
+        seed,
+    )

@@ -99,6 +99,14 @@ class Family:
         """Whether this is the linear mixed model, with a residual standard deviation that is profiled out."""
         return self.name == "gaussian"
 
+    def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
+        """Travel to other processes by name, as functions without one cannot."""
+        return _named_family, (self.name,)
+
+
+def _named_family(name: str) -> Family:
+    return FAMILIES[name]
+
 
 def _gaussian() -> Density:
     return Density(

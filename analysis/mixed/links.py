@@ -53,6 +53,14 @@ class Link:
         found = _GUESS.match(self.name)
         return (found["base"] or "logit") if found else self.name
 
+    def __reduce__(self) -> tuple[Callable[[str, float], Link], tuple[str, float]]:
+        """Travel to other processes by name, as functions without one cannot."""
+        return _named_link, (self.base, self.guess)
+
+
+def _named_link(base: str, guess: float) -> Link:
+    return guess_link(guess, base) if guess else LINKS[base]
+
 
 def _identity(x: Array) -> Array:
     return np.asarray(x, dtype=float)

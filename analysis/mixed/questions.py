@@ -37,8 +37,10 @@ class Questions:
         ``satterthwaite``, ``kenward-roger`` or ``none``; default Satterthwaite for gaussian models, none for others.
     intervals : str
         One of ``INTERVALS``.
-    replicates, seed : int
+    replicates, seed, processes : int
         Of the bootstrap.
+    keep : str or None
+        File that keeps the bootstrap's refits.
     anova, r_squared : bool
         Type III tests of the terms; Nakagawa's R^2 and ICC.
     means : str or None
@@ -59,6 +61,8 @@ class Questions:
     intervals: str = "wald"
     replicates: int = 1000
     seed: int = 0
+    processes: int = 1
+    keep: str | None = None
     anova: bool = False
     r_squared: bool = False
     means: str | None = None
@@ -130,6 +134,10 @@ def answer(
     """
     if questions.intervals not in INTERVALS:
         raise unknown_name("kind of interval", questions.intervals, INTERVALS)
+    if questions.intervals != "bootstrap" and (questions.processes != 1 or questions.keep is not None):
+        raise UserError(
+            "processes and a file of refits belong to the bootstrap", mend="Add --intervals bootstrap."
+        )
     if questions.equivalence is not None and questions.means is None:
         raise UserError("equivalence is tested on comparisons of means", mend="Say which with --means.")
     if questions.control is not None and questions.means is None:
@@ -170,7 +178,14 @@ def _intervals(fit: Fit, questions: Questions, progress: Callable[[int, int], No
             " (by maximum likelihood)" if fit.method == "REML" else ""
         )
         return Answer("intervals", title, table, {"method": "profile", "level": 0.95})
-    drawn = bootstrap(fit, questions.replicates, seed=questions.seed, progress=progress)
+    drawn = bootstrap(
+        fit,
+        questions.replicates,
+        seed=questions.seed,
+        processes=questions.processes,
+        keep=questions.keep,
+        progress=progress,
+    )
     table = drawn.intervals()
     facts = {
         "method": "bootstrap, percentile",

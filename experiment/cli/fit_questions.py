@@ -36,6 +36,15 @@ _OPTIONS = (
         "--replicates", type=int, default=1000, show_default=True, metavar="N", help="Bootstrap refits."
     ),
     click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the bootstrap."),
+    click.option(
+        "--processes", type=int, default=1, show_default=True, metavar="N", help="Refits at work at once."
+    ),
+    click.option(
+        "--keep",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Keep refits as they are made; the same command goes on after an interruption.",
+    ),
     click.option("--anova", is_flag=True, help="Test every term (type III)."),
     click.option(
         "--r2", "r_squared", is_flag=True, help="Nakagawa's R squared and the intraclass correlation."

@@ -65,6 +65,15 @@ def test_the_numbers_are_those_of_the_package(trials: Path) -> None:
     )
 
 
+def test_a_bootstrap_in_two_processes_is_kept_and_read_again(trials: Path, tmp_path: Path) -> None:
+    options = ["--intervals", "bootstrap", "--replicates", "24", "--seed", "3"]
+    alone = asked(trials, *options)["intervals"]
+    kept = [*options, "--processes", "2", "--keep", str(tmp_path / "refits.jsonl")]
+    assert asked(trials, *kept)["intervals"] == alone
+    assert len((tmp_path / "refits.jsonl").read_text().splitlines()) == 25
+    assert asked(trials, *kept)["intervals"] == alone
+
+
 def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials: Path) -> None:
     done = CliRunner().invoke(
         main,
@@ -94,6 +103,8 @@ def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials: Pat
         (["--ml", "--df", "kenward-roger"], "fitted by ML"),
         (["--against", "rt ~ cond + (1 | participant)"], "REML likelihoods"),
         (["--intervals", "bootstrap", "--replicates", "5"], "too few"),
+        (["--processes", "2"], "belong to the bootstrap"),
+        (["--intervals", "bootstrap", "--processes", "0"], "at least one must work"),
     ],
 )
 def test_questions_that_have_no_answer_are_refused(trials: Path, options: list[str], said: str) -> None:
