@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, NullPool, create_engine, event, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
+from experiment.models.api.forgetting import forget_replies
 from experiment.store import Store
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, back_up, backups_in
 from experiment.store.chain import withdrawn_sessions
@@ -257,11 +258,13 @@ def scrub(
     folder : Path
         Its folder.
     work_keys : iterable of str
-        Model trials whose hidden states are overwritten.
+        Model trials whose hidden states are overwritten, and whose replies leave the cache and what batches brought.
     backups : iterable of Path
         Further folders with backups.
     """
-    done = Scrubbed(state_rows=erase_states(folder, set(work_keys)))
+    keys = set(work_keys)
+    done = Scrubbed(state_rows=erase_states(folder, keys))
+    done.left += forget_replies(folder, keys)[1]
     with store.read() as connection:
         gone = withdrawn_sessions(connection)
         folders, unreachable = _backup_folders(connection, study, folder, backups)

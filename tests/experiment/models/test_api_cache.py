@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -12,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiment.custody.withdrawal import scrub
 from experiment.models import Message, Reply, Request
 from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers, is_worth_keeping
 from experiment.models.api.dialects import Wishes
 from experiment.models.api.limiter import Limiter
 from experiment.models.engine import RegionScore, Span
+from experiment.store import open_store
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices
-from tests.experiment.models.running import invoke, remote, with_models
+from tests.experiment.models.running import invoke, remote, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": Wishes().describe()}
@@ -271,3 +274,24 @@ def test_outside_a_study_nothing_is_kept(server, tmp_path: Path, monkeypatch) ->
     monkeypatch.chdir(tmp_path)
     list(api_engine(server).answer(choices(2)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_withdrawal_erases_replies_from_the_cache_and_from_batches(study, server) -> None:
+    with_models(study, remote("m", server).replace("cache: false, ", ""))
+    assert invoke("run", study, "--max-trials", "3").exit_code == 0
+    keys = [row["work_key"] for row in stored(study)]
+    (study / "batches").mkdir()
+    answers = study / "batches" / "token.answers"
+    lines = [{"custom_id": key, "response": {"body": f"said to {key}"}} for key in keys]
+    answers.write_text("\n".join(json.dumps(line) for line in lines), "utf-8")
+    with open_store(study) as store:
+        left = scrub(store, "positions", study, work_keys=keys[:1]).left
+    assert left == []
+    with contextlib.closing(sqlite3.connect(study / FILE)) as connection:
+        kept = {key for (key,) in connection.execute("SELECT work_key FROM answers")}
+    assert kept == set(keys[1:])
+    assert [json.loads(line)["custom_id"] for line in answers.read_text("utf-8").splitlines()] == keys[1:]
+    no_database(study / FILE)
+    with open_store(study) as store:
+        (told,) = scrub(store, "positions", study, work_keys=keys).left
+    assert FILE in told and "Delete the file" in told and not answers.exists()
