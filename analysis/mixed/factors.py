@@ -27,11 +27,10 @@ def _alphabetical(text: str) -> tuple[str, str]:
 
 def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
     """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
-    present = column.dropna()
+    values = pd.factorize(column)[1].tolist()
     if isinstance(column.dtype, pd.CategoricalDtype):
-        used = set(present.unique())
+        used = set(values)
         return tuple(level_name(c) for c in column.cat.categories if c in used)
-    values = list(present.unique())
     if is_numeric(column):
         return tuple(level_name(v) for v in sorted(values))
     return alphabetical([level_name(v) for v in values])
@@ -161,7 +160,7 @@ class Factor:
             return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
         cells, values = pd.factorize(data[self.column])
         place = {level: at for at, level in enumerate(self.levels)}
-        names = [level_name(v) for v in values]
+        names = [level_name(v) for v in values.tolist()]
         for name in names:
             if name not in place:
                 raise unknown_name(f"level of {self.column}", name, self.levels)
