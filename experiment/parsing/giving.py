@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
-from experiment.parsing.naming import Told, cased, flags, spelt
+from experiment.parsing.naming import MOST_LABELS, Told, cased, flags, spelt
 from experiment.parsing.text import words
 
 OPEN = r"[\"'“„«(\[*_`$「『（]{0,4}"
@@ -35,6 +35,12 @@ class Given:
 def pattern(name: str) -> re.Pattern[str]:
     """Return the words of a kind as a pattern."""
     return re.compile(rf"(?<!\w)(?:{words(name)})(?!\w)", re.IGNORECASE)
+
+
+@cache
+def _begins(name: str, before: str) -> re.Pattern[str]:
+    """Return the words of a kind behind what may stand before them at the beginning of a text."""
+    return re.compile(rf"{before}(?:{words(name)})(?!\w)", re.IGNORECASE)
 
 
 @cache
@@ -83,11 +89,38 @@ def _clause() -> tuple[str, str]:
     return before, behind
 
 
+@lru_cache(MOST_LABELS)
+def _announcing(label: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(
+        re.compile(rf"(?i:{before})(?P<label>{OPEN}{cased(label)}{SHUT}){after}")
+        for before, after in _announcements()
+    )
+
+
+@lru_cache(MOST_LABELS)
+def _giving(label: str) -> re.Pattern[str]:
+    before, behind = _clause()
+    return re.compile(rf"(?i:{before})(?P<label>{OPEN}{cased(label)}{SHUT})(?i:{behind})")
+
+
+@lru_cache(MOST_LABELS)
+def _ends_a_word(label: str) -> re.Pattern[str]:
+    """Return what every text has in which a label is given; looking for it first spares most texts the long patterns."""
+    return re.compile(rf"{cased(label)}(?![^\W_])")
+
+
+@lru_cache(MOST_LABELS)
+def anywhere(label: str) -> re.Pattern[str]:
+    """Return a label as a pattern, where nothing of a word stands beside it."""
+    return re.compile(rf"(?<!\w){spelt(label)}(?!\w)", flags(label))
+
+
 def announced(label: str, reply: Told) -> Given | None:
     """Return where a label is first announced; None where it never is, or only behind a negation or in a supposition."""
+    if not _ends_a_word(label).search(reply.shown[label]):
+        return None
     found = []
-    for before, after in _announcements():
-        one = re.compile(rf"(?i:{before})(?P<label>{OPEN}{cased(label)}{SHUT}){after}")
+    for one in _announcing(label):
         for match in one.finditer(reply.shown[label]):
             place = match.start("label")
             heading = match.start() if "\n" in match[0][: place - match.start()] else place
@@ -102,9 +135,9 @@ def announced(label: str, reply: Told) -> Given | None:
 
 def in_clause(label: str, reply: Told) -> Given | None:
     """Return where a clause first gives a label and says nothing else; None where none does."""
-    before, behind = _clause()
-    one = re.compile(rf"(?i:{before})(?P<label>{OPEN}{cased(label)}{SHUT})(?i:{behind})")
-    for match in one.finditer(reply.shown[label]):
+    if not _ends_a_word(label).search(reply.shown[label]):
+        return None
+    for match in _giving(label).finditer(reply.shown[label]):
         is_said = any(match[name] for name in ("subject", "thinking", "ending"))
         is_led = bool(match["lead"].strip()) or match["surely"] is not None
         if not (is_said or is_led) or (match["within"] is not None and not match["subject"]):
@@ -139,9 +172,7 @@ def is_denied(place: int, reply: Told, label: str) -> bool:
         return True
     sentence = _behind_a_conclusion(sentence)
     for other in reply.others(label):
-        named = deque(
-            (m.end() for m in re.finditer(rf"(?<!\w){spelt(other)}(?!\w)", sentence, flags(other))), maxlen=1
-        )
+        named = deque((m.end() for m in anywhere(other).finditer(sentence)), maxlen=1)
         if named:
             sentence = sentence[named[0] :]
     return pattern("denied").search(sentence) is not None
@@ -179,18 +210,18 @@ def _behind_a_conclusion(sentence: str) -> str:
     so = deque(_conclusions().finditer(sentence), maxlen=1)
     if so:
         return sentence[so[0].end() :]
-    if re.match(rf"\W{{0,4}}(?:{words('since')})(?!\w)", sentence, re.IGNORECASE):
+    if _begins("since", r"\W{0,4}").match(sentence):
         return sentence.partition(",")[2] or sentence
     return sentence
 
 
 def _is_conditional(rest: str) -> bool:
-    return re.match(rf"[ ,(]{{0,3}}(?:only )?(?:{words('supposed')})(?!\w)", rest, re.IGNORECASE) is not None
+    return _begins("supposed", r"[ ,(]{0,3}(?:only )?").match(rest) is not None
 
 
 def _goes_on(label: str, reply: Told, start: int, end: int) -> bool:
     """Say whether the rest of a sentence names another label, other than to deny it or to give a reason."""
-    if re.match(rf"\W{{0,3}}(?:{words('since')})(?!\w)", reply.text[start:end], re.IGNORECASE):
+    if _begins("since", r"\W{0,3}").match(reply.text[start:end]):
         return False
     return not are_denied(reply.others(label), reply, start, end)
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from functools import cache, lru_cache
 
-from experiment.parsing.giving import OPEN, SHUT, announced, are_denied, in_clause, mark, pattern
-from experiment.parsing.naming import Told, cased, flags, is_graded, spelt, told
+from experiment.parsing.giving import OPEN, SHUT, announced, anywhere, are_denied, in_clause, mark, pattern
+from experiment.parsing.naming import MOST_LABELS, Told, cased, flags, is_graded, spelt, told
 from experiment.parsing.text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
 
@@ -66,7 +67,7 @@ def _found(said: Told, options: Sequence[str]) -> Parsed:
     mentioned = [label for label in said.labels if said.places(label)]
     if len(mentioned) == 1:
         (label,) = mentioned
-        around = re.sub(rf"(?<!\w){spelt(label)}(?!\w)", " ", said.shown[label], flags=flags(label))
+        around = anywhere(label).sub(" ", said.shown[label])
         if any(pattern(name).search(around) for name in ("denied", "supposed")):
             return Parsed(None, "unparsed")
         if _closes(label, said.text) or all(_is_telling(one) for one in said.labels):
@@ -132,45 +133,68 @@ def _only(label: str, said: Told, end: int, *, is_said: bool) -> Parsed:
 
 def _is_possible(label: str, rest: str) -> bool:
     """Say whether what follows an answer holds another label possible: "A, or perhaps B", "A. But it could be B"."""
+    joined, possible = _possibly(label)
+    return joined.match(rest) is not None or possible.search(rest) is not None
+
+
+@lru_cache(MOST_LABELS)
+def _possibly(label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     near = rf"[^\w.!?\n;]+(?:\w+ ){{0,2}}{OPEN}{cased(label)}(?!\w)"
     joined = rf"[^\w.!?\n;]{{1,6}}(?i:{words('or')}){near}"
-    return re.match(joined, rest) is not None or (
-        re.search(rf"(?<!\w)(?i:{words('possible')}){near}", rest) is not None
-    )
+    return re.compile(joined), re.compile(rf"(?<!\w)(?i:{words('possible')}){near}")
 
 
 def _declines_in_the_end(rest: str) -> bool:
     """Say whether the last sentence of a reply declines and says nothing else: "The text says it is A. I cannot tell."."""
     sentences = [one for one in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if one.strip()]
-    declines = rf"\W*(?:{words('refused')})(?: (?:{words('declining')}))?\W*"
     return (
         len(sentences) > 0
         and re.search(r"[.!?\n;]", rest.rstrip(WRAPPING)) is not None
-        and (re.fullmatch(declines, _without_doubts(sentences[-1]), re.IGNORECASE) is not None)
+        and _declines().fullmatch(_without_doubts(sentences[-1])) is not None
     )
+
+
+@cache
+def _declines() -> re.Pattern[str]:
+    return re.compile(rf"\W*(?:{words('refused')})(?: (?:{words('declining')}))?\W*", re.IGNORECASE)
 
 
 def _unforced(reply: str) -> str:
     """Return a reply without "if I had to guess," before an answer."""
+    return _forced().sub("", reply)
+
+
+@cache
+def _forced() -> re.Pattern[str]:
     forced = rf"(?<!\w)(?:{words('if_forced')})(?:, (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))"
-    return re.sub(forced, "", reply, flags=re.IGNORECASE)
+    return re.compile(forced, re.IGNORECASE)
 
 
 def _begins_with_excuse(label: str, rest: str) -> bool:
     """Say whether what follows an answer declines at once: "Answer: No, I cannot tell"."""
     rest = _without_doubts(rest)
-    if re.match(rf"[ ,:*–—-]{{1,6}}(?:{words('refused')})(?!\w)", rest, re.IGNORECASE):
+    if _excuse().match(rest):
         return True
     sentences = re.split(r"[.!?\n;]+", rest, maxsplit=2)
     is_nay = re.fullmatch(words("nay"), fold(label)) is not None
     return is_nay and any(pattern("refused").search(one) for one in sentences[:2])
 
 
+@cache
+def _excuse() -> re.Pattern[str]:
+    return re.compile(rf"[ ,:*–—-]{{1,6}}(?:{words('refused')})(?!\w)", re.IGNORECASE)
+
+
 def _without_doubts(rest: str) -> str:
     """Return what follows an answer without a doubt that leaves it one: "A, but I am not sure"."""
+    return _doubts().sub("", rest)
+
+
+@cache
+def _doubts() -> re.Pattern[str]:
     turn, unsure = rf"(?:{words('turn')}|{words('since')})", rf"(?:{words('unsure')})"
     doubts = rf"(?<!\w)(?:{turn} {unsure}|{unsure},? (?:though|however|aber|jedoch))(?!\w)"
-    return re.sub(doubts, "", rest, flags=re.IGNORECASE)
+    return re.compile(doubts, re.IGNORECASE)
 
 
 def _stands_first(label: str, said: Told) -> int | None:
@@ -180,8 +204,13 @@ def _stands_first(label: str, said: Told) -> int | None:
     first = text[begin:].split("\n", 1)[0].rstrip()
     if fold(first.strip(WRAPPING)) == fold(label.strip(WRAPPING) or label):
         return begin + len(first)
-    found = re.match(rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})", first, flags(label))
+    found = _marked(label).match(first)
     return None if found is None else begin + found.end()
+
+
+@lru_cache(MOST_LABELS)
+def _marked(label: str) -> re.Pattern[str]:
+    return re.compile(rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})", flags(label))
 
 
 def _closes_alone(label: str, said: Told) -> int | None:
@@ -198,13 +227,26 @@ def _closes_alone(label: str, said: Told) -> int | None:
 
 def _is_heading(label: str, reply: str) -> bool:
     """Say whether a reply is a word that sentences have anyway, as a heading of one other word: "Word: garden"."""
-    said = re.fullmatch(rf"\W*{spelt(label)}{SHUT}\s?[:：]\W*\w[\w'-]*\W*", reply, flags(label))
-    return said is not None and re.fullmatch(words("everyday"), fold(label)) is not None
+    return _is_everyday(label) and _heading(label).fullmatch(reply) is not None
+
+
+@lru_cache(MOST_LABELS)
+def _is_everyday(label: str) -> bool:
+    return re.fullmatch(words("everyday"), fold(label)) is not None
+
+
+@lru_cache(MOST_LABELS)
+def _heading(label: str) -> re.Pattern[str]:
+    return re.compile(rf"\W*{spelt(label)}{SHUT}\s?[:：]\W*\w[\w'-]*\W*", flags(label))
 
 
 def _begins_a_line(label: str, lines: Sequence[str]) -> bool:
-    pattern = re.compile(rf"[-*•>\s]{{0,4}}{OPEN}{spelt(label)}{SHUT}{mark()}", flags(label))
-    return any(pattern.match(line) for line in lines)
+    return any(_beginning(label).match(line) for line in lines)
+
+
+@lru_cache(MOST_LABELS)
+def _beginning(label: str) -> re.Pattern[str]:
+    return re.compile(rf"[-*•>\s]{{0,4}}{OPEN}{spelt(label)}{SHUT}{mark()}", flags(label))
 
 
 def _is_listed(label: str, rest: str) -> bool:
@@ -214,13 +256,18 @@ def _is_listed(label: str, rest: str) -> bool:
 
 def _is_explained(label: str, rest: str) -> bool:
     """Say whether a reply explains what another label stands for, as it does before it decides: "Group B: lines without"."""
-    return re.search(rf"(?<!\w)(?i:{words('name')}) {cased(label)}\s?:", rest) is not None
+    return _explaining(label).search(rest) is not None
+
+
+@lru_cache(MOST_LABELS)
+def _explaining(label: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?i:{words('name')}) {cased(label)}\s?:")
 
 
 def _is_only_labels(rest: str, labels: Sequence[str]) -> bool:
     """Say whether nothing but labels and what joins them follows: "A, B", "A. And B"."""
     for label in labels:
-        rest = re.sub(rf"(?<!\w){spelt(label)}(?!\w)", " ", rest, flags=flags(label))
+        rest = anywhere(label).sub(" ", rest)
     return not re.search(r"\w", pattern("and").sub(" ", rest))
 
 
@@ -232,10 +279,9 @@ def _closes(label: str, reply: str) -> bool:
 def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
     """Return the label of the option that a reply is, or announces, in the option's own words."""
     lines = [line for line in reply.split("\n") if line.strip()]
-    before = (
-        rf"(?<!\w)(?:{words('answer')})[\"'*_`]{{0,4}}(?: (?:is|ist|lautet|es))?\s?[:=]?[\"'*_`]{{0,4}}\s?"
-    )
-    last = deque(re.finditer(before, reply, re.IGNORECASE), maxlen=1)
+    if not options:
+        return None
+    last = deque(_answering().finditer(reply), maxlen=1)
     announced = [reply[match.end() :].split("\n")[0] for match in last]
     told = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
     found = [
@@ -246,6 +292,14 @@ def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str
     return found[0] if len(found) == 1 else None
 
 
+@cache
+def _answering() -> re.Pattern[str]:
+    before = (
+        rf"(?<!\w)(?:{words('answer')})[\"'*_`]{{0,4}}(?: (?:is|ist|lautet|es))?\s?[:=]?[\"'*_`]{{0,4}}\s?"
+    )
+    return re.compile(before, re.IGNORECASE)
+
+
 def _is_telling(label: str) -> bool:
     """Say whether a label is no word that sentences have anyway ("no", "yes", "true")."""
-    return len(label) >= 4 and re.fullmatch(words("everyday"), fold(label)) is None
+    return len(label) >= 4 and not _is_everyday(label)

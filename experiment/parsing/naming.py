@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from experiment.parsing.text import fold, words
 
+MOST_LABELS = 4096
+"""Labels whose patterns are kept: a study has a handful."""
 _BLANK = "\N{MIDDLE DOT}"
 _BETWEEN = r"[ ,(*_\"'-]{1,4}"
 
@@ -37,10 +39,7 @@ class Told:
     def places(self, label: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
         """Return where a label is named between two places, as (begin, end)."""
         text = self.shown[label][start:end]
-        return [
-            (start + m.start(), start + m.end())
-            for m in re.finditer(rf"(?<![\w-]){spelt(label)}(?!\w)", text, flags(label))
-        ]
+        return [(start + m.start(), start + m.end()) for m in _named(label).finditer(text)]
 
     def others(self, label: str) -> list[str]:
         """Return the other labels."""
@@ -54,30 +53,58 @@ def told(reply: str, labels: Sequence[str]) -> Told:
     -----
     Only a label that is another with words before or behind it is put in order: "agree strongly" becomes "strongly agree".
     """
+    together = tuple(labels)
+    for turned, label in _turned(together):
+        reply = label.join(turned.split(reply))
+    if not _have_idioms(together):
+        reply = _pattern("idiom").sub(_blank, reply)
+    return Told(reply, together, {label: _without_longer(reply, label, together) for label in together})
+
+
+@lru_cache(MOST_LABELS)
+def _named(label: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){spelt(label)}(?!\w)", flags(label))
+
+
+@lru_cache(MOST_LABELS)
+def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return how labels of several words are told in another order, and the label that is meant."""
+    found = []
     for label in labels:
         for other in labels:
             more = _more(other, label)
             if more is None or _is_negation(more):
                 continue
             turned = f"{other} {more}" if fold(label).endswith(fold(other)) else f"{more} {other}"
-            if fold(turned) in map(fold, labels):
-                continue
-            parts = re.split(rf"(?<!\w){re.escape(turned)}(?!\w)", reply, flags=re.IGNORECASE)
-            reply = label.join(parts)
-    if not any(_pattern("idiom").search(label) for label in labels):
-        reply = _pattern("idiom").sub(lambda found: _BLANK * len(found[0]), reply)
-    return Told(reply, tuple(labels), {label: _without_longer(reply, label, labels) for label in labels})
+            if fold(turned) not in map(fold, labels):
+                found.append((re.compile(rf"(?<!\w){re.escape(turned)}(?!\w)", re.IGNORECASE), label))
+    return tuple(found)
+
+
+@lru_cache(MOST_LABELS)
+def _have_idioms(labels: tuple[str, ...]) -> bool:
+    return any(_pattern("idiom").search(label) for label in labels)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return _BLANK * len(found[0])
 
 
 def is_graded(label: str, reply: Told) -> bool:
     """Say whether a reply gives a word of a scale more or less than the label has: "somewhat agree" is not "agree"."""
-    longer = [more for other in reply.labels if (more := _more(label, other)) is not None]
+    return any(pattern.search(reply.shown[label]) for pattern in _graded(label, reply.labels))
+
+
+@lru_cache(MOST_LABELS)
+def _graded(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Return patterns of a label with a word of degree beside it; none where no longer label has it."""
+    longer = [more for other in labels if (more := _more(label, other)) is not None]
     if not longer:
-        return False
+        return ()
     degree = "|".join([words("degree"), *(re.escape(more) for more in longer if not _is_negation(more))])
     by_label = rf"(?<!\w){spelt(label)}(?!\w)"
-    return any(
-        re.search(pattern, reply.shown[label], re.IGNORECASE)
+    return tuple(
+        re.compile(pattern, re.IGNORECASE)
         for pattern in (
             rf"(?<!\w)(?:{degree}){_BETWEEN}(?:\w+ ){{0,2}}{by_label}",
             rf"{by_label}{_BETWEEN}(?:\w+ ){{0,2}}(?:{degree})(?!\w)",
@@ -85,11 +112,13 @@ def is_graded(label: str, reply: Told) -> bool:
     )
 
 
+@lru_cache(MOST_LABELS)
 def spelt(label: str) -> str:
     """Return a label as a pattern; "nonword" is also written non-word and non word."""
     return re.sub(r"\A(?i:(non|pseudo))(?=\w)", r"\1[- ]?", re.escape(label))
 
 
+@lru_cache(MOST_LABELS)
 def cased(label: str) -> str:
     """Return a label as a pattern in which a letter keeps its case, for an article is none."""
     return spelt(label) if len(label) == 1 else f"(?i:{spelt(label)})"
@@ -117,13 +146,21 @@ def _more(label: str, longer: str) -> str | None:
     return other[len(one) + 1 :] if other.startswith(f"{one} ") else None
 
 
-def _without_longer(reply: str, label: str, labels: Sequence[str]) -> str:
+def _without_longer(reply: str, label: str, labels: tuple[str, ...]) -> str:
+    for longer in _longer(label, labels):
+        reply = longer.sub(_blank, reply)
+    return reply
+
+
+@lru_cache(MOST_LABELS)
+def _longer(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of longer labels that hold a label."""
+    found = []
     for other in labels:
         spellings = (other, re.sub(r"\A(non|pseudo)(?=\w)", r"\1 ", other, flags=re.IGNORECASE))
         within = rf"(?<!\w){re.escape(label)}(?!\w)"
         if other != label and any(
             len(one) > len(label) and re.search(within, one, flags(label)) for one in spellings
         ):
-            longer = rf"(?<!\w){spelt(other)}(?!\w)"
-            reply = re.sub(longer, lambda found: _BLANK * len(found[0]), reply, flags=flags(other))
-    return reply
+            found.append(re.compile(rf"(?<!\w){spelt(other)}(?!\w)", flags(other)))
+    return tuple(found)

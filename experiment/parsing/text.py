@@ -51,6 +51,8 @@ class Parsed:
 
 def fold(text: str) -> str:
     """Return text in NFC, case-folded, with runs of white space as one space."""
+    if text.isascii():
+        return " ".join(text.lower().split())
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
