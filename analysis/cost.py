@@ -7,9 +7,9 @@ conditions change. Models of language have no times of this kind; their latency 
 from __future__ import annotations
 
 from analysis.estimation import analyse
-from analysis.exclusions import time_bounds
 from analysis.frames import time_data
 from analysis.planned import Plan
+from analysis.preparing import time_bounds
 from analysis.results import Analysis
 from analysis.tables import Tables
 

@@ -7,14 +7,20 @@ and in the descriptive tables; every such step is a remark that the report print
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.exclusions import Bounds
 from analysis.planned import Plan
+from analysis.preparing import TimeRule
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from stimuli.errors import unknown_name
+from stimuli.seeds import stable_seed
+
+WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
+"""What becomes of answers that are not valid; the first is the primary analysis."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,74 @@ def analysed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     return rows
 
 
-def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of an accuracy model: an answer that is not valid (a timeout too) counts as wrong."""
+def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1) -> ModelData:
+    """Return the data of an accuracy model.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table; for failures at chance with the column ``chance``
+        (:func:`analysis.measures.accuracy.with_chance`).
+    plan : Plan
+    failures : {'wrong', 'left out', 'chance'}
+        An answer that is not valid (a timeout too) counts as wrong, is left out, or is right with the item's chance:
+        drawn by a stable hash of the trial, so that the data are whole numbers that a logistic model takes.
+    draw : int
+        Which of the draws, from 1: fits of several are pooled by Rubin's rules.
+
+    Raises
+    ------
+    UserError
+        For another way with failures.
+    """
+    if failures not in FAILURES:
+        raise unknown_name("failures:", failures, FAILURES)
+    rows = analysed(trials, plan)
+    valid = rows["response_status"] == "valid"
+    # what nobody judged (a summary) is neither right nor wrong
+    judged = rows["response_status"].notna() & ~(valid & rows["correct"].isna())
+    remarks = []
+    if failures == LEFT_OUT:
+        lost = int((judged & ~valid).sum())
+        if lost:
+            remarks.append(
+                f"Left out of the model: {lost:,} of {int(judged.sum()):,} trials, without a valid answer."
+            )
+        judged &= valid
+    rows, valid = rows[judged].copy(), valid[judged]
+    rows.loc[~valid, "correct"] = at_chance(rows[~valid], draw) if failures == AT_CHANCE else 0.0
+    data = _fitting(rows, plan, constant_matters=True)
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def at_chance(rows: pd.DataFrame, draw: int) -> NDArray[np.float64]:
+    """Draw 0 or 1 for every row with the probability in ``chance``: the same for a trial in any order of rows.
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+    """
+    names = zip(rows["session_id"], rows["trial_index"], rows["attempt"], rows["chance"], strict=True)
+    drawn = [
+        float(stable_seed("failure at chance", draw, session, int(index), int(attempt)) < chance * 2.0**64)
+        for session, index, attempt, chance in names
+    ]
+    return np.array(drawn, dtype=float)
+
+
+def missing_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
+    """Return the data of a model of missingness: whether a trial that asked for an answer brought no valid one."""
     rows = analysed(trials, plan)
     rows = rows[rows["response_status"].notna()].copy()
-    rows["correct"] = np.where(rows["response_status"] == "valid", rows["correct"], 0.0)
-    rows["correct"] = rows["correct"].fillna(0.0)
+    rows["missing"] = (rows["response_status"] != "valid").astype(float)
     return _fitting(rows, plan, constant_matters=True)
 
 
-def time_data(trials: pd.DataFrame, plan: Plan, bounds: Bounds | None) -> ModelData:
-    """Return the data of a model of log times: valid answers, right or wrong, with a time above 0 within bounds."""
+def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelData:
+    """Return the data of a model of times: valid answers, right or wrong, with a time above 0 that the rule keeps.
+
+    The response is the log of the time, or the time itself where the plan's measure is not logged.
+    """
     rows = analysed(trials, plan)
     measure = plan.measure
     times = rows[measure.name]
@@ -86,25 +149,15 @@ def time_data(trials: pd.DataFrame, plan: Plan, bounds: Bounds | None) -> ModelD
     untimed = int((valid & ~(times > 0)).sum())
     if untimed:
         remarks.append(f"Left out of the model: {untimed:,} valid answers without a {measure.noun}.")
-    if bounds is not None:
-        within = bounds.holds(times)
-        outside = int((timed & ~within).sum())
-        remarks.append(
-            f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, outside the study's bounds "
-            f"({bounds.low:g} to {bounds.high:g} ms)."
-        )
-        timed &= within
+    if rule is not None and timed.any():
+        kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
+        outside = int((timed & ~kept).sum())
+        remarks.append(f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, {rule.said}.")
+        timed &= kept
     rows = rows[timed].copy()
-    rows[measure.response] = np.log(rows[measure.name])
+    rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
     data = _fitting(rows, plan, constant_matters=False)
-    return ModelData(
-        data.rows,
-        data.groups,
-        data.levels,
-        data.participant_groups,
-        data.machine_groups,
-        (*remarks, *data.remarks),
-    )
+    return replace(data, remarks=(*remarks, *data.remarks))
 
 
 def _fitting(rows: pd.DataFrame, plan: Plan, *, constant_matters: bool) -> ModelData:

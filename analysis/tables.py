@@ -1,26 +1,26 @@
-"""Reads the files that a study hands over, checks that they are what the contract says, and says whose rows they are.
+"""Reads the tables of a study, checks that they are what the contract says, and says whose rows they are.
 
 Nothing here drops a row: every trial stays in the table, and a trial that no model may use says why in
-``excluded_reason`` (see :mod:`analysis.exclusions`).
+``excluded_reason`` (see :mod:`analysis.preparing.exclusions`).
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow import csv
 
-from analysis.exclusions import flag_trials, newest_design
-from stimuli.errors import UserError
-
-TRIALS, REGIONS, ITEMS, DICTIONARY = "trials.parquet", "regions.parquet", "items.parquet", "dictionary.json"
+from analysis.preparing import flag_trials, newest_design, time_reasons
+from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
+from stimuli.errors import UserError, unknown_name
 
 REQUIRED = {
     "study": "text",
@@ -40,24 +40,33 @@ REQUIRED = {
     "excluded_reason": "text",
 }
 OPTIONAL = {
-    "design_hash": "text",
-    "rt": "number",
-    "reading_time": "number",
-    "surprisal": "number",
-    "score": "number",
-    "temperature": "number",
-    "replicate": "number",
-    "prompt_variant": "number",
-    "list_id": "number",
-    "set": "text",
-    "trial_type": "text",
-    "label_map": "text",
-    "response": "text",
-    "context": "text",
+    **dict.fromkeys(("design_hash", "set", "trial_type", "label_map", "choice_order", "context"), "text"),
+    **dict.fromkeys(("answer", "response", "scorer", "block", "yoked_to"), "text"),
+    **dict.fromkeys(("rt", "reading_time", "surprisal", "score", "temperature", "replicate"), "number"),
+    **dict.fromkeys(("prompt_variant", "list_id", "margin", "cost_usd"), "number"),
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"), "number"),
+    **dict.fromkeys(("latency_ms", "ttft_ms", "first_key_ms", "typing_ms", "hidden_ms"), "number"),
+    **dict.fromkeys(("dropped_frames", "paste_count", "keyless_chars"), "number"),
     "timed": "boolean",
 }
+LONG = (
+    *(
+        "response_raw",
+        "work_key",
+        "label_logprobs",
+        "created_at",
+        "received_at",
+        "plugin_version",
+        "dtype",
+        "path",
+    ),
+    *("onset_ts", "paint_ts", "response_ts", "handler_ts"),
+)
+"""Columns that differ in every row and that no measure needs; they are read when asked for."""
+ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded")
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 READER_KINDS = ("human", "model", "simulated", "baseline")
+_PLACE = ["session_id", "trial_index", "attempt"]
 
 
 @dataclass(frozen=True)
@@ -67,22 +76,29 @@ class Tables:
     Attributes
     ----------
     trials : pandas.DataFrame
-        One row per trial and attempt, with ``reader_group`` added and ``excluded_reason`` filled in.
-    regions : pandas.DataFrame
-        One row per region of a trial; may be empty.
+        One row per trial and attempt; see :func:`load` for its columns.
     items : pandas.DataFrame
         One row per item and condition; may be empty.
     dictionary : dict
         Factors, readers, planned analyses, exclusion bounds, truth of simulated readers, prose of columns.
-    folder : pathlib.Path
+    source : analysis.reading.Source
         Where the files lie.
     """
 
     trials: pd.DataFrame
-    regions: pd.DataFrame
     items: pd.DataFrame
     dictionary: dict[str, Any]
-    folder: Path
+    source: Source
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie."""
+        return self.source.folder
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be said of the tables: that they are older than the store, that an export has no plan."""
+        return self.source.remarks
 
     @property
     def factors(self) -> dict[str, list[str]]:
@@ -96,68 +112,183 @@ class Tables:
         collected = newest_design(self.trials, self.dictionary["collected_design_hash"])
         return now is not None and collected is not None and now != collected
 
+    @cached_property
+    def regions(self) -> pd.DataFrame:
+        """One row per region of a trial, read when first asked for; see :func:`load` for its columns."""
+        parts = list(self.region_batches())
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_REGION_COLUMNS)
 
-def load(folder: str | Path) -> Tables:
-    """Read and check the handover of a study.
+    def region_batches(self) -> Iterator[pd.DataFrame]:
+        """Read the regions table batch by batch, each row with what its trial says of it.
+
+        A study of many words has many times more regions than trials: whoever sums over them needs only one batch at
+        a time.
+        """
+        if self.source.regions is None:
+            return
+        types = self.source.types.get("regions")
+        said = [
+            name for name in ("reader_kind", "reader", "reader_group", "item_id", "excluded_reason") if name
+        ]
+        of_trial = self.trials[[*_PLACE, *said, *self.factors]].rename(
+            columns={"excluded_reason": "_trial_excluded"}
+        )
+        for batch in batches(self.source.regions, None, types):
+            if not batch.num_rows or not set(_PLACE[:2]) <= set(batch.schema.names):
+                continue
+            yield _told(batch.to_pandas(), of_trial)
+
+
+def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
+    """Read and check the tables of a study.
 
     Parameters
     ----------
     folder : str or pathlib.Path
-        Holds ``trials.parquet`` and ``dictionary.json``; ``regions.parquet`` and ``items.parquet`` where made.
+        A study's folder (the tables that its newest report handed over), a folder with a handover
+        (``trials.parquet`` and ``dictionary.json``), or an export as csv, parquet or Psych-DS.
+    also : collection of str
+        Columns of :data:`LONG` to read too, such as ``label_logprobs``.
 
     Returns
     -------
     Tables
+        ``trials`` has one row per trial and attempt of people and models alike:
+
+        ==================================================  =======================================================
+        column                                              what it holds
+        ==================================================  =======================================================
+        study, version, design_hash, session_id             which study and session
+        reader_kind, reader, reader_group                   ``human``, ``model``, ``simulated`` or ``baseline``; its
+                                                            number or name; ``human``, ``simulated`` or that name
+        list_id, block, set, item_id, trial_index, attempt  which trial of which list; places count from 0
+        one column per factor                               the level shown; None outside the design
+        trial_type, context, prompt_variant, label_map      how it was asked, and how often
+        choice_order, replicate, timed, yoked_to
+        is_practice, is_filler, is_attention_check,         truth values
+        is_pilot
+        answer, response, response_status                   key, canonical response, ``valid`` or what it was instead
+        correct                                             1 or 0; NaN unless valid
+        score, scorer                                       0 to 1 (recovery, overlap; nats in teacher-forced ones)
+        rt, reading_time, first_key_ms, typing_ms,          ms; people and simulated readers
+        hidden_ms
+        dropped_frames, paste_count, keyless_chars          counts; people
+        prompt_tokens, cached_tokens, completion_tokens,    tokens; models
+        reasoning_tokens
+        latency_ms, ttft_ms                                 ms; models, null unless the trial ran alone (``--timing``)
+        margin, surprisal, cost_usd, temperature            nats, bits, US dollars, number; models
+        excluded_reason                                     why no model uses the trial; None where it is used
+        flagged_reason                                      the study's own reason alone, as handed over
+        rt_excluded, reading_time_excluded                  why the time counts in no model of times (the study's
+                                                            bounds); the answer still counts
+        ==================================================  =======================================================
+
+        ``regions`` has one row per word or word group: ``session_id, trial_index, attempt, region`` (from 0), ``shown``,
+        ``intact``, ``is_changed``, ``line``, ``onset_ts`` and ``rt`` (ms), ``surprisal`` (bits), ``tokens``,
+        with the reader, item and factors of its trial; ``excluded_reason`` is its own (the study's bounds) or its trial's.
 
     Raises
     ------
     UserError
         Where a file or a column is missing, a column holds another type than the contract says, a factor
         has a level that the dictionary does not name, or a reader kind is unknown.
+
+    Notes
+    -----
+    Of a million trials only the columns above are read, batch by batch; equal texts are kept once, so that a cell of a text
+    column is one reference (8 bytes), and regions are not read before they are asked for. Memory thus grows with the number of
+    trials by about 400 bytes each and not with what models wrote; ``tests/benchmarks/bench_analysis.py`` measures it.
     """
-    folder = Path(folder)
-    dictionary = _read_dictionary(folder / DICTIONARY)
-    trials = _read_parquet(folder / TRIALS)
-    if trials is None:
-        raise UserError(
-            f"{folder / TRIALS} is missing", mend="A report is made from a study or its handover folder."
-        )
-    trials = _checked(trials, dictionary, folder / TRIALS)
-    trials["reader_group"] = reader_groups(trials)
-    tables = Tables(
-        trials=flag_trials(trials, list(dictionary["factors"]), dictionary["collected_design_hash"]),
-        regions=_or_empty(_read_parquet(folder / REGIONS)),
-        items=_or_empty(_read_parquet(folder / ITEMS)),
-        dictionary=dictionary,
-        folder=folder,
+    source = find_tables(Path(folder))
+    names = column_names(source.trials)
+    for name in also:
+        if name not in names:
+            raise unknown_name(f"{source.trials}: column", name, names)
+    unread = set(LONG) - set(also) - set(source.dictionary["factors"])
+    columns = read_columns(
+        source.trials, [name for name in names if name not in unread], source.types.get("trials")
     )
-    return tables
+    dictionary = _completed(source.dictionary)
+    trials = _checked(as_frame(columns), dictionary, source.trials)
+    trials["reader_group"] = reader_groups(trials)
+    trials["flagged_reason"] = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
+    for measure in ("rt", "reading_time"):
+        trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
+    items = as_frame(read_columns(source.items, None, source.types.get("items"))) if source.items else None
+    return Tables(
+        trials=flag_trials(trials, list(dictionary["factors"]), dictionary["collected_design_hash"]),
+        items=pd.DataFrame() if items is None else items,
+        dictionary=dictionary,
+        source=source,
+    )
 
 
 def write_trials_csv(tables: Tables, path: Path) -> None:
     """Write every trial as CSV with the types of the handed-over file, so that integers and truth values stay whole.
 
     Columns are those handed over and ``reader_group``; ``excluded_reason`` is the filled-in one. Truth values are
-    ``TRUE`` and ``FALSE``, as in the CSV download.
+    ``TRUE`` and ``FALSE``, as in the CSV download. Rows are read and written batch by batch.
     """
-    table = pq.read_table(tables.folder / TRIALS)
-    table = table.select([name for name in table.column_names if not name.startswith("__index_level_")])
-    for name in ("excluded_reason", "reader_group"):
-        column = pa.array([None if pd.isna(one) else str(one) for one in tables.trials[name]], pa.string())
-        place = table.column_names.index(name) if name in table.column_names else table.num_columns
-        table = table.remove_column(place) if place < table.num_columns else table
-        table = table.add_column(place, name, column)
-    for place, field in enumerate(table.schema):
-        if pa.types.is_boolean(field.type):
-            told = pc.if_else(table.column(place), "TRUE", "FALSE")
-            table = table.set_column(place, field.name, told)
-    csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
+    types = tables.source.types.get("trials")
+    writer: csv.CSVWriter | None = None
+    start = 0
+    with path.open("wb") as file:
+        for batch in batches(tables.source.trials, None, types):
+            table = pa.Table.from_batches([batch])
+            for name in ("excluded_reason", "reader_group"):
+                part = tables.trials[name].iloc[start : start + batch.num_rows]
+                column = pa.array([None if pd.isna(one) else str(one) for one in part], pa.string())
+                place = table.column_names.index(name) if name in table.column_names else table.num_columns
+                table = table.remove_column(place) if place < table.num_columns else table
+                table = table.add_column(place, name, column)
+            for place, field in enumerate(table.schema):
+                if pa.types.is_boolean(field.type):
+                    told = pc.if_else(table.column(place), "TRUE", "FALSE")
+                    table = table.set_column(place, field.name, told)
+            writer = writer or csv.CSVWriter(
+                file, table.schema, write_options=csv.WriteOptions(quoting_style="needed")
+            )
+            writer.write_table(table)
+            start += batch.num_rows
+        if writer is not None:
+            writer.close()
 
 
 def reader_groups(trials: pd.DataFrame) -> pd.Series[str]:
     """Return the reader group of each trial: ``human``, ``simulated``, or the name of the model or baseline."""
     kind = trials["reader_kind"]
     return kind.where(kind.isin(["human", "simulated"]), trials["reader"]).astype(object)
+
+
+_REGION_COLUMNS = [
+    *_PLACE,
+    "region",
+    "shown",
+    "intact",
+    "is_changed",
+    "line",
+    "onset_ts",
+    "rt",
+    "surprisal",
+    "tokens",
+]
+
+
+def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
+    """Put the trial's reader, item, condition and reason beside each region."""
+    on = [name for name in _PLACE if name in regions]
+    regions = regions.assign(**{name: regions[name].astype(float) for name in on if name != "session_id"})
+    regions["session_id"] = regions["session_id"].astype(object)
+    own = of_trial if len(on) == len(_PLACE) else of_trial.drop_duplicates(on).drop(columns="attempt")
+    joined = regions.merge(own, on=on, how="left")
+    given = (
+        joined["excluded_reason"]
+        if "excluded_reason" in joined
+        else pd.Series(None, joined.index, dtype=object)
+    )
+    given = given.astype(object).where(given.notna(), None)
+    joined["excluded_reason"] = given.mask(given.isna(), joined.pop("_trial_excluded"))
+    return joined
 
 
 def _levels(spec: dict[str, Any]) -> list[str]:
@@ -168,17 +299,7 @@ def _levels(spec: dict[str, Any]) -> list[str]:
     return [str(reference), *(level for level in levels if level != str(reference))]
 
 
-def _read_dictionary(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise UserError(
-            f"{path} is missing", mend="It is written beside trials.parquet; hand the study over again."
-        )
-    try:
-        dictionary = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}", mend="Hand the study over again.") from error
-    if not isinstance(dictionary, dict) or not isinstance(dictionary.get("factors"), dict):
-        raise UserError(f"{path} has no 'factors'", mend="Hand the study over again.")
+def _completed(dictionary: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {
         "study": "",
         "title": "",
@@ -193,38 +314,24 @@ def _read_dictionary(path: Path) -> dict[str, Any]:
         "collected_design_hash": None,
     }
     given.update({key: value for key, value in dictionary.items() if value is not None})
-    for name, spec in given["factors"].items():
-        if not isinstance(spec, dict) or len(spec.get("levels", [])) < 1:
-            raise UserError(f"{path}: factor {name!r} has no levels", mend="Hand the study over again.")
     return given
 
 
-def _read_parquet(path: Path) -> pd.DataFrame | None:
-    if not path.is_file():
-        return None
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is not a readable Parquet file: {error}") from error
-
-
-def _or_empty(table: pd.DataFrame | None) -> pd.DataFrame:
-    return pd.DataFrame() if table is None else table
-
-
 def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd.DataFrame:
-    trials = trials.reset_index(drop=True).copy()
     for name, kind in REQUIRED.items():
         if name not in trials.columns:
             raise UserError(
                 f"{path}: column {name!r} is missing", mend="The contract page lists the columns."
             )
         trials[name] = _typed(trials[name], kind, path)
+    absent = {name: _empty(len(trials), kind) for name, kind in OPTIONAL.items() if name not in trials}
     for name, kind in OPTIONAL.items():
-        trials[name] = (
-            _typed(trials[name], kind, path) if name in trials.columns else _empty(len(trials), kind)
-        )
+        if name not in absent:
+            trials[name] = _typed(trials[name], kind, path)
+    trials = trials.assign(**absent)
     for name, spec in dictionary["factors"].items():
+        if name in ADDED:
+            raise UserError(f"{path}: a factor is named {name!r}, which is a column that load adds")
         if name not in trials.columns:
             raise UserError(f"{path}: column {name!r} is missing, which dictionary.json names as a factor")
         trials[name] = _text(trials[name])
@@ -246,18 +353,16 @@ def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd
 
 def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
     name = str(column.name)
-    if column.isna().any() and name not in MAY_BE_EMPTY:
-        raise UserError(
-            f"{path}: column {name!r} is empty in {int(column.isna().sum())} of {len(column)} rows"
-        )
+    missing = column.isna()
+    if missing.any() and name not in MAY_BE_EMPTY:
+        raise UserError(f"{path}: column {name!r} is empty in {int(missing.sum())} of {len(column)} rows")
     if kind == "text":
         return _text(column)
     wrong = UserError(f"{path}: column {name!r} holds {str(column.dtype)!r} values, not {kind} ones")
     if kind == "boolean":
-        known = column.dropna()
-        if not known.map(lambda value: value in (True, False)).all():
+        if not column[~missing].isin([True, False]).all():
             raise wrong
-        numbers = column.map(lambda value: float("nan") if pd.isna(value) else float(value)).astype(float)
+        numbers = column.astype(object).where(~missing, np.nan).astype(float)
         return numbers if name == "correct" else numbers.fillna(0.0).astype(bool)
     try:
         return pd.to_numeric(column).astype(float)
@@ -266,6 +371,17 @@ def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:
+    if column.dtype == object:
+        shared: dict[Any, str] = {}
+        known = [None if value is None or value != value else value for value in column]
+        if all(value is None or isinstance(value, str) for value in known):
+            return pd.Series(known, index=column.index, name=column.name, dtype=object)
+        return pd.Series(
+            [None if value is None else shared.setdefault(value, str(value)) for value in known],
+            index=column.index,
+            name=column.name,
+            dtype=object,
+        )
     return column.map(lambda value: None if pd.isna(value) else str(value)).astype(object)
 
 

@@ -13,11 +13,11 @@ from analysis import apa
 from analysis.accuracy import analyse_accuracy
 from analysis.cost import analyse_time
 from analysis.descriptives import Cell, describe, valid_only
-from analysis.exclusions import flow, time_bounds
 from analysis.figures import Drawing, condition_figure, position_figure, recovery_figure
 from analysis.measures import DESCRIBED, MEASURES, RECOVERED, Measure
 from analysis.planned import Plan, plans
 from analysis.position import Cost, costs
+from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovery_plans
 from analysis.report import apa_tables

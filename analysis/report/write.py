@@ -15,8 +15,8 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.exclusions import time_bounds
 from analysis.measures import MEASURES
+from analysis.preparing import time_bounds
 from analysis.mixed import lme4_program
 from analysis.report.apa_tables import Head
 from analysis.report.content import Content, Section, gather, marks_of

@@ -50,12 +50,16 @@ MEASURES = {
 RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
 """How near a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
 
+MISSING = Measure("missing", "Missing answers", "missing answers", "binomial", False, "", "missing")
+"""Whether a trial brought no valid answer (timeouts, refusals, unreadable replies): missingness by condition is a result."""
+
 DESCRIBED = (*MEASURES.values(), RECOVERED)
 """The measures that tables and figures describe."""
 
 
 def measure_named(name: str) -> Measure:
     """Return a measure by its column name; a UserError names the nearest one otherwise."""
-    if name not in MEASURES:
-        raise unknown_name("analysis.planned: measure", name, MEASURES)
-    return MEASURES[name]
+    named = {**MEASURES, MISSING.name: MISSING}
+    if name not in named:
+        raise unknown_name("analysis.planned: measure", name, named)
+    return named[name]

@@ -1,0 +1,215 @@
+"""Accuracy three ways, the bounds that missing answers leave, and missingness itself.
+
+A reply that cannot be read, a refusal, a timeout: none is right, and whether it comes depends on the condition. The primary
+accuracy counts all of them as wrong, people's timeouts alike; "valid only" conditions on an outcome; "at chance" gives each
+failure what guessing would have. What nobody judged (a summary) has no accuracy and is left out of all three.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.measures.resampling import bootstrap
+from analysis.readers import PARTICIPANT_KINDS, kinds_of
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+GROUP = "reader_group"
+WAYS = ("wrong", "valid", "chance")
+
+
+def asked(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the used trials that asked for an answer that can be right or wrong."""
+    judged = ~((trials["response_status"] == "valid") & trials["correct"].isna())
+    return trials[trials["excluded_reason"].isna() & trials["response_status"].notna() & judged]
+
+
+def with_chance(
+    trials: pd.DataFrame, items: pd.DataFrame, factors: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
+    """Add the column ``chance``: 1 / number of the item's choices where a choice is asked for, 0 for typed answers.
+
+    Parameters
+    ----------
+    trials, items : pandas.DataFrame
+        As :func:`analysis.load` returns them.
+    factors : mapping
+        The study's factors, which with ``item_id`` (and ``set``) name an item's line.
+
+    Raises
+    ------
+    UserError
+        Where a trial asks for a choice and the items table does not say of how many.
+    """
+    chance = pd.Series(0.0, index=trials.index)
+    choosing = trials["trial_type"] == "choose"
+    if choosing.any():
+        if "choices" not in items:
+            raise UserError("the items table has no column 'choices'", mend="Hand the study over again.")
+        keys = [name for name in ("set", "item_id") if name in items]
+        several = items.assign(_many=items["choices"].map(_many)).groupby(keys)["_many"].agg(["min", "max"])
+        # where conditions differ in their number of choices the line of the very condition says it
+        keys = (
+            keys if (several["min"] == several["max"]).all() else [*keys, *(n for n in factors if n in items)]
+        )
+        lines = items.assign(_many=items["choices"].map(_many)).groupby(keys, dropna=False)["_many"].first()
+        told = trials.loc[choosing, keys].merge(lines.reset_index(), on=keys, how="left")["_many"]
+        used = trials.loc[choosing, "excluded_reason"].isna().to_numpy()
+        lacking = int((told.isna().to_numpy() & used).sum())
+        if lacking:
+            raise UserError(
+                f"the items table does not say how many choices {lacking} trials had",
+                mend="Hand the study over again, with the items that its sessions showed.",
+            )
+        chance.loc[choosing] = (1.0 / told.to_numpy(dtype=float)).tolist()
+    return trials.assign(chance=chance)
+
+
+def accuracy(
+    trials: pd.DataFrame, by: Sequence[str] = (), *, study: str = "", resamples: int = 2000
+) -> pd.DataFrame:
+    """Return accuracy with failures as wrong, left out, and at chance, with bootstrap intervals and bounds.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table; where it has ``chance`` (:func:`with_chance`), failures are also put at chance.
+    by : sequence of str
+        Columns beside ``reader_group``: factors, ``reader``.
+    study : str
+        Seeds the bootstrap.
+    resamples : int
+        0 for no intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per reader group and cell: ``trials, valid, missing, correct`` (counts), ``missing_share``;
+        ``wrong``, ``valid_only``, ``chance`` (shares correct; nan where not to be had) each with ``_low`` and ``_high`` (95%
+        percentile bootstrap over participants, or over items for a model or baseline); ``lowest`` and ``highest``: the
+        share correct if every failure had been wrong, or right. Shares are means over all trials of the cell.
+
+    Raises
+    ------
+    UserError
+        For an unknown column.
+    """
+    rows = _cells(trials, by)
+    kinds = kinds_of(rows) if len(rows) else {}
+    found = []
+    for key, own in rows.groupby([GROUP, *by], observed=True, sort=False):
+        cell = dict(zip([GROUP, *by], map(str, key), strict=True))
+        valid = own["response_status"] == "valid"
+        right = own["correct"].where(valid, 0.0)
+        guessed = own["correct"].where(valid, own["chance"]) if "chance" in own else right * np.nan
+        many = len(own)
+        names = ["reader"] if kinds[cell[GROUP]] in PARTICIPANT_KINDS else ["set", "item_id"]
+        sums = pd.DataFrame(
+            {"n": 1.0, "valid": valid.astype(float), "right": right, "guessed": guessed}, index=own.index
+        )
+        sums = sums.groupby(own.groupby(names, dropna=False).ngroup()).sum(min_count=1)
+        shares = {
+            "wrong": ("right", "n", float(right.mean())),
+            "valid_only": ("right", "valid", float(own["correct"].where(valid).mean())),
+            "chance": ("guessed", "n", float(guessed.mean())),
+        }
+        told: dict[str, Any] = {
+            "trials": many,
+            "valid": int(valid.sum()),
+            "missing": int((~valid).sum()),
+            "correct": int(right.sum()),
+            "missing_share": float((~valid).mean()),
+        }
+        for name, (above, below, share) in shares.items():
+            told[name] = share
+            if resamples:
+                seed = stable_seed(study, "accuracy", name, *map(str, key))
+                ends = bootstrap(
+                    sums[[above, below]].to_numpy(dtype=float), lambda m: m[:, 0] / m[:, 1], seed, resamples
+                )
+                told[f"{name}_low"], told[f"{name}_high"] = ends.low, ends.high
+        told["lowest"] = told["correct"] / many
+        told["highest"] = (told["correct"] + told["missing"]) / many
+        found.append({**cell, **told})
+    return pd.DataFrame(found)
+
+
+def missingness(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Count answers by status: what was missing, where, and of which kind.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per reader group and cell: ``trials``, ``missing`` (not valid), ``missing_share``, and a count per status
+        that occurs. The model of it is :func:`analysis.accuracy.analyse_missingness`.
+
+    Raises
+    ------
+    UserError
+        For an unknown column.
+    """
+    rows = _cells(trials, by, judged=False)
+    keys = [GROUP, *by]
+    counts = rows.groupby([*keys, "response_status"], observed=True).size().unstack(fill_value=0)
+    statuses = [name for name in counts.columns if name != "valid"]
+    table = pd.DataFrame({"trials": counts.sum(axis=1)})
+    table["missing"] = counts[statuses].sum(axis=1).astype(int)
+    table["missing_share"] = table["missing"] / table["trials"]
+    return table.join(counts).reset_index()
+
+
+def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return H-TEST's three numbers: accuracy of all, adjusted accuracy of the answered, out-of-context ratio.
+
+    An out-of-context response is one in which no label could be read (Lee & Lim, 2024, H-TEST, appendix D). The released
+    code's adjusted accuracy is undefined where the first answers are such and may carry over from the task before;
+    this one is correct / answered, missing where nothing was answered.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per reader group and cell: ``trials, answered, correct``, ``accuracy``, ``adjusted_accuracy``,
+        ``out_of_context_ratio`` (shares).
+
+    Raises
+    ------
+    UserError
+        For an unknown column.
+    """
+    table = accuracy(trials, by, resamples=0)
+    return pd.DataFrame(
+        {
+            **{name: table[name] for name in (GROUP, *by)},
+            "trials": table["trials"],
+            "answered": table["valid"],
+            "correct": table["correct"],
+            "accuracy": table["wrong"],
+            "adjusted_accuracy": table["valid_only"],
+            "out_of_context_ratio": table["missing_share"],
+        }
+    )
+
+
+def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> pd.DataFrame:
+    for name in by:
+        if name not in trials.columns:
+            raise unknown_name("by: column", name, list(trials.columns))
+    rows = (
+        asked(trials)
+        if judged
+        else trials[trials["excluded_reason"].isna() & trials["response_status"].notna()]
+    )
+    return rows[rows[list(by)].notna().all(axis=1)] if by else rows
+
+
+def _many(choices: Any) -> float:
+    try:
+        given = json.loads(choices) if isinstance(choices, str) else None
+    except ValueError:
+        return float("nan")
+    return float(len(given)) if isinstance(given, list) and given else float("nan")

@@ -1,0 +1,324 @@
+"""How much of a scrambled text an answer recovers: edit distance and recovery rate of a paper, and recovered words.
+
+The recovery rate of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023, eq. 1) is a ratio of sums of character edit distances. It
+says nothing of which words came back, is negative for an answer that talks, and cannot be modelled; words recovered of words
+changed can, as a binomial count of each trial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+
+from analysis.measures.resampling import bootstrap
+from analysis.measures.words import same_place, with_one_typo, words_of
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+GROUP = "reader_group"
+SIGNS = ("mended", "printed")
+"""Equation 1 as printed takes the difference the other way round; the paper's tables hold the mended values."""
+
+
+@dataclass(frozen=True)
+class RecoveredWords:
+    """What an answer did with the words of a text.
+
+    Attributes
+    ----------
+    changed : int
+        Words that were shown in another form than the intact one (case aside).
+    recovered, with_one_typo : int
+        Of these, the words that stand in the answer as they were intact; or so but for one typo
+        (:func:`analysis.measures.words.with_one_typo`).
+    unchanged, kept : int
+        Words that were shown intact, and of these the words that the answer still has: a reader's own typing errors.
+    """
+
+    changed: int
+    recovered: int
+    with_one_typo: int
+    unchanged: int
+    kept: int
+
+
+def edit_distance(one: str, other: str) -> int:
+    """Return the Levenshtein distance in characters, spaces, case and punctuation included, as Scrambled Bench takes it."""
+    return int(Levenshtein.distance(one.strip(), other.strip()))
+
+
+def recovery_rate(before: float, after: float, sign: str = "mended") -> float:
+    """Return the share of the edit distance that an answer took away, in percent.
+
+    Parameters
+    ----------
+    before, after : float
+        Sums of distances of the shown and of the answered texts from the intact ones.
+    sign : {'mended', 'printed'}
+        (before - after) / before, as in the paper's tables; or (after - before) / before, as its equation 1 is printed.
+
+    Returns
+    -------
+    float
+        At most 100 (mended); nan where nothing was changed.
+
+    Raises
+    ------
+    UserError
+        For another sign.
+    """
+    if sign not in SIGNS:
+        raise unknown_name("sign:", sign, SIGNS)
+    if not before:
+        return float("nan")
+    rate = 100.0 * (before - after) / before
+    return rate if sign == "mended" else -rate
+
+
+def recovered_words(intact: str, shown: str, given: str | None) -> RecoveredWords:
+    """Count the words of an answer that stand for changed words of a text.
+
+    Parameters
+    ----------
+    intact, shown : str
+        The text before and after its change.
+    given : str or None
+        The answer; None recovers nothing.
+
+    Notes
+    -----
+    Words of answer and intact text are matched in order (:func:`analysis.measures.words.same_place`), so that a word left out
+    does not shift the rest. An intact word is changed where the shown text has another word in its place, or none.
+    """
+    whole, seen = words_of(intact), words_of(shown)
+    if len(whole) == len(seen):
+        forms: list[str | None] = list(seen)
+    else:
+        forms = [None if place is None else seen[place] for place in same_place(whole, seen)]
+    answer = words_of(given) if given else ()
+    found = [None if place is None else answer[place] for place in same_place(whole, answer)]
+    changed = recovered = tolerant = kept = 0
+    for word, form, word_given in zip(whole, forms, found, strict=True):
+        is_back = word_given == word
+        if form == word:
+            kept += is_back
+            continue
+        changed += 1
+        recovered += is_back
+        tolerant += is_back or (word_given is not None and with_one_typo(word_given, word, form or ""))
+    return RecoveredWords(changed, recovered, tolerant, len(whole) - changed, kept)
+
+
+def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, ...], dict[str, str]]:
+    """Map an item's line (set, item_id and level of each factor in the items table) to intact text → shown text.
+
+    Raises
+    ------
+    UserError
+        Where the items table lacks what was shown.
+    """
+    for name in ("item_id", "shown", "intact"):
+        if name not in items:
+            raise UserError(f"the items table has no column {name!r}", mend="Hand the study over again.")
+    keys = _keys(items, factors)
+    found: dict[tuple[Any, ...], dict[str, str]] = {}
+    for key, shown, intact in zip(
+        items[keys].itertuples(index=False, name=None), items["shown"], items["intact"], strict=True
+    ):
+        one, other = json.loads(intact or "{}"), json.loads(shown or "{}")
+        found[key] = {str(text): str(other[field]) for field, text in one.items() if field in other}
+    return found
+
+
+def recovery_trials(
+    trials: pd.DataFrame, items: pd.DataFrame, factors: Sequence[str], rows_at_once: int = 50_000
+) -> pd.DataFrame:
+    """Measure every used trial in which a text was to be restored.
+
+    Parameters
+    ----------
+    trials, items : pandas.DataFrame
+        As :func:`analysis.load` returns them.
+    factors : sequence of str
+        The study's factors.
+    rows_at_once : int
+        Rows whose texts are compared before their numbers are put away.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per trial: ``session_id, trial_index, attempt, reader_group, reader_kind, reader, set, item_id``, the
+        factors, ``response_status``; ``ed_shown`` and ``ed_given`` (character edit distance of the shown and of the answered
+        text from the intact one; an answer that is not there is the empty text), ``characters`` (of the intact text),
+        ``changed, recovered, with_one_typo, unchanged, kept`` (words, :class:`RecoveredWords`) and ``not_recovered``: fit
+        ``cbind(recovered, not_recovered) ~ ...``.
+
+    Raises
+    ------
+    UserError
+        As :func:`shown_texts`; or where no line of the items table shows a trial's text.
+    """
+    used = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")
+    used &= trials["response_status"].notna() & trials["answer"].notna()
+    rows = trials[used]
+    known = shown_texts(items, factors) if len(rows) else {}
+    parts = [
+        _measured(rows.iloc[start : start + rows_at_once], known, items, factors)
+        for start in range(0, len(rows), rows_at_once)
+    ]
+    empty = pd.DataFrame(columns=[*_KEPT, *factors, *_COUNTS])
+    return pd.concat(parts, ignore_index=True) if parts else empty
+
+
+def recovery(
+    measured: pd.DataFrame,
+    by: Sequence[str] = (),
+    *,
+    sign: str = "mended",
+    study: str = "",
+    resamples: int = 2000,
+) -> pd.DataFrame:
+    """Sum recovered characters and words by reader group and cell.
+
+    Parameters
+    ----------
+    measured : pandas.DataFrame
+        From :func:`recovery_trials`.
+    by : sequence of str
+        Factors that make a cell.
+    sign : {'mended', 'printed'}
+        Of the recovery rate.
+    study : str
+        Seeds the bootstrap.
+    resamples : int
+        0 for no intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per reader group and cell: ``trials``, ``ed_shown`` and ``ed`` (mean distances in characters), ``rr`` (recovery rate,
+        %) with ``rr_low, rr_high`` (95% bootstrap over items) and ``rr_flagged`` (nothing was changed in so many resamples
+        that it has no interval), ``changed, recovered, with_one_typo`` (words), ``words`` and ``words_with_one_typo``
+        (shares of changed words; intervals over items), ``kept`` (share of unchanged words that were copied right).
+
+    Raises
+    ------
+    UserError
+        For an unknown column or sign.
+    """
+    if sign not in SIGNS:
+        raise unknown_name("sign:", sign, SIGNS)
+    for name in by:
+        if name not in measured.columns:
+            raise unknown_name("by: column", name, list(measured.columns))
+    found = []
+    for key, own in measured.groupby([GROUP, *by], observed=True, sort=False):
+        sums = own[list(_COUNTS)].sum()
+        told: dict[str, Any] = {
+            **dict(zip([GROUP, *by], key, strict=True)),
+            "trials": len(own),
+            "ed_shown": sums["ed_shown"] / len(own),
+            "ed": sums["ed_given"] / len(own),
+            "rr": recovery_rate(sums["ed_shown"], sums["ed_given"], sign),
+            "changed": int(sums["changed"]),
+            "recovered": int(sums["recovered"]),
+            "with_one_typo": int(sums["with_one_typo"]),
+            "words": _share(sums["recovered"], sums["changed"]),
+            "words_with_one_typo": _share(sums["with_one_typo"], sums["changed"]),
+            "kept": _share(sums["kept"], sums["unchanged"]),
+        }
+        if resamples:
+            of_item = own.groupby(["set", "item_id"], dropna=False)[list(_COUNTS)].sum().to_numpy(dtype=float)
+            seed = stable_seed(study, "recovery", *map(str, key))
+            told |= _intervals(of_item, seed, resamples, sign)
+        found.append(told)
+    return pd.DataFrame(found)
+
+
+_KEPT = (
+    *("session_id", "trial_index", "attempt", GROUP, "reader_kind", "reader", "set", "item_id"),
+    "response_status",
+)
+_COUNTS = (
+    *("ed_shown", "ed_given", "characters", "changed", "recovered", "with_one_typo", "unchanged", "kept"),
+    "not_recovered",
+)
+
+
+def _keys(items: pd.DataFrame, factors: Sequence[str]) -> list[str]:
+    return [name for name in ("set", "item_id", *factors) if name in items]
+
+
+def _measured(
+    rows: pd.DataFrame,
+    known: Mapping[tuple[Any, ...], Mapping[str, str]],
+    items: pd.DataFrame,
+    factors: Sequence[str],
+) -> pd.DataFrame:
+    counts = np.empty((len(rows), len(_COUNTS)), dtype=float)
+    for place, numbers in enumerate(_numbers(rows, known, _keys(items, factors))):
+        counts[place] = numbers
+    told = rows[[*_KEPT, *factors]].reset_index(drop=True)
+    return told.assign(**{name: counts[:, place] for place, name in enumerate(_COUNTS)})
+
+
+def _numbers(
+    rows: pd.DataFrame, known: Mapping[tuple[Any, ...], Mapping[str, str]], keys: list[str]
+) -> Iterator[tuple[float, ...]]:
+    texts = zip(
+        rows[keys].itertuples(index=False, name=None),
+        rows["answer"],
+        rows["response"],
+        rows["response_status"],
+        strict=True,
+    )
+    for key, intact, response, status in texts:
+        shown = known.get(key, {}).get(intact)
+        if shown is None:
+            raise UserError(
+                f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",
+                mend="Hand the study over again, with the items that its sessions showed.",
+            )
+        given = response if status == "valid" and response is not None else ""
+        words = recovered_words(intact, shown, given)
+        yield (
+            edit_distance(shown, intact),
+            edit_distance(given, intact),
+            len(intact.strip()),
+            words.changed,
+            words.recovered,
+            words.with_one_typo,
+            words.unchanged,
+            words.kept,
+            words.changed - words.recovered,
+        )
+
+
+def _share(above: float, below: float) -> float:
+    return float(above / below) if below else float("nan")
+
+
+def _intervals(of_item: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
+    place = {name: number for number, name in enumerate(_COUNTS)}
+    turn = 1.0 if sign == "mended" else -1.0
+
+    def rate(means: NDArray[np.float64]) -> NDArray[np.float64]:
+        shown, given = means[:, place["ed_shown"]], means[:, place["ed_given"]]
+        return np.asarray(turn * 100.0 * (shown - given) / shown)
+
+    def share(name: str) -> Any:
+        return lambda means: means[:, place[name]] / means[:, place["changed"]]
+
+    rr = bootstrap(of_item, rate, seed, resamples)
+    told: dict[str, Any] = {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
+    for name, column in (("words", "recovered"), ("words_with_one_typo", "with_one_typo")):
+        ends = bootstrap(of_item, share(column), seed, resamples)
+        told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
+    return told

@@ -1,0 +1,109 @@
+"""Bootstraps over units (items or participants) of ratios and shares, with the memory of a few hundred resamples at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stimuli.errors import UserError
+
+Array = NDArray[np.float64]
+
+RESAMPLES = 2000
+_CELLS = 4_000_000
+"""Resamples x units that are held at a time: 32 MB."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A percentile interval of a bootstrap.
+
+    Attributes
+    ----------
+    low, high : float
+        nan where there are fewer than two units, or where the statistic is undefined in most resamples.
+    undefined : float
+        Share of resamples in which the statistic has no value.
+    """
+
+    low: float
+    high: float
+    undefined: float = 0.0
+
+    @property
+    def includes_zero(self) -> bool:
+        """Whether 0 lies in the interval; an interval that is not there includes everything."""
+        return not (self.low > 0 or self.high < 0)
+
+
+def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
+    """Resample units with replacement and average each column over the drawn units that have a value in it.
+
+    Parameters
+    ----------
+    values : ndarray, shape (units, columns)
+        NaN where a unit has no value; a unit is drawn with all its columns, so that columns stay paired.
+    seed : int
+        From :func:`stimuli.seeds.stable_seed`.
+    resamples : int
+
+    Returns
+    -------
+    ndarray, shape (resamples, columns)
+        NaN where no drawn unit has a value.
+
+    Raises
+    ------
+    UserError
+        Without units.
+    """
+    units = len(values)
+    if units == 0:
+        raise UserError("a bootstrap over 0 units", mend="Give trials of at least one item or participant.")
+    present = np.isfinite(values).astype(float)
+    filled = np.where(present > 0, values, 0.0)
+    random = np.random.default_rng(seed)
+    at_once = max(1, _CELLS // units)
+    means = []
+    for start in range(0, resamples, at_once):
+        many = min(at_once, resamples - start)
+        drawn = random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append((drawn @ filled) / (drawn @ present))
+    return np.concatenate(means)
+
+
+def interval(draws: Array, level: float = 0.95) -> Interval:
+    """Return the percentile interval of bootstrap draws, shape (resamples,); undefined draws (nan, inf) are counted."""
+    defined = draws[np.isfinite(draws)]
+    undefined = 1.0 - len(defined) / len(draws) if len(draws) else 1.0
+    if undefined > 0.5 or len(defined) < 2:
+        return Interval(float("nan"), float("nan"), undefined)
+    low, high = np.quantile(defined, [0.5 - level / 2, 0.5 + level / 2])
+    return Interval(float(low), float(high), undefined)
+
+
+def bootstrap(
+    values: Array,
+    statistic: Callable[[Array], Array],
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+) -> Interval:
+    """Return the percentile interval of a statistic of column means.
+
+    Parameters
+    ----------
+    values : ndarray, shape (units, columns)
+    statistic : callable
+        From means, shape (resamples, columns), to shape (resamples,).
+    seed, resamples, level
+        As :func:`resampled_means` and :func:`interval`.
+    """
+    if len(values) < 2:
+        return Interval(float("nan"), float("nan"), 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return interval(statistic(resampled_means(values, seed, resamples)), level)

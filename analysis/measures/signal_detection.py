@@ -1,0 +1,295 @@
+"""Signal detection for two-class answers (H-TEST's A and B, lexical decision): sensitivity apart from bias.
+
+One class is the signal. The equal-variance model says that a reader answers "signal" with probability
+Phi(d' * truth - c), truth being +1/2 for the signal and -1/2 for the other class; so d' = z(hits) - z(false alarms) and the
+criterion c = -(z(hits) + z(false alarms)) / 2 (Macmillan & Creelman, 2005, Detection Theory, ch. 1-2). The same is a probit regression
+of the response on truth (DeCarlo, 1998, Psychological Methods 3, 186-205), which :func:`probit_data` writes for
+:func:`analysis.mixed.fit`, with condition, readers and items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.mixed import Fit, linear_contrasts
+from analysis.readers import PARTICIPANT_KINDS
+from stimuli.errors import UserError, unknown_name
+
+GROUP = "reader_group"
+ADDED = 0.5
+"""The log-linear correction (Hautus, 1995, Behavior Research Methods, Instruments, & Computers 27, 46-51): added to hits and
+false alarms, with 1 added to the numbers of signal and other trials, whether or not a rate is 0 or 1."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Sensitivity and bias from counts.
+
+    Attributes
+    ----------
+    d_prime, criterion : float
+        A criterion above 0 is a bias against answering "signal".
+    d_prime_se, criterion_se : float
+        By the delta method for the corrected rates (Gourevitch & Galanter, 1967, Psychometrika 32, 25-33).
+    beta : float
+        ln of the likelihood ratio at the criterion, d' x c.
+    """
+
+    d_prime: float
+    criterion: float
+    d_prime_se: float
+    criterion_se: float
+    beta: float
+
+
+def sensitivity(hits: float, signals: float, false_alarms: float, others: float) -> Sensitivity:
+    """Return d' and c of one reader in one condition, with the log-linear correction.
+
+    Parameters
+    ----------
+    hits, false_alarms : float
+        "Signal" answers to signal trials and to the others.
+    signals, others : float
+        Trials of either class with an answer.
+
+    Raises
+    ------
+    UserError
+        Counts below 0, or more "signal" answers than trials.
+    """
+    if min(hits, false_alarms) < 0 or hits > signals or false_alarms > others:
+        raise UserError(
+            f"{hits:g} hits of {signals:g} and {false_alarms:g} false alarms of {others:g}",
+            mend="Hits and false alarms lie between 0 and their numbers of trials.",
+        )
+    rates = np.array([(hits + ADDED) / (signals + 2 * ADDED), (false_alarms + ADDED) / (others + 2 * ADDED)])
+    many = np.array([signals + 2 * ADDED, others + 2 * ADDED])
+    z = stats.norm.ppf(rates)
+    variance = rates * (1 - rates) / many / stats.norm.pdf(z) ** 2
+    d_prime, criterion = float(z[0] - z[1]), float(-(z[0] + z[1]) / 2)
+    se = float(np.sqrt(variance.sum()))
+    return Sensitivity(d_prime, criterion, se, se / 2, d_prime * criterion)
+
+
+def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
+    """Return the two classes that answers name, in alphabetical order.
+
+    Raises
+    ------
+    UserError
+        Where there are not exactly two.
+    """
+    found = sorted(trials["answer"].dropna().unique())
+    if len(found) != 2:
+        shown = ", ".join(map(repr, found[:4])) or "none"
+        raise UserError(
+            f"signal detection needs two classes of answers, and these trials have {len(found)} ({shown})",
+            mend="Choose trials of one task with two answers, such as A and B.",
+        )
+    return str(found[0]), str(found[1])
+
+
+def signal_detection(trials: pd.DataFrame, by: Sequence[str] = (), signal: str | None = None) -> pd.DataFrame:
+    """Return sensitivity and bias of each reader in each cell.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table of one task with two classes; ``answer`` and ``response`` hold classes.
+    by : sequence of str
+        Factors that make a cell.
+    signal : str, optional
+        The class that counts as signal; the first in alphabetical order by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per reader and cell: ``reader_group, reader``, the factors, ``hits, signals, false_alarms, others`` (counts of
+        answered trials), ``missing`` (no valid answer, in neither), ``d_prime, criterion, d_prime_se, criterion_se,
+        beta``; log-linear correction throughout.
+
+    Raises
+    ------
+    UserError
+        As :func:`classes_of`, for an unknown column, or a signal that is no class.
+    """
+    rows = _answered(trials, by, signal)
+    found = []
+    keys = [GROUP, "reader", *by]
+    for key, own in rows.groupby(keys, observed=True, sort=False):
+        valid = own[own["said_signal"].notna()]
+        is_signal = valid["truth"] > 0
+        counts = {
+            "hits": int((valid["said_signal"][is_signal] == 1).sum()),
+            "signals": int(is_signal.sum()),
+            "false_alarms": int((valid["said_signal"][~is_signal] == 1).sum()),
+            "others": int((~is_signal).sum()),
+        }
+        both = counts["signals"] > 0 and counts["others"] > 0
+        told = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
+        found.append(
+            {**dict(zip(keys, key, strict=True)), **counts, "missing": len(own) - len(valid), **told}
+        )
+    return pd.DataFrame(found)
+
+
+@dataclass(frozen=True)
+class ProbitData:
+    """A probit model of responses, ready for :func:`analysis.mixed.fit`.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        Valid answers with ``said_signal`` (1 or 0), ``truth`` (+0.5 signal, -0.5 other), ``participant``, ``item``,
+        ``item_reader``, ``people`` (1 for people and simulated readers) and ``people_truth``.
+    formula : str
+        Response by truth x condition (x reader group).
+    settings : dict
+        ``family``, ``link`` and ``levels`` for ``fit``.
+    cells : tuple of dict
+        The cells of which :func:`sensitivity_and_bias` tells, in the order of the levels.
+    signal : str
+        The class that counts as signal.
+    """
+
+    rows: pd.DataFrame
+    formula: str
+    settings: dict[str, Any]
+    cells: tuple[dict[str, str], ...]
+    signal: str
+
+
+def probit_data(
+    trials: pd.DataFrame,
+    factor: str,
+    levels: Sequence[str],
+    groups: Sequence[str],
+    signal: str | None = None,
+    random: Sequence[str] | None = None,
+) -> ProbitData:
+    """Write the probit model whose coefficients of truth are d' and whose others are minus the criterion.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table.
+    factor : str
+        The compared factor.
+    levels, groups : sequence of str
+        Levels of the factor and reader groups, the reference first.
+    signal : str, optional
+        As :func:`signal_detection`.
+    random : sequence of str, optional
+        Random terms. By default people differ in bias and sensitivity, items in how they are answered (an item has one
+        truth, so no slope), and where there are several reader groups also from group to group. A model has no
+        participant variance.
+
+    Raises
+    ------
+    UserError
+        As :func:`signal_detection`, and where nothing is left.
+    """
+    rows = _answered(trials, (factor,), signal)
+    rows = rows[rows["said_signal"].notna() & rows[factor].isin(levels) & rows[GROUP].isin(groups)].copy()
+    if rows.empty:
+        raise UserError(
+            "no valid answers in these conditions and reader groups",
+            mend="Name conditions that were answered.",
+        )
+    rows["participant"] = rows["reader"]
+    rows["item"] = rows["item_id"]
+    several = len(groups) > 1
+    person = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    rows["people"] = person.astype(float)
+    rows["people_truth"] = rows["people"] * rows["truth"]
+    rows["item_reader"] = rows["item"] + ":" + rows[GROUP]
+    if random is None:
+        random = ["(1 | item)"]
+        if person.any():
+            random = ["(0 + people + people_truth | participant)", *random]
+        if several:
+            random = [*random, "(1 | item_reader)"]
+    fixed = f"truth * {factor}" + (f" * {GROUP}" if several else "")
+    made: dict[str, list[str]] = {factor: list(levels)}
+    cells = [{factor: level} for level in levels]
+    if several:
+        made[GROUP] = list(groups)
+        cells = [{GROUP: group, **cell} for group in groups for cell in cells]
+    return ProbitData(
+        rows.reset_index(drop=True),
+        f"said_signal ~ {fixed} + " + " + ".join(random),
+        {"family": "binomial", "link": "probit", "levels": made},
+        tuple(cells),
+        classes_of(rows)[0] if signal is None else signal,
+    )
+
+
+def sensitivity_and_bias(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
+    """Read d' and criterion of each cell, with intervals, from a fitted probit model.
+
+    Parameters
+    ----------
+    fit : Fit
+        ``analysis.mixed.fit(data.formula, data.rows, **data.settings)``.
+    data : ProbitData
+    level : float
+        Coverage.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The cell's columns, ``measure`` (``d_prime`` or ``criterion``), ``estimate, se, statistic, p, ci_low, ci_high``. The
+        values hold for a reader and item at the centre of their distributions.
+    """
+    terms = [str(term) for term in fit.fixed["term"]]
+    levels = data.settings["levels"]
+    rows, names = [], []
+    for cell in data.cells:
+        present = {name: cell[name] for name in levels if cell[name] != levels[name][0]}
+        for measure, sign in (("d_prime", 1.0), ("criterion", -1.0)):
+            summed = _names(present, with_truth=measure == "d_prime")
+            rows.append([sign * (term in summed) for term in terms])
+            names.append({**cell, "measure": measure})
+    table = linear_contrasts(fit, np.array(rows), level=level)
+    numbers = table[["estimate", "se", "statistic", "p", "ci_low", "ci_high"]]
+    return pd.concat([pd.DataFrame(names), numbers.reset_index(drop=True)], axis=1)
+
+
+_SENSITIVITY = ("d_prime", "criterion", "d_prime_se", "criterion_se", "beta")
+
+
+def _names(present: dict[str, str], *, with_truth: bool) -> set[str]:
+    """Name the coefficients whose sum is a cell's d' (with truth) or minus its criterion, as lme4 names them."""
+    levels = [f"{name}{value}" for name, value in present.items()]
+    found = set()
+    for many in range(len(levels) + 1):
+        for some in combinations(levels, many):
+            parts = (["truth"] if with_truth else []) + list(some)
+            found.add(":".join(parts) or "(Intercept)")
+    return found
+
+
+def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd.DataFrame:
+    """Return used trials that asked for an answer, with ``truth`` and ``said_signal`` (nan where not valid)."""
+    for name in by:
+        if name not in trials.columns:
+            raise unknown_name("by: column", name, list(trials.columns))
+    used = trials["excluded_reason"].isna() & trials["response_status"].notna() & trials["answer"].notna()
+    rows = trials[used & trials[list(by)].notna().all(axis=1)].copy()
+    one, other = classes_of(rows)
+    chosen = one if signal is None else signal
+    if chosen not in (one, other):
+        raise unknown_name("signal:", chosen, (one, other))
+    valid = (rows["response_status"] == "valid") & rows["response"].isin([one, other])
+    rows["truth"] = np.where(rows["answer"] == chosen, 0.5, -0.5)
+    said: NDArray[np.float64] = np.where(valid, (rows["response"] == chosen).astype(float), np.nan)
+    rows["said_signal"] = said
+    return rows

@@ -1,0 +1,134 @@
+"""How alike two representations are: cosine similarity of embeddings or hidden states, and what it is worth.
+
+TypoBench reports cosines of whole-prompt embeddings and of hidden states averaged over tokens. Vectors of one model share a
+large common part, so their cosines lie near 1 whatever the texts are: the centred cosine takes the mean vector away first, and
+a permutation of the pairs says what unrelated texts would give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.measures.resampling import bootstrap
+from stimuli.errors import UserError
+
+Array = NDArray[np.float64]
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Similarity of paired vectors.
+
+    Attributes
+    ----------
+    pairs : int
+    cosine, low, high : float
+        Mean cosine and its 95% bootstrap interval over pairs.
+    centred : float
+        Mean cosine after the mean vector of both sides together is taken away.
+    unpaired : float
+        Mean cosine of vectors of different pairs (permuted): the baseline.
+    p : float
+        Share of permutations whose mean cosine is at least as high, counting the observed one.
+    """
+
+    pairs: int
+    cosine: float
+    low: float
+    high: float
+    centred: float
+    unpaired: float
+    p: float
+
+
+def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
+    """Return the cosine of each pair of rows.
+
+    Parameters
+    ----------
+    one, other : ndarray, shape (pairs, dimensions)
+        Also memory maps (``states/<run>/layer_NN.npy``): rows are read a few thousand at a time and computed in double precision.
+
+    Returns
+    -------
+    ndarray, shape (pairs,)
+        From -1 to 1; nan where a vector is 0.
+
+    Raises
+    ------
+    UserError
+        Where the shapes differ or are no tables of rows.
+    """
+    _check(one, other)
+    found = np.empty(len(one))
+    for start in range(0, len(one), _ROWS):
+        a = np.asarray(one[start : start + _ROWS], dtype=float)
+        b = np.asarray(other[start : start + _ROWS], dtype=float)
+        found[start : start + _ROWS] = _cosine(a, b)
+    return found
+
+
+def similarity(
+    one: NDArray[np.floating], other: NDArray[np.floating], seed: int, permutations: int = 1000
+) -> Similarity:
+    """Return mean cosine, centred cosine, and the baseline of permuted pairs.
+
+    Parameters
+    ----------
+    one, other : ndarray, shape (pairs, dimensions)
+        Row i of both belongs to one item: intact and scrambled.
+    seed : int
+        From :func:`stimuli.seeds.stable_seed`.
+    permutations : int
+
+    Raises
+    ------
+    UserError
+        As :func:`cosines`, or without pairs.
+    """
+    own = cosines(one, other)
+    if not len(own):
+        raise UserError("similarity of 0 pairs of vectors", mend="Give at least one pair.")
+    observed = float(np.nanmean(own))
+    ends = bootstrap(own[:, None], lambda means: means[:, 0], seed)
+    mean = (np.asarray(one, dtype=float).sum(axis=0) + np.asarray(other, dtype=float).sum(axis=0)) / (
+        2 * len(one)
+    )
+    centred = _cosine(np.asarray(one, dtype=float) - mean, np.asarray(other, dtype=float) - mean)
+    a, b = _unit(np.asarray(one, dtype=float)), _unit(np.asarray(other, dtype=float))
+    random = np.random.default_rng(seed)
+    # the mean over permuted pairs is a sum over the matrix of all cosines, taken row by row
+    drawn = np.array(
+        [np.nanmean(np.einsum("ij,ij->i", a, b[random.permutation(len(b))])) for _ in range(permutations)]
+    )
+    higher = int((drawn >= observed - 1e-12).sum())
+    return Similarity(
+        len(own),
+        observed,
+        ends.low,
+        ends.high,
+        float(np.nanmean(centred)) if len(own) > 1 else float("nan"),
+        float(drawn.mean()) if permutations and len(own) > 1 else float("nan"),
+        (higher + 1) / (permutations + 1),
+    )
+
+
+def _check(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
+    if one.ndim != 2 or one.shape != other.shape:
+        raise UserError(
+            f"vectors of shapes {one.shape} and {other.shape}",
+            mend="Give two tables of the same shape: a row per pair, a column per dimension.",
+        )
+
+
+def _unit(rows: Array) -> Array:
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.divide(rows, size, out=np.full_like(rows, np.nan), where=size > 0))
+
+
+def _cosine(a: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", _unit(a), _unit(b)))

@@ -1,0 +1,30 @@
+"""From handed-over rows to those that an analysis uses: reasons, bounds, declared signs, and the tables that count them."""
+
+from analysis.preparing.alternatives import Alternative, alternatives, of_flagged_sessions
+from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds, time_reasons
+from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
+from analysis.preparing.flow import flow, flow_steps, time_steps
+from analysis.preparing.signs import SignRule, declared_rules, session_signs, sessions_against_rules
+
+__all__ = [
+    "IDENTICAL",
+    "TIMED",
+    "Alternative",
+    "Bounds",
+    "EveryTime",
+    "SignRule",
+    "Spread",
+    "TimeRule",
+    "alternatives",
+    "declared_rules",
+    "flag_trials",
+    "flow",
+    "flow_steps",
+    "newest_design",
+    "of_flagged_sessions",
+    "session_signs",
+    "sessions_against_rules",
+    "time_bounds",
+    "time_reasons",
+    "time_steps",
+]

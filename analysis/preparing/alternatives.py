@@ -1,0 +1,111 @@
+"""The other ways in which data are usually prepared: time rules, and sessions that were flagged put back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import pandas as pd
+
+from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds
+from analysis.preparing.exclusions import flag_trials
+
+OWN = "the study's bounds"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One rule for times with the name under which a multiverse shows it.
+
+    Attributes
+    ----------
+    name : str
+    rule : TimeRule
+    is_own : bool
+        Whether it is the one that the study declared.
+    """
+
+    name: str
+    rule: TimeRule
+    is_own: bool = False
+
+
+@cache
+def _usual() -> tuple[Mapping[str, Any], ...]:
+    text = resources.files("analysis.preparing").joinpath("alternatives.json").read_text("utf-8")
+    return tuple(json.loads(text)["alternatives"])
+
+
+def alternatives(
+    measure: str, exclude: Mapping[str, Any] | None = None, factors: Collection[str] = ()
+) -> list[Alternative]:
+    """Return the time rules of a multiverse: the study's own first, then the usual ones of ``alternatives.json``.
+
+    Parameters
+    ----------
+    measure : str
+        ``rt`` or ``reading_time``.
+    exclude : mapping, optional
+        The dictionary's ``exclude``; where it bounds the measure, that rule is the own one, else "no rule" is.
+    factors : collection of str
+        Columns that make a condition, for rules that look at a participant's own times.
+
+    Raises
+    ------
+    UserError
+        As :func:`analysis.preparing.time_bounds`.
+    """
+    own = time_bounds(dict(exclude or {}), measure)
+    found = [Alternative(OWN, own, True)] if own else []
+    for one in _usual():
+        if measure not in one["of"]:
+            continue
+        rule: TimeRule
+        if one["rule"] == "none":
+            rule = EveryTime()
+        elif one["rule"] == "bounds":
+            rule = Bounds(float(one["low"]), float(one["high"]))
+        else:
+            logged = bool(one.get("logged", False))
+            rule = Spread(float(one["k"]), str(one["rule"]), tuple(factors), logged)
+        found.append(Alternative(str(one["name"]), rule, own is None and one["rule"] == "none"))
+    return found
+
+
+def of_flagged_sessions(
+    trials: pd.DataFrame,
+    factors: Collection[str],
+    collected: str | None = None,
+    *,
+    back: bool = True,
+    out: Collection[str] = (),
+) -> pd.DataFrame:
+    """Flag a trials table anew with the sessions that the study excluded put back, and others taken out.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        As :func:`analysis.load` returns it: ``flagged_reason`` holds the study's own reasons.
+    factors : collection of str
+        The columns that together make the condition.
+    collected : str, optional
+        Design hash of the newest version, as the store noted it.
+    back : bool
+        Count what the study excluded as if it had not.
+    out : collection of str
+        Sessions to leave out beside that.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A copy with another ``excluded_reason``; wrods' own reasons (practice, pilots, identical repeats …) hold as ever.
+    """
+    changed = trials.copy()
+    given = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
+    reason = given.mask(given.isna() & trials["session_id"].isin(set(out)), "left out for comparison")
+    changed["excluded_reason"] = reason.astype(object)
+    return flag_trials(changed, factors, collected)

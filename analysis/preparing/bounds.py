@@ -1,0 +1,178 @@
+"""Rules by which a time counts or does not: the study's own bounds, and the usual alternatives of the literature.
+
+Bounds fixed beforehand are the rule to preregister: they are blind to reader, condition and outcome. Rules that look at a
+participant's own times in a condition are here so that a multiverse can show what they would have changed; they
+remove more where times are more skewed, which depends on the condition (Miller, 2023, JEP: General 152, 3291-3312).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pandas as pd
+
+from stimuli.errors import UserError
+
+MAD_TO_SD = 1.4826
+"""What makes the median absolute deviation of a normal distribution its standard deviation."""
+
+_BOUNDS = re.compile(r"outside ([0-9.]+) ?(ms|s|min) to ([0-9.]+) ?(ms|s|min)")
+_MS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
+
+
+class TimeRule(Protocol):
+    """Says which times count."""
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows have a time that counts.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            Trials that have a time, with ``reader_group``, ``reader`` and the factors.
+        measure : str
+            Column of the times, in milliseconds.
+        """
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Times in milliseconds within which a trial is used; both ends belong to the range."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse bounds between which nothing lies."""
+        if not 0 <= self.low < self.high:
+            raise UserError(
+                f"time bounds {self.low:g} to {self.high:g} ms",
+                mend="The first bound is the lower one, from 0.",
+            )
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        return f"outside the study's bounds ({self.low:g} to {self.high:g} ms)"
+
+    def holds(self, times: pd.Series[float]) -> pd.Series[bool]:
+        """Return which times lie within the bounds."""
+        return times.between(self.low, self.high)
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows have a time within the bounds."""
+        return self.holds(rows[measure])
+
+
+@dataclass(frozen=True)
+class EveryTime:
+    """Every time counts."""
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        return "no rule"
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return True for every row."""
+        return pd.Series(True, index=rows.index)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Times within k spreads of the centre of a participant's times in a condition.
+
+    Attributes
+    ----------
+    k : float
+        How many spreads to either side still count.
+    kind : {'sd', 'mad'}
+        Mean and standard deviation (n - 1), or median and 1.4826 x the median absolute deviation (Leys, Ley, Klein,
+        Bernard & Licata, 2013, Journal of Experimental Social Psychology 49, 764-766).
+    by : tuple of str
+        Columns that make a cell, beside reader group and reader: the factors.
+    logged : bool
+        Whether the spread is that of log times.
+    """
+
+    k: float
+    kind: str = "sd"
+    by: tuple[str, ...] = ()
+    logged: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse spreads that keep nothing and kinds that nobody knows."""
+        if not self.k > 0:
+            raise UserError(
+                f"a time rule of {self.k:g} spreads", mend="Give a number above 0, for example 2.5."
+            )
+        if self.kind not in ("sd", "mad"):
+            raise UserError(f"a time rule of kind {self.kind!r}", mend="Write sd or mad.")
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        spread, centre = ("SD", "mean") if self.kind == "sd" else ("MAD", "median")
+        logs = " of log times" if self.logged else ""
+        return f"more than {self.k:g} {spread} from the participant's {centre} in the condition{logs}"
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows lie within the spread of their cell; a cell without spread (one time) keeps all."""
+        times = np.log(rows[measure]) if self.logged else rows[measure].astype(float)
+        keys = [rows[name] for name in ("reader_group", "reader", *self.by)]
+
+        def per_cell(values: pd.Series[float], what: Literal["mean", "std", "median"]) -> pd.Series[Any]:
+            cells: pd.Series[Any] = values.groupby(keys, dropna=False, observed=True).transform(what)
+            return cells
+
+        if self.kind == "sd":
+            away = (times - per_cell(times, "mean")).abs()
+            spread = per_cell(times, "std")
+        else:
+            away = (times - per_cell(times, "median")).abs()
+            spread = MAD_TO_SD * per_cell(away, "median")
+        return (away <= self.k * spread) | ~(spread > 0)
+
+
+def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
+    """Return the bounds that a study gives for a time measure, or None.
+
+    Raises
+    ------
+    UserError
+        Where the rule is not of the form ``outside 200 ms to 10 s``.
+    """
+    rule = (exclude.get("trials") or {}).get(measure)
+    if rule is None:
+        return None
+    found = _BOUNDS.fullmatch(str(rule).strip())
+    if found is None:
+        raise UserError(
+            f"analysis.exclude.trials.{measure} is {rule!r}", mend="Write it like: outside 200 ms to 10 s."
+        )
+    return Bounds(float(found[1]) * _MS[found[2]], float(found[3]) * _MS[found[4]])
+
+
+def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) -> pd.Series[str]:
+    """Say why a trial's time counts in no model of times; None where it does, and where there is no time.
+
+    The trial itself stays: an answer given too fast is still an answer, right or wrong.
+
+    Raises
+    ------
+    UserError
+        As :func:`time_bounds`.
+    """
+    bounds = time_bounds(exclude, measure)
+    reason = pd.Series([None] * len(trials), index=trials.index, dtype=object)
+    if bounds is None:
+        return reason
+    outside = trials[measure].notna() & ~bounds.holds(trials[measure])
+    return reason.mask(outside, f"{measure} {exclude['trials'][measure]}")

@@ -1,0 +1,164 @@
+"""Counts who and what is analysed and why the rest is not: the flow tables of a report.
+
+:func:`flow` is the short table of a report, :func:`flow_steps` the long one, with people and trials that are left after each
+step, and :func:`time_steps` goes on with the trials that a model of times loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.preparing.bounds import TimeRule
+from analysis.preparing.exclusions import ORDER
+from analysis.readers import group_order, kinds_of
+
+
+def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Count who and what is analysed and why the rest is not.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table with ``reader_group``.
+    readers : mapping
+        The dictionary's readers: how many sessions each began and finished, those without a trial too.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per stage, one column per reader group: sessions begun, those of them without a trial and those not
+        finished (where there are any), trials recorded, trials left out under each
+        reason that occurs, trials analysed, and of these the answers that could not be scored, by status.
+    """
+    groups = group_order(trials)
+    groups += [name for name, one in readers.items() if name not in groups and one.get("sessions")]
+    counts: dict[str, list[int]] = {}
+    parts = {group: trials[trials["reader_group"] == group] for group in groups}
+
+    def count(stage: str, of: Any) -> None:
+        counts[stage] = [int(of(part)) for part in parts.values()]
+
+    with_trials = {group: int(part["session_id"].nunique()) for group, part in parts.items()}
+    begun = {group: int(readers.get(group, {}).get("sessions") or with_trials[group]) for group in groups}
+    finished = {group: readers.get(group, {}).get("finished") for group in groups}
+    counts["Sessions begun"] = list(begun.values())
+    for stage, some in (
+        ("of these without a trial", [max(begun[group] - with_trials[group], 0) for group in groups]),
+        (
+            "of these not finished",
+            [begun[group] - int(done) if (done := finished[group]) is not None else 0 for group in groups],
+        ),
+    ):
+        if any(some):
+            counts[stage] = some
+    count("Trials recorded", len)
+    reasons = list(trials["excluded_reason"].dropna().value_counts().index)
+    for reason in reasons:
+        count(f"Left out: {reason}", lambda part, reason=reason: (part["excluded_reason"] == reason).sum())
+    used = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
+    parts = used
+    count("Sessions analysed", lambda part: part["session_id"].nunique())
+    count("Trials analysed", len)
+    statuses = trials.loc[trials["excluded_reason"].isna(), "response_status"].dropna().unique()
+    for status in sorted(s for s in statuses if s != "valid"):
+        count(
+            f"of these counted as wrong: {status}",
+            lambda part, s=status: (part["response_status"] == s).sum(),
+        )
+    return pd.DataFrame(counts, index=groups).T
+
+
+def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
+    """Count participants, sessions and trials that are left after each step, and say why the others went.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table with ``reader_group``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per step and reader group: ``step`` (0 is all that was recorded), ``why`` (the reason of
+        ``excluded_reason``), ``group``, ``kind``, ``readers``, ``sessions``, ``trials`` (what is left after the step;
+        readers are participants, a model is one reader), ``readers_lost``, ``sessions_lost``, ``trials_lost``. Reasons
+        that the study gave come first, then wrods' own in the order in which they apply; a reason that
+        concerns nobody in any group is no step.
+    """
+    reasons = trials["excluded_reason"]
+    present = list(reasons.dropna().value_counts().index)
+    given = [reason for reason in present if reason not in ORDER]
+    steps = [*given, *(reason for reason in ORDER if reason in present)]
+    kinds = kinds_of(trials)
+    rows = []
+    for group in group_order(trials):
+        part = trials.loc[trials["reader_group"] == group, ["reader", "session_id", "excluded_reason"]]
+        before = _counts(part)
+        rows.append(_step(0, "recorded", group, kinds[group], before, before))
+        gone: set[str] = set()
+        for number, why in enumerate(steps, 1):
+            gone.add(why)
+            after = _counts(part[~part["excluded_reason"].isin(gone)])
+            rows.append(_step(number, why, group, kinds[group], before, after))
+            before = after
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None) -> pd.DataFrame:
+    """Go on from the analysed trials to those whose times are in a model of times.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table with ``reader_group``.
+    measure : str
+        ``rt`` or ``reading_time``.
+    rule : TimeRule, optional
+        The study's bounds, or another rule.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`flow_steps`: analysed, valid answers, of these with a time, of these within the rule.
+    """
+    used = trials[trials["excluded_reason"].isna()]
+    kinds = kinds_of(used)
+    rows = []
+    for group in group_order(used):
+        part = used[used["reader_group"] == group]
+        if not part[measure].notna().any():
+            continue
+        answered = part["response_status"].isna() | (part["response_status"] == "valid")
+        timed = answered & (part[measure] > 0)
+        kept = part[timed]
+        stages = [("analysed", part), ("no valid answer", part[answered]), ("no time", kept)]
+        if rule is not None:
+            stages.append((rule.said, kept[rule.keeps(kept, measure)]))
+        before = _counts(part)
+        for number, (why, left) in enumerate(stages):
+            after = _counts(left)
+            rows.append(_step(number, why, group, kinds[group], before, after))
+            before = after
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_COUNTED = ("readers", "sessions", "trials")
+_COLUMNS = ("step", "why", "group", "kind", *_COUNTED, *(f"{name}_lost" for name in _COUNTED))
+
+
+def _counts(part: pd.DataFrame) -> dict[str, int]:
+    return {
+        "readers": int(part["reader"].nunique()),
+        "sessions": int(part["session_id"].nunique()),
+        "trials": len(part),
+    }
+
+
+def _step(
+    number: int, why: str, group: str, kind: str, before: dict[str, int], after: dict[str, int]
+) -> dict[str, Any]:
+    lost = {f"{name}_lost": before[name] - after[name] for name in _COUNTED}
+    return {"step": number, "why": why, "group": group, "kind": kind, **after, **lost}

@@ -1,0 +1,183 @@
+"""Rules by which a study declared that sessions of people may be excluded, held against the trials themselves.
+
+The dashboard measures the same signs while a study runs and its owner decides (an ``excluded`` flag); analysis reads the decision
+from ``excluded_reason``. Here the declared rules are looked up once more, so that a report can say which sessions meet a
+rule and were kept, or were taken out without one. Signs of key strokes are not in the trials table and are named as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from stimuli.errors import UserError, unknown_name
+
+FASTEST_MS = 200.0
+"""An answer in less than this counts as too fast, as on the dashboard."""
+
+RIGHT_SHARE = "question_accuracy"
+"""The one sign of which little is bad."""
+
+NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing")
+"""Signs made of key strokes, which only the store has."""
+
+_OR_MORE = re.compile(r"([0-9]+) or more")
+_SIDED = re.compile(r"(above|below) ([0-9.]+) ?(%|ms|s|min)?")
+_UNIT = {"%": 0.01, "ms": 1.0, "s": 1000.0, "min": 60_000.0, None: 1.0}
+
+
+@dataclass(frozen=True)
+class SignRule:
+    """One declared rule.
+
+    Attributes
+    ----------
+    sign : str
+    said : str
+        As the study writes it.
+    bound : float
+        In the sign's unit: shares from 0 to 1, milliseconds, counts.
+    side : {'or more', 'above', 'below'}
+    """
+
+    sign: str
+    said: str
+    bound: float
+    side: str
+
+    def meets(self, values: pd.Series[float]) -> pd.Series[bool]:
+        """Return which values meet the rule; one that was not measured does not."""
+        if self.side == "or more":
+            return values >= self.bound
+        return values > self.bound if self.side == "above" else values < self.bound
+
+
+def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
+    """Read ``analysis.exclude.sessions`` of a study.
+
+    Raises
+    ------
+    UserError
+        A sign that nobody measures, or a rule of no known form.
+    """
+    known = (*_SIGNS, *NOT_IN_TRIALS)
+    found = []
+    for sign, said in (exclude.get("sessions") or {}).items():
+        if sign not in known:
+            raise unknown_name("analysis.exclude.sessions:", str(sign), known)
+        whole, sided = _OR_MORE.fullmatch(str(said).strip()), _SIDED.fullmatch(str(said).strip())
+        if whole:
+            found.append(SignRule(sign, str(said), float(whole[1]), "or more"))
+        elif sided:
+            found.append(SignRule(sign, str(said), float(sided[2]) * _UNIT[sided[3]], sided[1]))
+        else:
+            raise UserError(
+                f"analysis.exclude.sessions.{sign} is {said!r}",
+                mend="Write it like: 2 or more, or above 20%.",
+            )
+    return found
+
+
+def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
+    """Measure the signs of careless answering of every session of people or simulated readers.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        As :func:`analysis.load` returns it; practice is left out here.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per session, indexed by ``session_id``: ``reader_group``, ``reader``, and a column per sign: shares (0
+        to 1), milliseconds or counts; NaN where there is nothing to measure.
+    """
+    rows = trials[trials["reader_kind"].isin(["human", "simulated"]) & ~trials["is_practice"].astype(bool)]
+    found = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
+    for sign, measure in _SIGNS.items():
+        found[sign] = measure(rows).reindex(found.index).astype(float)
+    return found
+
+
+def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
+    """Hold every session against every declared rule.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per session and rule: ``session_id, reader_group, reader, sign, rule, value, meets, excluded``, where
+        ``excluded`` says whether the study took the whole session out and ``meets`` is missing for signs that the trials
+        table does not hold.
+
+    Raises
+    ------
+    UserError
+        As :func:`declared_rules`.
+    """
+    rules = declared_rules(exclude)
+    signs = session_signs(trials)
+    given = (
+        trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
+    )
+    out = given.groupby(trials["session_id"]).all().reindex(signs.index)
+    tables = []
+    for rule in rules:
+        measured = rule.sign in signs
+        value = signs[rule.sign] if measured else pd.Series(float("nan"), index=signs.index)
+        meets = rule.meets(value).astype("boolean")
+        tables.append(
+            pd.DataFrame(
+                {
+                    "session_id": signs.index,
+                    "reader_group": signs["reader_group"].to_numpy(),
+                    "reader": signs["reader"].to_numpy(),
+                    "sign": rule.sign,
+                    "rule": rule.said,
+                    "value": value.to_numpy(),
+                    "meets": (meets if measured else meets.mask(meets.notna())).to_numpy(),
+                    "excluded": out.to_numpy(dtype=bool),
+                }
+            )
+        )
+    columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
+def _share(rows: pd.DataFrame, column: str, is_sign: Callable[[pd.Series[float]], pd.Series[bool]]) -> Any:
+    if column not in rows:
+        return pd.Series(dtype=float)
+    known = rows[rows[column].notna()]
+    return is_sign(known[column].astype(float)).groupby(known["session_id"]).mean()
+
+
+def _sum(rows: pd.DataFrame, column: str) -> Any:
+    if column not in rows:
+        return pd.Series(dtype=float)
+    known = rows[rows[column].notna()]
+    return known[column].astype(float).groupby(known["session_id"]).sum()
+
+
+def _missed_checks(rows: pd.DataFrame) -> Any:
+    checks = rows[rows["is_attention_check"].astype(bool)]
+    return (~(checks["correct"] == 1)).groupby(checks["session_id"]).sum()
+
+
+def _right_share(rows: pd.DataFrame) -> Any:
+    tested = rows[~rows["is_attention_check"].astype(bool) & ~rows["is_filler"].astype(bool)]
+    judged = tested[tested["correct"].notna() | (tested["response_status"] == "timeout")]
+    return (judged["correct"] == 1).groupby(judged["session_id"]).mean()
+
+
+_SIGNS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "attention_checks_failed": _missed_checks,
+    RIGHT_SHARE: _right_share,
+    "too_fast": lambda rows: _share(rows, "rt", lambda times: times < FASTEST_MS),
+    "hidden": lambda rows: _sum(rows, "hidden_ms"),
+    "dropped_frames": lambda rows: _share(rows, "dropped_frames", lambda counts: counts > 0),
+    "pastes": lambda rows: _sum(rows, "paste_count"),
+    "keyless": lambda rows: _sum(rows, "keyless_chars"),
+}

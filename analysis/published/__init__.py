@@ -1,0 +1,10 @@
+"""Published tables made again from released outputs, cell for cell."""
+
+from analysis.published.scrambled_bench import (
+    compare_with_print,
+    printed_cells,
+    released_trials,
+    scrambled_bench_tables,
+)
+
+__all__ = ["compare_with_print", "printed_cells", "released_trials", "scrambled_bench_tables"]

@@ -1,0 +1,231 @@
+"""Tables 3, 4 and 5 of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023) from the released outputs of its models.
+
+Table 3 is few-shot and Table 4 zero-shot recovery of 408 sentences (edit distance above, recovery rate below), Table 5 the
+answers to 346 questions behind changed evidence (accuracy above, relative performance gain below). The released folder is the one that
+``wrods import --from scrambled_bench`` takes: ``outputs/MODEL.jsonl.gz`` and ``stimuli/``. From a shell::
+
+    python -m analysis.published downloads/scrambled_bench
+
+prints the three tables and how many of their cells are those in print.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.measures.recovery import edit_distance, recovery_rate
+from analysis.measures.retention import BELOW, as_printed, relative_gain
+from stimuli.errors import UserError, unknown_name
+
+NAMES = {
+    "gpt-4-0314": "GPT-4",
+    "gpt-3.5-turbo-0301": "GPT-3.5-turbo",
+    "text-davinci-003": "text-davinci-003",
+    "falcon-180B": "Falcon-180b",
+    "Llama-2-70b-hf": "Llama-2-70b",
+    "Llama-2-7b-chat-hf": "Llama-2-7b-chat",
+    "mpt-30b": "MPT-30b",
+    "flan-t5-xxl": "Flan-T5-xxl",
+}
+"""Names of output files and of the paper's rows."""
+
+COLUMNS = {
+    "original": "Ori",
+    "rs20": "20%",
+    "rs50": "50%",
+    "rs100": "100%",
+    "kf": "KF",
+    "kfl": "KFL",
+    "sub": "Sub",
+}
+"""Conditions of the outputs and columns of the tables, in their order."""
+
+TABLES = {"3": ("rec", "few-shot"), "4": ("rec", "zero-shot"), "5": ("qa", "zero-shot")}
+_STIMULI = {"rec": "rec_realtimeqa.jsonl", "qa": "qa_realtimeqa.jsonl"}
+
+
+def released_trials(folder: str | Path) -> pd.DataFrame:
+    """Measure every released response as the paper does.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Holds ``outputs/`` and ``stimuli/``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per response: ``model`` (the file's name), ``task`` (``rec`` or ``qa``), ``method``, ``condition``, ``item``;
+        for ``rec`` ``ed_shown`` and ``ed_given`` (characters), for ``qa`` ``correct`` (1 or 0: the stored reading of the reply
+        equals the key; a reply that could not be read is wrong).
+
+    Raises
+    ------
+    UserError
+        Where the folder lacks outputs or stimuli, or a line is none of theirs.
+    """
+    folder = Path(folder)
+    files = sorted((folder / "outputs").glob("*.jsonl*"))
+    if not files:
+        raise UserError(
+            f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
+        )
+    sentences = {row["i"]: row for row in _lines(folder / "stimuli" / _STIMULI["rec"])}
+    rows = []
+    for file in files:
+        model = file.name.partition(".jsonl")[0]
+        for number, row in enumerate(_lines(file), 1):
+            try:
+                rows.append({"model": model, **_measured(row, sentences)})
+            except KeyError as error:
+                raise UserError(
+                    f"{file}, line {number}: {error.args[0]!r} is missing or unknown",
+                    mend="Give the released files as they are.",
+                ) from error
+    return pd.DataFrame(rows)
+
+
+def scrambled_bench_tables(folder: str | Path, *, printed: bool = False) -> dict[str, pd.DataFrame]:
+    """Make Tables 3, 4 and 5 from the released outputs.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        As :func:`released_trials`.
+    printed : bool
+        Cells as text the way the paper prints them (``< 0`` for negative rates) instead of numbers.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        By table number: a pair of rows per model (index ``model, measure``; ``ED`` and ``RR``, or ``Acc`` and ``RPG``; in the
+        paper's order), the paper's columns. ED in characters, the others in percent.
+
+    Raises
+    ------
+    UserError
+        As :func:`released_trials`.
+    """
+    trials = released_trials(folder)
+    made = {}
+    for table, (task, method) in TABLES.items():
+        own = trials[(trials["task"] == task) & (trials["method"] == method)]
+        rows = {}
+        order = {name: place for place, name in enumerate(NAMES)}
+        for model in sorted(own["model"].unique(), key=lambda name: (order.get(name, len(order)), name)):
+            of_model = own[own["model"] == model].groupby("condition", sort=False)
+            cells = _recovery_cells(of_model) if task == "rec" else _question_cells(of_model)
+            for measure, values in cells.items():
+                named = {COLUMNS[condition]: value for condition, value in values.items()}
+                rows[NAMES.get(model, model), measure] = (
+                    {column: _as_text(table, measure, column, value) for column, value in named.items()}
+                    if printed
+                    else named
+                )
+        found = pd.DataFrame.from_dict(rows, orient="index")
+        columns = [column for column in COLUMNS.values() if column in found.columns]
+        made[table] = found[columns].rename_axis(index=["model", "measure"]) if rows else found
+    return made
+
+
+def printed_cells() -> pd.DataFrame:
+    """Return the cells of Tables 3, 4 and 5 as they stand in print: ``table, model, measure, column, printed``."""
+    text = resources.files("analysis.published").joinpath("scrambled_bench.csv").read_text("utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return pd.DataFrame(list(csv.DictReader(lines)))
+
+
+def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put every cell beside the printed one.
+
+    Parameters
+    ----------
+    tables : dict of str to pandas.DataFrame
+        From :func:`scrambled_bench_tables` with ``printed=True``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``table, model, measure, column, made, printed, same``; models that the paper does not print are left out.
+
+    Raises
+    ------
+    UserError
+        For a table that the paper does not have.
+    """
+    parts = []
+    for table, made in tables.items():
+        if table not in TABLES:
+            raise unknown_name("table:", table, TABLES)
+        cells = made.reset_index().melt(id_vars=["model", "measure"], var_name="column", value_name="made")
+        parts.append(cells.assign(table=table))
+    both: pd.DataFrame = pd.concat(parts).merge(
+        printed_cells(), on=["table", "model", "measure", "column"], how="inner"
+    )
+    both["same"] = both["made"] == both["printed"]
+    return both.reindex(columns=["table", "model", "measure", "column", "made", "printed", "same"])
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    if not file.is_file():
+        raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
+    opening = gzip.open if file.suffix == ".gz" else open
+    with opening(file, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise UserError(
+                    f"{file}, line {number} is not JSON: {error}", mend="Give the released files as they are."
+                ) from error
+
+
+def _measured(row: dict[str, Any], sentences: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "task": row["task"],
+        "method": row["method"],
+        "condition": row["cond"],
+        "item": row["i"],
+    }
+    if row["cond"] not in COLUMNS:
+        raise KeyError(row["cond"])
+    if row["task"] == "rec":
+        sentence = sentences[row["i"]]
+        return told | {
+            "ed_shown": edit_distance(sentence[row["cond"]], sentence["original"]),
+            "ed_given": edit_distance(row["recovered"], sentence["original"]),
+        }
+    return told | {"correct": float(row["pred"] == row["gold"])}
+
+
+def _recovery_cells(conditions: Any) -> dict[str, dict[str, float]]:
+    sums = conditions[["ed_shown", "ed_given"]].sum()
+    rates = {str(name): recovery_rate(one["ed_shown"], one["ed_given"]) for name, one in sums.iterrows()}
+    return {"ED": {str(k): float(v) for k, v in conditions["ed_given"].mean().items()}, "RR": rates}
+
+
+def _question_cells(conditions: Any) -> dict[str, dict[str, float]]:
+    shares = {str(name): 100.0 * float(value) for name, value in conditions["correct"].mean().items()}
+    nan = float("nan")
+    gains = {
+        name: relative_gain(share, shares.get("original", nan), shares.get("sub", nan))
+        for name, share in shares.items()
+    }
+    return {"Acc": shares, "RPG": gains}
+
+
+def _as_text(table: str, measure: str, column: str, value: float) -> str:
+    """Print a cell as the paper does: RR, and RPG of the two columns that are 100 and 0 by definition, without trailing zeros."""
+    if value != value:
+        return ""
+    if measure == "RR" or (measure == "RPG" and column in ("Ori", "Sub")):
+        return BELOW if value < 0 else str(round(value, 2))
+    return as_printed(value) if measure == "RPG" else f"{value:.2f}"

@@ -1,0 +1,297 @@
+"""Finds and reads the tables that a study hands over or exports, column by column and batch by batch.
+
+Three kinds of folder hold them: a handover (``trials.parquet`` beside ``dictionary.json``; a study's own folder holds one with each
+report), an export as Parquet or CSV (``trials.parquet`` or ``trials.csv`` beside ``codebook.md``), and a Psych-DS folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from stimuli.errors import UserError
+
+TRIALS, REGIONS, ITEMS, DICTIONARY = "trials.parquet", "regions.parquet", "items.parquet", "dictionary.json"
+BATCH = 50_000
+"""Rows read at a time where a table is read in batches."""
+
+_LEVELS = re.compile(r"level of the factor (.+?): (.+); the first is the reference$")
+_GUARDED = re.compile(r"^'+(?=[=+\-@\t\r])")
+_TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+_LAG_S = 5.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one study's tables lie.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+        The folder with the tables.
+    trials : pathlib.Path
+        The file of trials, Parquet or CSV.
+    regions, items : pathlib.Path or None
+        None where there is no such file.
+    dictionary : dict
+        ``dictionary.json``, or what an export's codebook and plan say of it.
+    types : dict
+        Types of columns (string, integer, number, boolean) by table, for CSV.
+    remarks : tuple of str
+        What a reader of the tables should know about where they come from.
+    """
+
+    folder: Path
+    trials: Path
+    regions: Path | None
+    items: Path | None
+    dictionary: dict[str, Any]
+    types: dict[str, dict[str, str]]
+    remarks: tuple[str, ...] = ()
+
+
+def find_tables(folder: Path) -> Source:
+    """Find the tables in a study's folder, a handover, or an export.
+
+    Raises
+    ------
+    UserError
+        Where the folder holds none, or a file beside them cannot be read; the message says what to run.
+    """
+    if (folder / "study.yaml").is_file() and not (folder / TRIALS).is_file():
+        return _of_study(folder)
+    if (folder / DICTIONARY).is_file():
+        return _of_handover(folder)
+    if (folder / "codebook.md").is_file() or (folder / "documentation" / "codebook.md").is_file():
+        return _of_export(folder)
+    if folder.is_dir() and any(folder.glob("*_interactions.json")):
+        raise UserError(
+            f"{folder} is an export for jsPsych, which has no trials table",
+            mend="Export the study as csv, parquet or psych-ds.",
+        )
+    raise UserError(
+        f"{folder / DICTIONARY} is missing",
+        mend="Give a study's folder, a folder that `wrods report` handed over, or an export as csv, parquet or psych-ds.",
+    )
+
+
+def _of_study(folder: Path) -> Source:
+    handed = sorted(folder.glob(f"reports/*/data/{DICTIONARY}"), key=lambda file: file.stat().st_mtime)
+    if not handed:
+        raise UserError(
+            f"{folder} is a study whose tables were never handed over",
+            mend=f"Run `wrods report {folder}`, or export it: `wrods export {folder} --format parquet --out DIR`.",
+        )
+    newest = handed[-1]
+    source = _of_handover(newest.parent)
+    stored = [
+        file.stat().st_mtime for file in (folder / "study.db", folder / "study.db-wal") if file.is_file()
+    ]
+    if stored and max(stored) > newest.stat().st_mtime + _LAG_S:
+        told = f"{folder / 'study.db'} was written to after its tables were handed over ({newest.parent}): they may lack trials"
+        source = Source(**{**vars(source), "remarks": (*source.remarks, told)})
+    return source
+
+
+def _of_handover(folder: Path) -> Source:
+    dictionary = _read_json(folder / DICTIONARY)
+    if not isinstance(dictionary.get("factors"), dict):
+        raise UserError(f"{folder / DICTIONARY} has no 'factors'", mend="Hand the study over again.")
+    for name, spec in dictionary["factors"].items():
+        if not isinstance(spec, dict) or len(spec.get("levels", [])) < 1:
+            raise UserError(
+                f"{folder / DICTIONARY}: factor {name!r} has no levels", mend="Hand the study over again."
+            )
+    if not (folder / TRIALS).is_file():
+        raise UserError(
+            f"{folder / TRIALS} is missing", mend="A report is made from a study or its handover folder."
+        )
+    files = {name: folder / name if (folder / name).is_file() else None for name in (REGIONS, ITEMS)}
+    return Source(folder, folder / TRIALS, files[REGIONS], files[ITEMS], dictionary, {})
+
+
+def _of_export(folder: Path) -> Source:
+    book = next(
+        file for file in (folder / "codebook.md", folder / "documentation" / "codebook.md") if file.is_file()
+    )
+    types, factors = _read_codebook(book)
+
+    def table(name: str) -> Path | None:
+        plain = [folder / f"{name}.parquet", folder / f"{name}.csv"]
+        dataset = sorted((folder / "data").glob(f"*_description-{name}_data.csv"))
+        return next((file for file in (*plain, *dataset) if file.is_file()), None)
+
+    trials = table("trials")
+    if trials is None:
+        raise UserError(
+            f"{folder} holds a codebook and no trials",
+            mend="Export the study again, as csv, parquet or psych-ds.",
+        )
+    plan = (
+        _read_json(folder / "analysis" / "plan.json") if (folder / "analysis" / "plan.json").is_file() else {}
+    )
+    dictionary = {
+        "factors": factors,
+        "planned": plan.get("planned") or {},
+        "exclude": plan.get("exclude") or {},
+    }
+    remarks = () if plan else (
+        "an export holds no analysis plan: bounds of times and planned comparisons are those of a handover only",
+    )  # fmt: skip
+    return Source(folder, trials, table("regions"), table("items"), dictionary, types, remarks)
+
+
+def _read_codebook(file: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
+    """Read types of columns by table, and factors with levels, from an export's codebook."""
+    types: dict[str, dict[str, str]] = {}
+    factors: dict[str, dict[str, Any]] = {}
+    table = ""
+    for line in file.read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            table = line.removeprefix("## ").strip()
+            types[table] = {}
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("| `") else []
+        if len(cells) < 4:
+            continue
+        name = cells[0].strip("`| ")
+        types[table][name] = cells[1]
+        found = _LEVELS.fullmatch(cells[-1].rstrip("| "))
+        if table == "trials" and found:
+            levels = found[2].split(", ")
+            factors[name] = {"levels": levels, "reference": levels[0]}
+    return types, factors
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{file} is not JSON: {error}", mend="Hand the study over again.") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{file} has no 'factors'", mend="Hand the study over again.")
+    return found
+
+
+def column_names(file: Path) -> list[str]:
+    """Return the names of a table's columns."""
+    if file.suffix == ".csv":
+        with csv.open_csv(file) as opened:
+            return list(opened.schema.names)
+    try:
+        names = pq.read_schema(file).names
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} is not a readable Parquet file: {error}") from error
+    return [name for name in names if not name.startswith("__index_level_")]
+
+
+def batches(
+    file: Path, columns: Collection[str] | None = None, types: dict[str, str] | None = None, rows: int = BATCH
+) -> Iterator[pa.RecordBatch]:
+    """Read a table in batches, in order, with the memory of one.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        Parquet, or CSV as ``wrods export`` writes it.
+    columns : collection of str, optional
+        Only these, as far as they are there; all otherwise.
+    types : dict, optional
+        Types of columns of a CSV file; unknown ones are text.
+    rows : int
+        Rows of a Parquet batch; CSV comes in blocks of 16 MiB.
+
+    Raises
+    ------
+    UserError
+        Where the file cannot be read.
+    """
+    chosen = [name for name in column_names(file) if columns is None or name in columns]
+    try:
+        if file.suffix != ".csv":
+            with pq.ParquetFile(file) as opened:
+                yield from opened.iter_batches(batch_size=rows, columns=chosen)
+            return
+        known = {name: _TYPES[(types or {}).get(name, "string")] for name in chosen}
+        convert = csv.ConvertOptions(
+            column_types=known, include_columns=chosen, null_values=[""], strings_can_be_null=True,
+            quoted_strings_can_be_null=True, true_values=["TRUE"], false_values=["FALSE"],
+        )  # fmt: skip
+        parse = csv.ParseOptions(newlines_in_values=True)
+        read = csv.ReadOptions(block_size=16 << 20)
+        with csv.open_csv(file, read, parse, convert) as blocks:
+            for block in blocks:
+                yield _without_guards(block)
+    except (OSError, ValueError, pa.ArrowInvalid) as error:
+        raise UserError(f"{file} cannot be read: {error}", mend="Export the study again.") from error
+
+
+def _without_guards(block: pa.RecordBatch) -> pa.RecordBatch:
+    """Take away the apostrophe that keeps a spreadsheet from running a cell."""
+    columns = []
+    for place, field in enumerate(block.schema):
+        column = block.column(place)
+        if pa.types.is_string(field.type):
+            texts = column.to_pylist()
+            if any(text is not None and _GUARDED.match(text) for text in texts):
+                texts = [text[1:] if text is not None and _GUARDED.match(text) else text for text in texts]
+                column = pa.array(texts, pa.string())
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=block.schema)
+
+
+def read_columns(
+    file: Path, columns: Collection[str] | None = None, types: dict[str, str] | None = None
+) -> dict[str, pa.ChunkedArray]:
+    """Read columns of a table whole; equal texts of a column are kept once (dictionary encoding, batch by batch).
+
+    Raises
+    ------
+    UserError
+        As :func:`batches`.
+    """
+    parts: dict[str, list[pa.Array]] = {}
+    for batch in batches(file, columns, types):
+        for place, field in enumerate(batch.schema):
+            column = batch.column(place)
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+                column = column.dictionary_encode()
+            parts.setdefault(field.name, []).append(column)
+    if not parts:
+        names = [name for name in column_names(file) if columns is None or name in columns]
+        return {name: pa.chunked_array([pa.array([], pa.null())]) for name in names}
+    return {name: pa.chunked_array(given).unify_dictionaries() for name, given in parts.items()}
+
+
+def as_series(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
+    """Turn a column into a series: text as objects that equal cells share, numbers as floats, truth values as objects."""
+    if pa.types.is_dictionary(column.type):
+        chunks = column.chunks
+        values = (
+            np.array([*chunks[0].dictionary.to_pylist(), None], dtype=object) if chunks else np.array([None])
+        )
+        codes = [np.asarray(chunk.indices.fill_null(len(values) - 1), dtype=np.int64) for chunk in chunks]
+        return pd.Series(values[np.concatenate(codes)] if codes else [], name=name, dtype=object)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        try:
+            return pd.Series(column.cast(pa.float64()).to_numpy(zero_copy_only=False), name=name)
+        except pa.ArrowInvalid:  # a seed of 64 bits is no float
+            return pd.Series(column.to_pylist(), name=name, dtype=object)
+    return pd.Series(column.to_pylist(), name=name, dtype=object)
+
+
+def as_frame(columns: dict[str, pa.ChunkedArray]) -> pd.DataFrame:
+    """Turn columns into a table; each is let go of as soon as it is turned."""
+    made = {}
+    for name in list(columns):
+        made[name] = as_series(name, columns.pop(name))
+    return pd.DataFrame(made)
