@@ -87,6 +87,10 @@ def choose_criterion(
     if dispersion == "glmer":
         for refused, why in (
             (family.dispersion != "phi", f"the {family.name} family has no dispersion phi"),
+            (
+                family.name == "gaussian",
+                "for gaussian responses glmer's criterion has several minima and takes others in other units",
+            ),
             (nagq != 1, "lme4's criterion has no quadrature for it"),
             (information == "observed", "lme4's criterion holds the expected information"),
             (penalty is not None, "lme4's criterion is no likelihood that a prior could join"),

@@ -86,8 +86,9 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
         )
     elif family.dispersion == "phi":
         notes.append(
-            f"phi is estimated by maximum likelihood, as in glmmTMB; lme4's glmer gives other numbers for {family.name} "
-            "(dispersion = 'glmer' shows them)"
+            f"phi is estimated by maximum likelihood, as in glmmTMB; lme4's glmer gives other numbers for {family.name}, "
+            "since its criterion is no likelihood"
+            + (" (dispersion = 'glmer' shows them)" if family.positive else "")
         )
     if family.dispersion == "theta" and dispersion > POISSON_LIKE:
         notes.append(

@@ -11,7 +11,7 @@ The dispersion d is phi of the Gamma and inverse Gaussian (variance phi V(mu) / 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,10 @@ class Family:
         The log-density and its derivatives.
     dispersion : {None, 'phi', 'theta'}
         Which dispersion is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
+    positive : bool
+        Whether means are above zero.
+    has_scale : bool
+        Whether this is the linear mixed model, with a residual standard deviation that is profiled out.
     """
 
     name: str
@@ -93,27 +97,16 @@ class Family:
     start: Callable[[Array, Array], Array]
     density: Density
     dispersion: str | None = None
+    positive: bool = False
+    has_scale: bool = False
 
-    @property
-    def has_scale(self) -> bool:
-        """Whether this is the linear mixed model, with a residual standard deviation that is profiled out."""
-        return self.name == "gaussian"
-
-    def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str, bool], Family], tuple[str, bool]]:
         """Travel to other processes by name, as functions without one cannot."""
-        return _named_family, (self.name,)
+        return _named_family, (self.name, self.has_scale)
 
 
-def _named_family(name: str) -> Family:
-    return FAMILIES[name]
-
-
-def _gaussian() -> Density:
-    return Density(
-        lambda y, mu, w, d: 0.5 * np.log(w / (2.0 * np.pi * d)) - w * (y - mu) ** 2 / (2.0 * d),
-        lambda y, mu, w, d: Slopes(w * (y - mu) / d, -w / d, np.zeros_like(mu)),
-        lambda mu, w, d: (w / d, np.zeros_like(mu)),
-    )
+def _named_family(name: str, has_scale: bool) -> Family:
+    return CURVED_GAUSSIAN if name == "gaussian" and not has_scale else FAMILIES[name]
 
 
 def _binomial() -> Density:
@@ -178,15 +171,20 @@ def _negative_binomial() -> Density:
     return Density(loglik, slopes, information, dispersion)
 
 
-def _precision(power: float, kernel: Callable[[Array, Array, Array], tuple[Array, Array]]) -> Density:
+def _precision(
+    power: float, kernel: Callable[[Array, Array, Array], tuple[Array, Array]], positive: bool = True
+) -> Density:
     """Make an exponential dispersion family of precision a = w / phi and variance function mu^power.
 
     ``kernel`` is (y, mu, a) -> log-density and its derivative with respect to log a; the derivative with respect to mu
-    is a (y - mu) / mu^power.
+    is a (y - mu) / mu^power. ``positive`` tells whether means must be above zero.
     """
 
     def slopes(y: Array, mu: Array, w: Array, d: float) -> Slopes:
-        a, gap = w / d * mu**-power, (y - mu) / mu
+        a = w / d * mu**-power
+        if not power:
+            return Slopes(a * (y - mu), -a, np.zeros_like(mu))
+        gap = (y - mu) / mu
         return Slopes(
             a * (y - mu),
             -a * (1.0 + power * gap),
@@ -195,7 +193,7 @@ def _precision(power: float, kernel: Callable[[Array, Array, Array], tuple[Array
 
     def information(mu: Array, w: Array, d: float) -> tuple[Array, Array]:
         i = w / d * mu**-power
-        return i, -power * i / mu
+        return i, -power * i / mu if power else np.zeros_like(mu)
 
     def dispersion(y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
         # All slopes in mu are proportional to a, and d log a = -d log phi.
@@ -206,10 +204,15 @@ def _precision(power: float, kernel: Callable[[Array, Array, Array], tuple[Array
 
     def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
         # A mean outside the range is refused by the search, as any point without a likelihood.
-        possible = mu > 0.0
+        possible = mu > 0.0 if positive else np.isfinite(mu)
         return np.where(possible, kernel(y, np.where(possible, mu, 1.0), w / d)[0], -np.inf)
 
     return Density(loglik, slopes, information, dispersion)
+
+
+def _gaussian_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
+    half = a * (y - mu) ** 2 / 2.0
+    return 0.5 * np.log(a / (2.0 * np.pi)) - half, 0.5 - half
 
 
 def _gamma_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
@@ -229,10 +232,11 @@ def _inverse_gaussian_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Arra
 FAMILIES: Mapping[str, Family] = {
     "gaussian": Family(
         "gaussian",
-        ("identity",),
+        ("identity", "log", "inverse"),
         lambda mu, d=1.0: np.ones_like(mu),
         lambda y, w: y,
-        _gaussian(),
+        _precision(0.0, _gaussian_kernel, positive=False),
+        has_scale=True,
     ),
     "binomial": Family(
         "binomial",
@@ -263,6 +267,7 @@ FAMILIES: Mapping[str, Family] = {
         lambda y, w: y,
         _precision(2.0, _gamma_kernel),
         "phi",
+        positive=True,
     ),
     "inverse.gaussian": Family(
         "inverse.gaussian",
@@ -271,8 +276,18 @@ FAMILIES: Mapping[str, Family] = {
         lambda y, w: y,
         _precision(3.0, _inverse_gaussian_kernel),
         "phi",
+        positive=True,
     ),
 }
+
+CURVED_GAUSSIAN = replace(
+    FAMILIES["gaussian"],
+    # Log and inverse take positive means, the response need not be positive.
+    start=lambda y, w: np.maximum(y, 0.1 * max(float(np.mean(y)), float(np.std(y)))),
+    dispersion="phi",
+    has_scale=False,
+)
+"""The gaussian family under a link other than the identity; phi is the residual variance."""
 
 _ALIASES = {"gamma": "Gamma", "nbinom2": "negative.binomial", "negbin": "negative.binomial"}
 GUESS = "guess(0.5)"
@@ -305,4 +320,6 @@ def choose_family(name: str, link: str | None = None) -> tuple[Family, Link]:
     if found is None or (found.name not in family.links and not (takes_guesses and found.guess)):
         offered = (*family.links, GUESS) if takes_guesses else family.links
         raise unknown_name(f"link of the {known} family", str(link), offered)
+    if family.has_scale and found.name != "identity":
+        return CURVED_GAUSSIAN, found
     return family, found

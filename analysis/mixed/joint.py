@@ -52,7 +52,7 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     if method == "satterthwaite":
         if fit.degrees is None:
             raise UserError(
-                f"Satterthwaite's degrees of freedom are for gaussian models; this one is {fit.family}",
+                f"Satterthwaite's degrees of freedom are for linear models; this one is {fit.family}, {fit.link} link",
                 mend="Generalised models are tested by z; leave the method out.",
             )
         if fit.degrees.name != "Satterthwaite":

@@ -32,6 +32,7 @@ _BASES = {
     ),
 }
 _DENSITIES = {
+    "gaussian": ("dnorm(y, mu, sqrt(d / w), log = TRUE)", "d + 0 * mu"),
     "Gamma": ("dgamma(y, shape = w / d, scale = mu * d / w, log = TRUE)", "d * mu^2"),
     "inverse.gaussian": (
         "0.5 * log(w / (2 * pi * d * y^3)) - w * (y - mu)^2 / (2 * d * mu^2 * y)",

@@ -189,8 +189,9 @@ class Fit:
 
     def summary(self) -> str:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""
-        kind = "Linear mixed model" if self.family == "gaussian" else "Generalised linear mixed model"
-        how = f"{self.family}, {self.link} link; " if self.family != "gaussian" else ""
+        linear = self.model.family.has_scale
+        kind = "Linear mixed model" if linear else "Generalised linear mixed model"
+        how = "" if linear else f"{self.family}, {self.link} link; "
         lines = [f"{kind} ({how}{self.method})", f"Formula: {self.formula}"]
         counts = "; ".join(f"{name}: {n} levels" for name, n in self.groups.items())
         lines += [f"{self.nobs} observations; {counts}"]

@@ -104,7 +104,7 @@ def simulate(
                 b = unit * rng.normal(size=(effect.n_levels, effect.width)) @ lam.T
                 eta += np.einsum("nk,nk->n", effect.columns, b[effect.codes])
         mu = model.link.inverse(eta)
-        if model.family.dispersion == "phi" and not np.all(mu > 0):
+        if model.family.positive and not np.all(mu > 0):
             raise UserError(
                 f"the {model.link.name} link gives a mean of {mu.min():.4g}; {model.family.name} means are positive",
                 mend="Simulate with conditional=True, or fit with the log link.",

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
-from analysis.mixed import Fit, fit, predict
+from analysis.mixed import Fit, fit, predict, simulate
 from analysis.mixed.criterion import choose_criterion, make_objective
 from analysis.mixed.families import FAMILIES, choose_family
 from analysis.mixed.formula import read_formula
@@ -82,6 +82,8 @@ GRADIENTS = [
     ("inverse.gaussian", "identity", "time"),
     ("inverse.gaussian", "log", "time"),
     ("inverse.gaussian", "1/mu^2", "time"),
+    ("gaussian", "log", "time"),
+    ("gaussian", "inverse", "time"),
 ]
 CRITERIA = {
     "expected": (1, "expected", "ml"),
@@ -99,7 +101,7 @@ def test_gradients_are_exact_for_every_criterion(
 ) -> None:
     nagq, information, dispersion = CRITERIA[criterion]
     chosen, chosen_link = choose_family(family, link)
-    if (nagq > 1 and "h" in random) or (dispersion == "glmer" and chosen.dispersion != "phi"):
+    if (nagq > 1 and "h" in random) or (dispersion == "glmer" and not chosen.positive):
         pytest.skip("no such criterion")
     if nagq > 1 and (family, link) == ("inverse.gaussian", "1/mu^2"):
         pytest.skip("nodes beyond eta = 0, where the density ends abruptly, make steps")
@@ -268,6 +270,23 @@ def test_a_guess_rate_left_out_biases_a_slope_towards_zero() -> None:
     assert right.loglik > plain.loglik
 
 
+def test_gaussian_responses_take_a_log_link() -> None:
+    rng = np.random.default_rng(12)
+    data = simulated(rng)
+    mean = np.exp(6.0 + 0.1 * data["x"] + rng.normal(0, 0.2, 60)[data["p"]])
+    data["amount"] = rng.normal(mean, 150.0)
+    found = fit("amount ~ x + (1 | p)", data, "gaussian", "log")
+    assert (data["amount"] < 0).any(), "the response may be negative where means may not"
+    assert found.converged and within(found, "(Intercept)", 6.0) and within(found, "x", 0.1)
+    assert found.sigma == pytest.approx(150.0, rel=0.05)
+    assert found.variance[0].sd[0] == pytest.approx(0.2, rel=0.3)
+    assert found.summary().startswith("Generalised linear mixed model (gaussian, log link; ML, Laplace")
+    drawn = simulate(found, 50, seed=1)
+    assert drawn.std() == pytest.approx(data["amount"].std(), rel=0.05)
+    inverse = fit("I(amount + 900) ~ x + (1 | p)", data, "gaussian", "inverse")
+    assert inverse.converged and inverse.fixed["estimate"].iloc[1] < 0
+
+
 def test_a_negative_binomial_that_is_poisson_says_so() -> None:
     rng = np.random.default_rng(8)
     data = simulated(rng, 20, 20)
@@ -321,6 +340,8 @@ WRONG = [
     ),
     ("yes ~ x + (1 | p)", {"family": "binomial", "dispersion": "glmer"}, "no dispersion phi", "Leave"),
     ("t ~ x + (1 | p)", {"family": "Gamma", "dispersion": "lme4"}, "dispersion 'lme4'", "glmer"),
+    ("t ~ x + (1 | p)", {"link": "log", "dispersion": "glmer"}, "takes others in other units", "Leave"),
+    ("t ~ x + (1 | p)", {"link": "sqrt"}, "link of the gaussian family 'sqrt'", "identity, inverse, log"),
     ("t ~ x + (1 | p)", {"family": "Gamma", "information": "fisher"}, "information 'fisher'", "observed"),
     ("same ~ x + (1 | p)", {"family": "Gamma"}, "is 5 in every row", "nothing to explain"),
 ]

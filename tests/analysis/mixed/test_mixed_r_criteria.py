@@ -31,6 +31,8 @@ TWO = "(1 | participant) + (1 | item)"
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "Gamma": (f"rt ~ x * cond + {TWO}", {"family": "Gamma", "link": "identity"}),
     "Gamma, log, weights": (f"rt ~ x + {TWO}", {"family": "Gamma", "link": "log", "weights": "count + 1"}),
+    "gaussian, log": (f"rt ~ x + {TWO}", {"link": "log", "weights": "count + 1"}),
+    "inverse Gaussian, log": (f"time ~ x * cond + {TWO}", {"family": "inverse.gaussian", "link": "log"}),
     "inverse Gaussian": (
         "time ~ x + (1 + x | participant)",
         {"family": "inverse.gaussian", "link": "identity"},
