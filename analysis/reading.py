@@ -86,7 +86,8 @@ def find_tables(folder: Path) -> Source:
 
 
 def _of_study(folder: Path) -> Source:
-    handed = sorted(folder.glob(f"reports/*/data/{DICTIONARY}"), key=lambda file: file.stat().st_mtime)
+    places = [*folder.glob(f"reports/*/data/{DICTIONARY}"), *folder.glob(f"handover/{DICTIONARY}")]
+    handed = sorted(places, key=lambda file: file.stat().st_mtime)
     if not handed:
         raise UserError(
             f"{folder} is a study whose tables were never handed over",

@@ -1,0 +1,351 @@
+"""The same comparison under every usual preparation of the data, to see whether the conclusion hangs on a choice.
+
+A universe is one set of choices: which sessions (as the study excluded them, with the excluded ones back, without those that
+meet a declared rule), which rule for times or what becomes of missing answers, which answers, which scale. The study's own choices
+are marked as primary; the others are no further tests but a view of how much the choice matters (Steegen, Tuerlinckx, Gelman &
+Vanpaemel, 2016, Perspectives on Psychological Science 11, 702-712). Each universe has the differences of means over participants
+(items, for a model) with Student's intervals, which cost nothing; ``fit=True`` adds the planned mixed model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.accuracy import analyse_accuracy
+from analysis.estimation import analyse
+from analysis.frames import FAILURES, WRONG, analysed, time_data
+from analysis.measures.accuracy import with_chance
+from analysis.planned import Plan
+from analysis.preparing import Alternative, alternatives, of_flagged_sessions, sessions_against_rules
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.results import Analysis, Contrast
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
+VALID, RIGHT = "all valid answers", "right answers only"
+LOG, RAW = "log", "ms"
+DRAWS = 5
+"""Draws of failures at chance whose fits are pooled."""
+
+
+@dataclass(frozen=True)
+class Universe:
+    """One set of choices.
+
+    Attributes
+    ----------
+    sessions, rule, answers, scale : str
+        In words; ``rule`` is the rule for times, or what becomes of missing answers.
+    is_primary : bool
+        Whether all choices are the study's own.
+    """
+
+    sessions: str
+    rule: str
+    answers: str
+    scale: str
+    is_primary: bool
+
+
+def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the trials as the study excluded sessions, then the other choices as far as they differ, one at a time.
+
+    Yields
+    ------
+    str, pandas.DataFrame
+        The choice in words and the trials table flagged accordingly.
+
+    Raises
+    ------
+    UserError
+        Where a declared rule cannot be read.
+    """
+    yield AS_EXCLUDED, tables.trials
+    factors, collected = list(tables.dictionary["factors"]), tables.dictionary["collected_design_hash"]
+    if tables.trials["flagged_reason"].notna().any():
+        yield BACK, of_flagged_sessions(tables.trials, factors, collected, back=True)
+    held = sessions_against_rules(tables.trials, tables.dictionary["exclude"])
+    if len(held):
+        meeting = held[held["meets"].fillna(False).astype(bool) & ~held["excluded"]]
+        if len(meeting):
+            out = set(meeting["session_id"])
+            yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=out)
+
+
+def time_multiverse(
+    tables: Tables,
+    plan: Plan,
+    *,
+    rules: Sequence[Alternative] | None = None,
+    scales: Sequence[str] = (LOG, RAW),
+    answers: Sequence[str] = (VALID, RIGHT),
+    fit: bool = False,
+) -> pd.DataFrame:
+    """Compare times under every rule for times, scale and choice of answers and sessions.
+
+    Parameters
+    ----------
+    tables : Tables
+    plan : Plan
+        Of ``rt`` or ``reading_time``.
+    rules : sequence of Alternative, optional
+        The study's bounds and the usual ones by default (:func:`analysis.preparing.alternatives`).
+    scales, answers : sequence of str
+    fit : bool
+        Whether each universe also gets the planned mixed model: minutes instead of seconds.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per universe, reader group and contrast: ``sessions, rule, answers, scale, is_primary, group, contrast,
+        units`` (participants with both levels), ``trials`` (times used), ``removed`` (share of times that the rule took) with
+        ``removed_first`` and ``removed_second`` (in either level: a rule that takes more from one condition moves
+        the difference), ``estimate`` with ``low, high`` (log: percent; ms: milliseconds), ``t, df, p``; with ``fit`` also
+        ``model_estimate, model_low, model_high, model_p`` in the same units.
+
+    Raises
+    ------
+    UserError
+        For a plan of another measure, a scale or a choice of answers that is none.
+    """
+    if plan.measure.unit != "ms":
+        raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
+    for given, known in ((scales, (LOG, RAW)), (answers, (VALID, RIGHT))):
+        wrong = [one for one in given if one not in known]
+        if wrong:
+            raise UserError(
+                f"{wrong[0]!r} is no choice of a multiverse", mend=f"It is one of {', '.join(known)}."
+            )
+    rules = rules or alternatives(plan.measure.name, tables.dictionary["exclude"], [plan.factor])
+    found: list[dict[str, Any]] = []
+    for sessions, trials in session_choices(tables):
+        for choice in answers:
+            rows = _answering(trials, choice)
+            times = _timed(rows, plan)
+            for rule in rules:
+                kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
+                for scale in scales:
+                    own = sessions == AS_EXCLUDED and choice == VALID and rule.is_own
+                    primary = own and (scale == LOG) == plan.measure.logged
+                    universe = Universe(sessions, rule.name, choice, scale, primary)
+                    told = _times_in(universe, times, kept, plan)
+                    if fit:
+                        scaled = _scaled(plan, scale)
+                        _add_models(told, analyse(scaled, time_data(rows, scaled, rule.rule)), scale)
+                    found += told
+    return pd.DataFrame(found)
+
+
+def accuracy_multiverse(
+    tables: Tables, plan: Plan, *, failures: Sequence[str] = FAILURES, fit: bool = False
+) -> pd.DataFrame:
+    """Compare accuracy with missing answers as wrong, left out and at chance, and under each choice of sessions.
+
+    Parameters
+    ----------
+    tables : Tables
+    plan : Plan
+        Of ``correct``.
+    failures : sequence of str
+    fit : bool
+        Whether each universe also gets the planned mixed model; failures at chance are drawn five times and the fits pooled
+        by Rubin's (1987) rules.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`time_multiverse`: ``estimate, low, high`` in percentage points (means over participants, or over items for a
+        model), ``model_estimate, model_low, model_high`` in log odds; ``removed`` is the share of missing answers.
+
+    Raises
+    ------
+    UserError
+        For a plan of another measure, or another way with failures.
+    """
+    if plan.measure.name != "correct":
+        raise UserError(f"{plan.measure.noun} is no accuracy", mend="Give a plan of correct.")
+    found: list[dict[str, Any]] = []
+    for sessions, trials in session_choices(tables):
+        if "chance" in failures:
+            trials = with_chance(trials, tables.items, tables.factors)
+        chosen = replace(tables, trials=trials)
+        for way in failures:
+            universe = Universe(
+                sessions, f"failures {way}", VALID, "points", sessions == AS_EXCLUDED and way == WRONG
+            )
+            told = _shares_in(universe, trials, plan, way)
+            if fit:
+                many = DRAWS if way == "chance" else 1
+                fits = [analyse_accuracy(plan, chosen, way, draw) for draw in range(1, many + 1)]
+                _add_models(told, pooled(fits), "logit")
+            found += told
+    return pd.DataFrame(found)
+
+
+def pooled(analyses: Sequence[Analysis]) -> Analysis:
+    """Pool fits of the same plan to several draws of its data by Rubin's (1987) rules.
+
+    Returns
+    -------
+    Analysis
+        The first, with pooled contrasts: the mean estimate, a standard error from the mean variance within and the variance
+        between draws, t on Rubin's degrees of freedom. Adjusted p values are not pooled.
+
+    Raises
+    ------
+    UserError
+        Without an analysis.
+    """
+    if not analyses:
+        raise UserError("no analyses to pool", mend="Give at least one.")
+    if len(analyses) == 1:
+        return analyses[0]
+    by_name: dict[tuple[Any, ...], list[Contrast]] = {}
+    for analysis in analyses:
+        for one in analysis.contrasts:
+            by_name.setdefault((one.first, one.second, one.groups), []).append(one)
+    pooled_contrasts = tuple(_pooled(some) for some in by_name.values() if len(some) == len(analyses))
+    return replace(analyses[0], contrasts=pooled_contrasts)
+
+
+def _pooled(some: list[Contrast]) -> Contrast:
+    estimates = np.array([one.estimate for one in some])
+    within = float(np.mean([one.se**2 for one in some]))
+    between = (1.0 + 1.0 / len(some)) * float(estimates.var(ddof=1))
+    se = float(np.sqrt(within + between))
+    df = (len(some) - 1) * (1.0 + within / between) ** 2 if between > 0 else None
+    spread = stats.t(df) if df is not None else stats.norm
+    estimate = float(estimates.mean())
+    half = float(spread.ppf(0.975)) * se
+    p = float(2 * spread.sf(abs(estimate / se)))
+    return replace(
+        some[0], estimate=estimate, se=se, statistic=estimate / se, df=df, p=p, p_adjusted=float("nan"),
+        low=estimate - half, high=estimate + half, estimable=all(one.estimable for one in some),
+    )  # fmt: skip
+
+
+def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:
+    if choice == VALID:
+        return trials
+    return trials[trials["response_status"].isna() | (trials["correct"] == 1)]
+
+
+def _timed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the trials of participants with a valid answer and a time above 0."""
+    rows = analysed(trials, plan)
+    answered = rows["response_status"].isna() | (rows["response_status"] == "valid")
+    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    return rows[answered & people & (rows[plan.measure.name] > 0)]
+
+
+def _scaled(plan: Plan, scale: str) -> Plan:
+    name = plan.measure.name
+    logged = scale == LOG
+    return replace(
+        plan, measure=replace(plan.measure, logged=logged, response=f"log_{name}" if logged else name)
+    )
+
+
+def _times_in(
+    universe: Universe, times: pd.DataFrame, kept: pd.Series[bool], plan: Plan
+) -> list[dict[str, Any]]:
+    used = times[kept]
+    value: pd.Series[Any] = used[plan.measure.name].astype(float)
+    if universe.scale == LOG:
+        value = value.apply(np.log)
+    gone = (~kept).astype(float)
+    told = []
+    for group, own in value.groupby(used["reader_group"], sort=False):
+        part = used.loc[own.index]
+        of_group = times["reader_group"] == group
+        lost = gone[of_group].groupby(times.loc[of_group, plan.factor]).mean()
+        means = own.groupby([part["reader"], part[plan.factor]]).mean().unstack()
+        for contrast in plan.contrasts:
+            if not {contrast.first, contrast.second} <= set(means.columns):
+                continue
+            found = _paired(means[contrast.first] - means[contrast.second])
+            if universe.scale == LOG:
+                for name in ("estimate", "low", "high"):
+                    found[name] = 100.0 * float(np.expm1(found[name]))
+            told.append(
+                {
+                    **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
+                    "removed": float(gone[of_group].mean()), "removed_first": float(lost[contrast.first]),
+                    "removed_second": float(lost[contrast.second]), **found,
+                }
+            )  # fmt: skip
+    return told
+
+
+def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
+    rows = _scored(trials, plan, way)
+    told = []
+    for group, own in rows.groupby("reader_group", sort=False):
+        person = own["reader_kind"].isin(PARTICIPANT_KINDS).any()
+        unit = own["participant"] if person else own["item"]
+        means = own["value"].groupby([unit, own[plan.factor]]).mean().unstack()
+        lost = own["missing"].groupby(own[plan.factor]).mean()
+        for contrast in plan.contrasts:
+            if not {contrast.first, contrast.second} <= set(means.columns):
+                continue
+            told.append(
+                {
+                    **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
+                    "removed": float(own["missing"].mean()), "removed_first": float(lost[contrast.first]),
+                    "removed_second": float(lost[contrast.second]),
+                    **_paired(100.0 * (means[contrast.first] - means[contrast.second])),
+                }
+            )  # fmt: skip
+    return told
+
+
+def _scored(trials: pd.DataFrame, plan: Plan, way: str) -> pd.DataFrame:
+    rows = analysed(trials, plan)
+    valid = rows["response_status"] == "valid"
+    rows = rows[rows["response_status"].notna() & ~(valid & rows["correct"].isna())].copy()
+    valid = rows["response_status"] == "valid"
+    rows["missing"] = (~valid).astype(float)
+    stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
+    rows["value"] = rows["correct"].where(valid, stand_in)
+    return rows
+
+
+def _paired(differences: pd.Series[float]) -> dict[str, Any]:
+    """Return mean difference, Student's 95% interval and test over units that have both levels."""
+    values = differences.dropna().to_numpy(dtype=float)
+    nan = float("nan")
+    told: dict[str, Any] = {"units": len(values), "estimate": float(values.mean()) if len(values) else nan}
+    told |= dict.fromkeys(("low", "high", "t", "df", "p"), nan)
+    if len(values) < 2 or values.std(ddof=1) == 0:
+        return told
+    se, df = float(values.std(ddof=1) / np.sqrt(len(values))), len(values) - 1
+    half = float(stats.t.ppf(0.975, df)) * se
+    t = told["estimate"] / se
+    return told | {
+        "low": told["estimate"] - half,
+        "high": told["estimate"] + half,
+        "t": t,
+        "df": df,
+        "p": float(2 * stats.t.sf(abs(t), df)),
+    }
+
+
+def _add_models(told: list[dict[str, Any]], analysis: Analysis, scale: str) -> None:
+    """Put the mixed model's contrast of each row's reader group beside its means; nan where it has none."""
+    known = {(one.groups, one.label): one for one in analysis.contrasts if not one.between}
+    for row in told:
+        one = known.get(((row["group"],), row["contrast"]))
+        values = (
+            [one.estimate, one.low, one.high] if one is not None and one.estimable else [float("nan")] * 3
+        )
+        if scale == LOG:
+            values = [100.0 * float(np.expm1(value)) for value in values]
+        row |= dict(zip(("model_estimate", "model_low", "model_high"), values, strict=True))
+        row["model_p"] = one.p if one is not None and one.estimable else float("nan")
