@@ -1,16 +1,20 @@
 """Recovery: simulate a known mixed model, fit it, and see whether estimates are unbiased and 95 % intervals hold the truth.
 
-``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--size 64 80] [--out FOLDER]
+``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--size 64 80] [--lme4 N] [--out FOLDER]
 [--workers N]``. 64 participants in two groups read 80 items in two by two conditions. Gaussian intervals are t with
-Satterthwaite's degrees of freedom, logistic ones z. Fits are kept in FOLDER as they are made, one line each, and a run that
-was interrupted goes on. A data set's seed hangs on its design, size and number alone.
+Satterthwaite's degrees of freedom, logistic ones z; beside those, t with as many degrees of freedom as the least of an
+effect's grouping factors leaves (``between``). ``--lme4 N`` fits the first N sets by lme4 as well. Fits are kept in FOLDER as
+they are made, one line each, and a run that was interrupted goes on. A data set's seed hangs on its design, size and number alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -22,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -109,22 +114,24 @@ def simulate(design: Design, number: int, size: tuple[int, int]) -> pd.DataFrame
 
 
 def recover(name: str, number: int, size: tuple[int, int]) -> dict[str, Any]:
-    """Fit one data set: estimates and interval ends by fixed effect, standard deviations, what the fit says of itself."""
+    """Fit one data set: estimate, SE and df by fixed effect, standard deviations, what the fit says of itself."""
     design = DESIGNS[name]
     found = fit(design.formula, simulate(design, number, size), family=design.family)
     table = linear_contrasts(found, np.eye(len(found.fixed)), list(found.fixed["term"]))
+    table["df"] = table["df"].fillna(np.inf)
     sd = {
         f"SD {term}, {part.group}": float(value)
         for part in found.variance
         for term, value in zip(part.terms, part.sd, strict=True)
     }
-    rows = table.set_index("contrast")[["estimate", "ci_low", "ci_high"]]
+    rows = table.set_index("contrast")[["estimate", "se", "df"]]
     return {
         "number": number,
         "fixed": {str(term): [float(v) for v in row] for term, row in rows.iterrows()},
         "sd": sd,
         "converged": found.converged,
         "singular": found.singular,
+        "loglik": found.loglik,
     }
 
 
@@ -140,32 +147,73 @@ def kept(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def file_of(name: str, size: tuple[int, int], folder: Path) -> Path:
+def file_of(name: str, size: tuple[int, int], folder: Path, engine: str = "") -> Path:
     """Where a design's fits are kept."""
-    return folder / f"{name}-{size[0]}x{size[1]}.jsonl"
+    return folder / f"{name}-{size[0]}x{size[1]}{engine}.jsonl"
+
+
+def missing(file: Path, sets: int) -> list[int]:
+    """Numbers of the sets not yet fitted; the file is left with whole lines only."""
+    there = kept(file)
+    if file.exists():
+        file.write_text("".join(json.dumps(f) + "\n" for f in there), "utf-8")
+    done = {f["number"] for f in there}
+    return [n for n in range(sets) if n not in done]
 
 
 def run(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path, workers: int) -> None:
-    """Fit what is missing, in parallel."""
+    """Fit what is missing, in parallel; all designs grow together."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = []
-    for name in names:
-        file = file_of(name, size, folder)
-        there = kept(file)
-        if file.exists():
-            file.write_text("".join(json.dumps(f) + "\n" for f in there), "utf-8")
-        missing += [(name, n) for n in range(sets) if n not in {f["number"] for f in there}]
-    with ProcessPoolExecutor(workers) as pool:
-        asked = {pool.submit(recover, name, n, size): name for name, n in missing}
+    todo = [(n, name) for name in names for n in missing(file_of(name, size, folder), sets)]
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        asked = {pool.submit(recover, name, n, size): name for n, name in sorted(todo)}
         for done in as_completed(asked):
             with file_of(asked[done], size, folder).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(done.result()) + "\n")
 
 
+def run_lme4(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path) -> None:
+    """Let lme4 fit the first sets, where R is."""
+    if shutil.which("Rscript") is None:
+        print("no R, so no lme4", file=sys.stderr)
+        return
+    for name in names:
+        design, file = DESIGNS[name], file_of(name, size, folder, "-lme4")
+        todo = missing(file, sets)
+        if not todo:
+            continue
+        data = pd.concat([simulate(design, n, size).assign(number=n) for n in todo])
+        with tempfile.TemporaryDirectory() as place:
+            data.to_csv(Path(place) / "sets.csv", index=False)
+            program = Path(__file__).resolve().parent / "recovery_peers.R"
+            given = [str(Path(place) / "sets.csv"), design.formula, design.family, str(file)]
+            subprocess.run(["Rscript", str(program), *given], check=True)
+
+
+def share(held: Array) -> str:
+    """Write a proportion in per cent with its Monte Carlo error."""
+    p, n = float(np.mean(held)), len(held)
+    return f"{100 * p:.1f} ± {100 * np.sqrt(p * (1 - p) / n):.1f}"
+
+
+def between(term: str, design: Design, size: tuple[int, int]) -> float:
+    """Levels of the smallest grouping factor over which an effect varies, less the columns constant in its levels."""
+    people, things, _ = PARTS[design.structure]
+    columns = ("(Intercept)", "a", "b", "a:b")
+    left = []
+    if term == "group" or term in columns[:people]:
+        left.append(size[0] - (2 if term in ("(Intercept)", "group") else 1))
+    if term in columns[:things]:
+        left.append(size[1] - 1)
+    return float(min(left, default=np.inf))
+
+
 def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path) -> None:
     """Print bias and coverage with their Monte Carlo errors."""
-    print("| design | parameter | truth | mean estimate | bias (Monte Carlo SE) | coverage, % (SE) |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| design | parameter | truth | bias ± Monte Carlo error | SE / spread | coverage, % | t between, % |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     ends = []
     for name in names:
         fits = [f for f in kept(file_of(name, size, folder)) if f["number"] < sets]
@@ -173,16 +221,20 @@ def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path)
         if not count:
             continue
         for term, true in DESIGNS[name].truth.items():
+            ratio = covered = wider = ""
             if term in FIXED:
-                estimate, low, high = np.array([f["fixed"][term] for f in fits]).T
-                share = float(np.mean((low <= true) & (true <= high)))
-                covered = f"{100 * share:.1f} ({100 * np.sqrt(share * (1 - share) / count):.1f})"
+                estimate, se, df = np.array([f["fixed"][term] for f in fits]).T
+                away = np.abs(estimate - true) / se
+                ratio = f"{np.sqrt(np.mean(se**2)) / np.std(estimate, ddof=1):.3f}"
+                covered = share(away <= stats.t.isf(0.025, df))
+                if DESIGNS[name].family == "binomial":
+                    wider = share(away <= stats.t.isf(0.025, between(term, DESIGNS[name], size)))
             else:
-                estimate, covered = np.array([f["sd"][term] for f in fits]), ""
+                estimate = np.array([f["sd"][term] for f in fits])
             error = np.std(estimate, ddof=1) / np.sqrt(count)
             print(
-                f"| {name} | {term} | {true:.3g} | {estimate.mean():.4f} | {estimate.mean() - true:+.4f} "
-                f"({error:.4f}) | {covered} |"
+                f"| {name} | {term} | {true:.3g} | {estimate.mean() - true:+.4f} ± {error:.4f} "
+                f"| {ratio} | {covered} | {wider} |"
             )
         ends.append(
             f"{name}: {count} sets, {sum(f['converged'] for f in fits)} converged, "
@@ -191,11 +243,32 @@ def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path)
     print("\n" + "\n".join(ends) + "\n")
 
 
+def report_lme4(names: Iterable[str], size: tuple[int, int], folder: Path) -> None:
+    """Print coverage of both engines' intervals, normal quantiles for both, on the same sets."""
+    print("| design | sets | parameter | wrods, % | lme4, % | largest difference of SE, % |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name in names:
+        ours = {f["number"]: f for f in kept(file_of(name, size, folder))}
+        both = [
+            (ours[f["number"]], f) for f in kept(file_of(name, size, folder, "-lme4")) if f["number"] in ours
+        ]
+        for term in FIXED if both else ():
+            true = DESIGNS[name].truth[term]
+            found = np.array([[own["fixed"][term][:2], peer["fixed"][term]] for own, peer in both])
+            held = np.abs(found[..., 0] - true) <= stats.norm.isf(0.025) * found[..., 1]
+            apart = 100 * np.max(np.abs(found[:, 1, 1] / found[:, 0, 1] - 1))
+            print(
+                f"| {name} | {len(both)} | {term} | {share(held[:, 0])} | {share(held[:, 1])} | {apart:.2f} |"
+            )
+    print()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--designs", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("PARTICIPANTS", "ITEMS"))
+    parser.add_argument("--lme4", type=int, default=0, metavar="N", help="fit the first N sets by lme4 too")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "wrods-recovery")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
@@ -204,6 +277,9 @@ def main() -> None:
     size = (asked.size[0], asked.size[1])
     run(asked.designs, asked.sets, size, asked.out, asked.workers)
     report(asked.designs, asked.sets, size, asked.out)
+    if asked.lme4:
+        run_lme4(asked.designs, asked.lme4, size, asked.out)
+        report_lme4(asked.designs, size, asked.out)
 
 
 if __name__ == "__main__":
