@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stimuli.errors import unknown_name
+from stimuli.errors import UserError, unknown_name
 
-from .expression import columns_of
+from .expression import Node, columns_of
 from .result import Fit
-from .variables import Factor, level_name
+from .variables import Factor, Numeric, level_name
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,10 @@ def reference_grid(
     for name in wanted:
         if name not in values:
             raise unknown_name("column of the fixed part", name, values)
+        if wanted.count(name) > 1:
+            raise UserError(
+                f"{name!r} is named twice among the factors of the means", mend="Name each factor once."
+            )
     order = [*wanted, *(c for c in values if c not in wanted)]
     # itertools.product varies its last argument fastest.
     cells = list(itertools.product(*(values[c] for c in reversed(order))))
@@ -51,9 +55,24 @@ def rows_of(fit: Fit, grid: pd.DataFrame) -> Array:
     return np.where(lost[:, None], np.nan, rows)
 
 
+def offset_of(fit: Fit, grid: pd.DataFrame) -> Array:
+    """Known part of the linear predictor at a grid, shape (cells,).
+
+    As in emmeans an offset counts by its mean over the rows fitted; but one whose columns are in the grid is computed there.
+    """
+    frame = fit.model.frame
+    total = np.full(len(grid), float(frame.offset.mean()))
+    for node in fit.model.offset_nodes:
+        if set(columns_of(node)) <= set(grid.columns):
+            variable = frame.variables.make(node)
+            assert isinstance(variable, Numeric)
+            total += variable.values(grid)[:, 0] - float(variable.values(frame.data).mean())
+    return total
+
+
 def averaged(rows: Array, size: int) -> Array:
-    """Average with equal weights over what is not asked for: (cells, p) to (size, p)."""
-    return np.asarray(rows.reshape(-1, size, rows.shape[1]).mean(axis=0))
+    """Average with equal weights over what is not asked for: (cells, …) to (size, …)."""
+    return np.asarray(rows.reshape(-1, size, *rows.shape[1:]).mean(axis=0))
 
 
 def cells_of(grid: pd.DataFrame, wanted: list[str], size: int) -> pd.DataFrame:
@@ -71,11 +90,14 @@ def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
     """
     values: dict[str, list[Any]] = {}
     data = fit.model.frame.data
+    nodes: list[Node] = []
     for variable in fit.model.matrices.design.variables:
         if isinstance(variable, Factor) and variable.condition is None:
             values[variable.column] = list(variable.levels)
             continue
-        node = variable.node if not isinstance(variable, Factor) else variable.condition.node  # type: ignore[union-attr]
+        nodes.append(variable.node if not isinstance(variable, Factor) else variable.condition.node)  # type: ignore[union-attr]
+    offsets = [node for node in fit.model.offset_nodes if set(columns_of(node)) & set(at)]
+    for node in [*nodes, *offsets]:
         for column in columns_of(node):
             cells = data[column]
             if not pd.api.types.is_numeric_dtype(cells):
@@ -86,8 +108,11 @@ def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
     for name, chosen in at.items():
         if name not in values:
             raise unknown_name("column of the fixed part", name, values)
+        numeric = not all(isinstance(v, str) for v in values[name])
         several = list(chosen) if isinstance(chosen, list | tuple | np.ndarray) else [chosen]
-        if all(isinstance(v, str) for v in values[name]):
+        if numeric and not all(isinstance(v, int | float | np.number) for v in several):
+            raise UserError(f"at {name} = {chosen!r}: {name} is a covariate", mend="Give numbers.")
+        if not numeric:
             several = [level_name(v) for v in several]
             for level in several:
                 if level not in values[name]:

@@ -145,6 +145,7 @@ def linear_contrasts(
     null: Array | float = 0.0,
     means: int | None = None,
     with_control: bool = False,
+    known: Array | float = 0.0,
 ) -> pd.DataFrame:
     """Estimate linear combinations L beta on the link scale.
 
@@ -160,6 +161,8 @@ def linear_contrasts(
         See ``wald_table``.
     means, with_control
         See ``Comparisons``.
+    known : float or ndarray, shape (r,)
+        Added to the estimates, such as an offset.
 
     Returns
     -------
@@ -183,7 +186,9 @@ def linear_contrasts(
     se = np.sqrt(np.einsum("ri,ij,rj->r", matrix, vcov, matrix))
     df = fit.degrees.df(matrix, vcov) if fit.degrees is not None else None
     family = Comparisons(correlation_of(matrix, vcov), means, with_control)
-    table = wald_table(matrix @ beta, se, df, adjust=adjust, level=level, family=family, null=null)
+    table = wald_table(matrix @ beta + known, se, df, adjust=adjust, level=level, family=family, null=null)
     labels = list(names) if names is not None else [f"L{i + 1}" for i in range(len(matrix))]
+    if len(labels) != len(matrix):
+        raise UserError(f"{len(labels)} names for {len(matrix)} contrasts", mend="Give one name per row.")
     table.insert(0, "contrast", labels)
     return table

@@ -49,16 +49,16 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     """
     if method not in METHODS:
         raise unknown_name("method for degrees of freedom", method, METHODS)
+    if fit.degrees is not None and fit.degrees.name != "Satterthwaite":
+        raise UserError(
+            f"this fit already carries {fit.degrees.name} degrees of freedom and the covariance that goes with them",
+            mend="Start from the fit that fit() returned.",
+        )
     if method == "satterthwaite":
         if fit.degrees is None:
             raise UserError(
                 f"Satterthwaite's degrees of freedom are for linear models; this one is {fit.family}, {fit.link} link",
                 mend="Generalised models are tested by z; leave the method out.",
-            )
-        if fit.degrees.name != "Satterthwaite":
-            raise UserError(
-                f"this fit already carries {fit.degrees.name} degrees of freedom",
-                mend="Start from the fit that fit() returned.",
             )
         return fit
     degrees: DegreesOfFreedom | None = None

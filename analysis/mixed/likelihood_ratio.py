@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from stimuli.errors import UserError
@@ -19,6 +20,9 @@ from .result import Fit
 
 OUTSIDE = 1e-6
 """Part of a column, relative to its size, that may lie outside the larger model's columns."""
+
+FALL = 1e-3
+"""Fall of the deviance that is rounding where two models fit alike."""
 
 Block = tuple[str, frozenset[str]]
 
@@ -84,13 +88,24 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
     if smaller.method == "REML" and not same_fixed:
         raise UserError(
             "REML likelihoods of models with different fixed effects cannot be compared",
-            mend="Fit both with reml=False.",
+            mend="Fit both by maximum likelihood (--ml; reml=False in Python).",
         )
     df = larger.n_parameters - smaller.n_parameters
     if df == 0:
-        raise UserError(f"both models have {larger.n_parameters} parameters; one must be nested in the other")
+        raise UserError(
+            f"both models have {larger.n_parameters} parameters; one must be nested in the other",
+            mend="Compare them by AIC or BIC.",
+        )
     _refuse_unnested_columns(smaller, larger)
-    statistic = max(2.0 * (larger.loglik - smaller.loglik), 0.0)
+    _refuse_unnested_terms(smaller, larger)
+    rise = 2.0 * (larger.loglik - smaller.loglik)
+    if rise < -FALL:
+        raise UserError(
+            f"the larger model's log-likelihood is {-rise / 2:.4g} below the smaller one's: one of them has not converged",
+            mend="Look at the warnings of both fits.",
+            exit_code=1,
+        )
+    statistic = max(rise, 0.0)
     p = float(stats.chi2.sf(statistic, df))
     covariances = _covariances_of_one_new_variance(smaller, larger)
     if covariances is None:
@@ -108,6 +123,11 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
         np.allclose(a, b, rtol=1e-12, atol=0.0)
         for a, b in ((ours.y, theirs.y), (ours.weights, theirs.weights))
     )
+    if same_response and not np.allclose(ours.offset, theirs.offset, rtol=1e-12, atol=1e-12):
+        raise UserError(
+            "the models have different offsets, and so neither is a part of the other",
+            mend="Give both the same offset.",
+        )
     if (smaller.family, smaller.link) != (larger.family, larger.link) or not same_response:
         raise UserError(
             f"the models were fitted to different data or families ({smaller.nobs} and {larger.nobs} rows)",
@@ -134,6 +154,40 @@ def _refuse_unnested_columns(smaller: Fit, larger: Fit) -> None:
             f"the models are not nested: {', '.join(names)} of the smaller one is no part of the larger one",
             mend="Compare models of which one has all terms of the other.",
         )
+
+
+def _refuse_unnested_terms(smaller: Fit, larger: Fit) -> None:
+    """Refuse random terms whose columns no single term of the larger model holds: their covariances are none of its own."""
+    for group, name, columns in _columns_by_term(smaller):
+        spans = [other for held, _, other in _columns_by_term(larger) if _same_groups(held, group)]
+        for span in spans:
+            basis = np.linalg.qr(span)[0]
+            rest = columns - basis @ (basis.T @ columns)
+            if (np.linalg.norm(rest, axis=0) <= OUTSIDE * np.linalg.norm(columns, axis=0)).all():
+                break
+        else:
+            raise UserError(
+                f"the models are not nested: no random term of the larger one holds ({name}) of the smaller one",
+                mend="Compare models of which one has all terms of the other, or compare them by AIC or BIC.",
+            )
+
+
+def _columns_by_term(fit: Fit) -> list[tuple[NDArray[np.intp], str, NDArray[np.float64]]]:
+    """Per random term its levels by row (n,), what it is called, and its columns (n, k)."""
+    matrices = fit.model.matrices
+    return [
+        (
+            matrices.effects[term.factor].codes,
+            f"{' + '.join(term.names)} | {matrices.groupings[term.factor].name}",
+            matrices.effects[term.factor].columns[:, term.at : term.at + term.width],
+        )
+        for term in matrices.covariance.terms
+    ]
+
+
+def _same_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+    pairs = len(np.unique(one.astype(np.int64) * (int(other.max()) + 1) + other))
+    return pairs == int(one.max()) + 1 == int(other.max()) + 1
 
 
 def _blocks(fit: Fit) -> Counter[Block]:

@@ -1,8 +1,8 @@
 """Estimated marginal means and trends, and their contrasts, on the link scale and on the response scale.
 
 Means are those of emmeans (Lenth 2022): the model's prediction, random effects at zero, on a reference grid of all
-factor levels with covariates at their mean (both values of a two-valued covariate), averaged with equal weights over
-what is not asked for. Trends are slopes of that prediction along a covariate. Response-scale standard errors are by the
+factor levels with covariates at their mean (both values of a two-valued covariate), offsets included, averaged with equal
+weights over what is not asked for. Trends are slopes of that prediction along a covariate. Response-scale standard errors are by the
 delta method.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from stimuli.errors import UserError, unknown_name
 
 from .adjustments import Comparisons
-from .grid import averaged, cells_of, grid_values, reference_grid, rows_of
+from .grid import averaged, cells_of, grid_values, offset_of, reference_grid, rows_of
 from .inference import correlation_of, linear_contrasts, wald_table
 from .result import Fit
 from .variables import level_name
@@ -44,14 +44,20 @@ class Margins:
         The cell of each mean; the first factor varies fastest.
     matrix : ndarray, shape (r, p)
         Means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan.
+    known : ndarray, shape (r,)
+        The offset's part of each mean: the offset at the same grid, or its slope.
     level_rows : ndarray, shape (r, p), or None
         For trends, the rows that give the linear predictor where the slope is taken; None for means.
+    level_known : ndarray, shape (r,), or None
+        The offset there.
     """
 
     fit: Fit
     grid: pd.DataFrame
     matrix: Array
+    known: Array
     level_rows: Array | None = None
+    level_known: Array | None = None
 
     def table(self, scale: str = "link", level: float = 0.95, adjust: str = "none") -> pd.DataFrame:
         """Return the means with standard errors, intervals and tests against zero on the link scale.
@@ -59,7 +65,8 @@ class Margins:
         Parameters
         ----------
         scale : {'link', 'response'}
-            Scale of estimate, se and interval. Intervals of means are those of the link scale, transformed; of trends,
+            Scale of estimate, se and interval; the response scale of a model of log(y) holds geometric means of y.
+            Intervals of means are those of the link scale, transformed; of trends,
             symmetric.
         level : float
             Coverage of the intervals.
@@ -71,9 +78,10 @@ class Margins:
         if scale == "response" and self.level_rows is not None:
             rows = self._estimate(np.eye(len(self.matrix)), slice(None), scale, adjust, level)
             return _with_cells(self.grid, rows)
-        rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust).drop(columns="contrast")
+        rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust, known=self.known)
+        rows = rows.drop(columns="contrast")
         if scale == "response":
-            link = self.fit.model.link
+            link = self.fit.model.back
             eta = rows["estimate"].to_numpy()
             rows["se"] = np.abs(link.slope(eta)) * rows["se"]
             ends = [link.inverse(rows[end].to_numpy()) for end in ("ci_low", "ci_high")]
@@ -259,7 +267,13 @@ class Margins:
         rows = self.matrix[members]
         if scale != "response":
             table = linear_contrasts(
-                self.fit, weights @ rows, adjust=adjust, level=level, means=means, with_control=with_control
+                self.fit,
+                weights @ rows,
+                adjust=adjust,
+                level=level,
+                means=means,
+                with_control=with_control,
+                known=weights @ self.known[members],
             ).drop(columns="contrast")
             return _as_ratio(self.fit, table) if scale == "ratio" else table
         values, slopes = self._on_response_scale(members)
@@ -272,19 +286,22 @@ class Margins:
 
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
-        link, beta, rows = self.fit.model.link, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
-        if self.level_rows is None:
-            eta = rows @ beta
+        link, beta, rows = self.fit.model.back, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
+        if self.level_rows is None or self.level_known is None:
+            eta = rows @ beta + self.known[members]
             return link.inverse(eta), link.slope(eta)[:, None] * rows
         base = self.level_rows[members]
-        eta, trend = base @ beta, rows @ beta
+        eta, trend = base @ beta + self.level_known[members], rows @ beta + self.known[members]
         slope = link.slope(eta)
         return slope * trend, (link.curvature(eta) * trend)[:, None] * base + slope[:, None] * rows
 
 
 def _as_ratio(fit: Fit, table: pd.DataFrame) -> pd.DataFrame:
-    if fit.model.link.ratio is None:
-        raise UserError(f"differences under the {fit.link} link have no ratio reading")
+    if fit.model.back.ratio is None:
+        raise UserError(
+            f"differences under the {fit.link} link have no ratio reading",
+            mend="Ask for scale link or response, or model log(y), whose differences are ratios of geometric means.",
+        )
     table["estimate"] = np.exp(table["estimate"])
     table["se"] = table["estimate"] * table["se"]
     table["ci_low"], table["ci_high"] = np.exp(table["ci_low"]), np.exp(table["ci_high"])
@@ -348,7 +365,8 @@ def margins(
         For a column that is not in the fixed part.
     """
     whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
-    return Margins(fit, cells_of(whole, wanted, size), averaged(rows_of(fit, whole), size))
+    rows, known = rows_of(fit, whole), offset_of(fit, whole)
+    return Margins(fit, cells_of(whole, wanted, size), averaged(rows, size), averaged(known, size))
 
 
 def trends(
@@ -393,11 +411,14 @@ def trends(
         values[covariate] = [float(column.mean())]
     whole, wanted, size = reference_grid(fit, wanted, values)
     step = 1e-3 * float(np.ptp(column.to_numpy(dtype=float)))
-    moved = [rows_of(fit, whole.assign(**{covariate: whole[covariate] + d})) for d in (-step / 2, step / 2)]
-    slopes = (moved[1] - moved[0]) / step
+    moved = [whole.assign(**{covariate: whole[covariate] + d}) for d in (-step / 2, step / 2)]
+    below, above = (rows_of(fit, grid) for grid in moved)
+    known_below, known_above = (offset_of(fit, grid) for grid in moved)
     return Margins(
         fit,
         cells_of(whole, wanted, size),
-        averaged(slopes, size),
+        averaged((above - below) / step, size),
+        averaged((known_above - known_below) / step, size),
         averaged(rows_of(fit, whole), size),
+        averaged(offset_of(fit, whole), size),
     )

@@ -20,7 +20,7 @@ from .blocks import Vector
 from .cells import make_layout
 from .covariance import TermCovariance
 from .design import Design, make_design
-from .expression import Name, Node, columns_of, read_expression
+from .expression import Name, Node, columns_of
 from .formula import RandomTerm
 from .inference import check_level
 from .result import Fit
@@ -185,7 +185,7 @@ def _complete(fit: Fit, data: pd.DataFrame, terms: list[_Term], *, known_offset:
     for term in terms:
         nodes += [*term.random.design.variables, *term.random.group]
     if not known_offset:
-        nodes += [*formula.offsets, *([read_expression(fit.model.offset)] if fit.model.offset else [])]
+        nodes += fit.model.offset_nodes
     needed = list(dict.fromkeys(c for node in nodes for c in columns_of(node)))
     for name in needed:
         if name not in data.columns:
@@ -199,9 +199,8 @@ def _offset(fit: Fit, rows: pd.DataFrame) -> Array:
         raise UserError(
             "the offset was given as numbers, which new rows do not have", mend="Name a column as offset."
         )
-    nodes = [*model.formula.offsets, *([read_expression(model.offset)] if model.offset else [])]
     total = np.zeros(len(rows))
-    for node in nodes:
+    for node in model.offset_nodes:
         total += model.frame.variables.make(node).values(rows)[:, 0]  # type: ignore[union-attr]
     return total
 

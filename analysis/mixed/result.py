@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .criterion import Criterion
 from .degrees import DegreesOfFreedom
-from .families import Family, Link
+from .expression import Call, Node, read_expression
+from .families import LINKS, Family, Link
 from .formula import Formula
 from .frame import Frame
 from .matrices import Matrices
@@ -39,6 +40,19 @@ class Model:
     offset: str | None
     numbers_given: tuple[str, ...] = ()
     criterion: Criterion = field(default_factory=Criterion)
+
+    @property
+    def offset_nodes(self) -> list[Node]:
+        """The expressions whose sum is the offset, those of the formula and the one given beside it."""
+        return [*self.formula.offsets, *([read_expression(self.offset)] if self.offset else [])]
+
+    @property
+    def back(self) -> Link:
+        """The link that leads back to the response as measured: that of a response log(y) is the log."""
+        match self.formula.response, self.link.name:
+            case Call("log", (_,), ()), "identity":
+                return LINKS["log"]
+        return self.link
 
     @property
     def maximises_likelihood(self) -> bool:

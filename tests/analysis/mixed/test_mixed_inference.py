@@ -156,7 +156,7 @@ def test_kenward_roger_is_refused_where_it_is_not_defined(data: pd.DataFrame, lo
         kenward_roger(fit("rt ~ cond + (1 | item)", data, reml=False))
     with pytest.raises(UserError, match="gaussian models; this one is binomial"):
         with_degrees(logistic, "kenward-roger")
-    with pytest.raises(UserError, match="gaussian models; this one is binomial"):
+    with pytest.raises(UserError, match="linear models; this one is binomial"):
         with_degrees(logistic, "satterthwaite")
 
 

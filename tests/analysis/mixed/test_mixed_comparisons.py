@@ -1,0 +1,64 @@
+"""Which models may be compared, and that degrees of freedom are changed once."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from analysis.mixed import fit, likelihood_ratio_test, with_degrees
+from stimuli.errors import UserError
+
+from .conftest import Simulate
+
+
+@pytest.fixture(scope="module")
+def data(crossed: Simulate) -> pd.DataFrame:
+    return crossed(seed=41)
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger", "says"),
+    [
+        ("rt ~ cond + (1 | item)", "rt ~ cond + (1 + log.freq | participant)", "((Intercept) | item)"),
+        ("rt ~ 1 + (1 | participant)", "rt ~ 1 + (0 + log.freq | participant) + (1 | item)", "not nested"),
+        ("rt ~ 1 + (log.freq | item)", "rt ~ 1 + (log.freq || item) + (cond | item)", "not nested"),
+    ],
+)
+def test_models_whose_random_terms_are_not_nested_are_not_compared(
+    smaller: str, larger: str, says: str, data: pd.DataFrame
+) -> None:
+    one, other = (fit(formula, data, reml=False) for formula in (smaller, larger))
+    with pytest.raises(UserError) as error:
+        likelihood_ratio_test(one, other)
+    assert says in str(error.value) and "AIC" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger"),
+    [
+        ("rt ~ cond + (1 | participant)", "rt ~ cond + (1 | participant) + (1 | item)"),
+        ("rt ~ cond + (log.freq || participant)", "rt ~ cond + (log.freq | participant)"),
+        ("rt ~ cond + (1 | item)", "rt ~ cond + (0 + agent | item)"),
+        ("rt ~ cond + (1 | participant)", "rt ~ cond + (scale(log.freq) | participant)"),
+    ],
+)
+def test_models_whose_random_terms_are_nested_are_compared(
+    smaller: str, larger: str, data: pd.DataFrame
+) -> None:
+    assert 0.0 <= likelihood_ratio_test(fit(smaller, data), fit(larger, data)).p <= 1.0
+
+
+def test_models_with_different_offsets_are_not_compared(data: pd.DataFrame) -> None:
+    one = fit("rt ~ 1 + (1 | item)", data, reml=False)
+    other = fit("rt ~ cond + (1 | item)", data, reml=False, offset="log.freq")
+    with pytest.raises(UserError, match="different offsets"):
+        likelihood_ratio_test(one, other)
+
+
+@pytest.mark.parametrize("method", ["kenward-roger", "satterthwaite", "none"])
+def test_degrees_are_changed_on_the_fit_itself_only(method: str, data: pd.DataFrame) -> None:
+    adjusted = with_degrees(fit("rt ~ cond + (1 | item)", data), "kenward-roger")
+    with pytest.raises(UserError, match="Start from the fit that fit"):
+        with_degrees(adjusted, method)
+    plain = with_degrees(fit("rt ~ cond + (1 | item)", data), "none")
+    assert with_degrees(plain, "kenward-roger").fixed.equals(adjusted.fixed)
