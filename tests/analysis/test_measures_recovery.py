@@ -111,12 +111,16 @@ def test_the_edit_distance_counts_characters() -> None:
 
 def recovery_study() -> tuple[pd.DataFrame, pd.DataFrame]:
     other, shown = "Old books smell of dust.", "Odl bokos smell of dsut."
+    texts = {"a": (INTACT, SHOWN), "b": (other, shown)}
     items = pd.DataFrame(
-        [
-            {"set": "words", "item_id": name, "cond": "kf", "shown": json.dumps({"sentence": seen}), "intact": json.dumps({"sentence": text})}
-            for name, text, seen in (("a", INTACT, SHOWN), ("b", other, shown))
-        ]
-    )  # fmt: skip
+        {
+            "set": "words",
+            "item_id": list(texts),
+            "cond": "kf",
+            "shown": [json.dumps({"sentence": seen}) for _, seen in texts.values()],
+            "intact": [json.dumps({"sentence": text}) for text, _ in texts.values()],
+        }
+    )
     base: dict[str, Any] = {"trial_type": "recover", "cond": "kf"}
     trials = trials_of(
         [

@@ -86,7 +86,7 @@ def test_missing_answers_are_counted_and_belong_to_neither_rate() -> None:
 
 def test_more_than_two_classes_are_refused() -> None:
     trials = trials_of([{"answer": one, "response": one} for one in "ABC"])
-    with pytest.raises(UserError, match="has|have 3"):
+    with pytest.raises(UserError, match=r"these trials have 3 \('A', 'B', 'C'\)"):
         signal_detection(trials)
     with pytest.raises(UserError, match="signal: 'C'"):
         signal_detection(trials_of(answers(1, 2, 1, 2)), signal="C")
