@@ -26,6 +26,10 @@ class Batches:
         ``custom_id``s that come back with an error.
     loses_next_answer : bool
         Whether the next batch is made and the answer to whoever made it gets lost.
+    refuses_next : bool
+        Whether the next batch is refused for an account that is spent.
+    writes_ascii : bool
+        Whether results escape what is no ASCII.
     """
 
     def __init__(self, server: ScriptedOpenAI) -> None:
@@ -34,6 +38,8 @@ class Batches:
         self.batches: dict[str, dict[str, Any]] = {}
         self.fails: set[str] = set()
         self.loses_next_answer = False
+        self.refuses_next = False
+        self.writes_ascii = True
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_post("/v1/files", self._upload)
@@ -75,7 +81,8 @@ class Batches:
         if not lines:
             return None
         name = f"file-{len(self.files)}"
-        self.files[name] = "\n".join(json.dumps(line) for line in reversed(lines)).encode()
+        texts = (json.dumps(line, ensure_ascii=self.writes_ascii) for line in reversed(lines))
+        self.files[name] = "\n".join(texts).encode()
         return name
 
     async def _upload(self, request: web.Request) -> web.Response:
@@ -93,6 +100,10 @@ class Batches:
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if self.refuses_next:
+            self.refuses_next = False
+            said = {"error": {"message": "Billing hard limit reached", "code": "billing_hard_limit_reached"}}
+            return web.json_response(said, status=400)
         name = f"batch-{len(self.batches)}"
         batch = {
             "id": name, "object": "batch", "status": "in_progress", "created_at": len(self.batches), "errors": None,

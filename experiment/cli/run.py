@@ -370,6 +370,12 @@ def print_outcome(outcome: Outcome) -> None:
             f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
             err=True,
         )
+    if outcome.unrestored:
+        click.echo(
+            f"  {outcome.unrestored} texts were not restored (refused, or cut off): the questions after them are about the texts "
+            "as shown; the calls say which (purpose unscramble)",
+            err=True,
+        )
     for reason, count in outcome.ended.items():
         click.echo(f"  {count} sessions have ended: {reason}", err=True)
     if outcome.given_up:

@@ -134,6 +134,8 @@ def _print(told: Mapping[str, Any]) -> None:
         seen = (
             ""
             if batch["is_collected"]
+            else " (its provider was not asked about it yet; wrods run asks)"
+            if not batch["seen_at"]
             else f" (as wrods run saw it at {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; it collects what is done)"
         )
         of = batch["reader"] or batch["model"]

@@ -14,12 +14,22 @@ from experiment.parsing.text import Parsed, unmarked, words
 UNRESTORED = re.compile(
     r"(?:i(?:['’]m| am) sorry\b[,.]? (?:but )?i\b|as an ai\b|"
     r"(?:i(?:['’]m| am) (?:unable|not able) to|i (?:can ?not|can['’]t|won['’]t)) "
-    r"(?:recover|restore|reconstruct|determine|decipher|unscramble|decode|help|assist|provide|make out)\b|"
+    r"(?:recover|restore|reconstruct|determine|decipher|unscramble|decode|help|assist|provide|make out|"
+    r"make (?:any )?sense of (?:this|the|that|it))\b|"
     r"ich kann (?:den|diesen|das|dies|ihn|es) (?:text|satz|wort)?\s?(?:leider )?nicht\b|"
     r"(?:lo siento\b[,.]? )?(?:pero )?no (?:puedo|es posible) (?:restaurar|recuperar|descifrar|determinar|ayudar)\w{0,5}\b)",
     re.IGNORECASE,
 )
 """How a reply begins that gives no text back; narrower than refusals, for a restored sentence may begin with "I cannot"."""
+UNCHANGED = re.compile(
+    r"(?:no (?:changes?|corrections?|mistakes?|errors?|typos?)(?: (?:is|are|was|were))?(?: (?:needed|necessary|required|found|made))?|"
+    r"(?:the|this|your) (?:text|sentence|word|passage)(?: above)? (?:is|looks|reads|seems)(?: already| fine and)? "
+    r"(?:correct|fine|right|intact|unscrambled)(?: as (?:it is|is|written|given|it stands))?|"
+    r"(?:der|dieser) (?:text|satz) ist (?:bereits )?(?:richtig|korrekt)(?: so)?|"
+    r"(?:el|este) texto (?:ya )?(?:es|está) (?:correcto|bien)(?: así)?)[.!]*",
+    re.IGNORECASE,
+)
+"""A reply that says of a text that it is right as it stands, and gives it not again."""
 _FENCED = re.compile(r"```[^\n`]*\n(?P<inside>.*?)(?:\n ?```|\Z)", re.DOTALL)
 _PAIRS = (("\"", "\""), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("»", "«"), ("‘", "’"), ("**", "**"), ("__", "__"),
           ("*", "*"), ("`", "`"))  # fmt: skip

@@ -8,7 +8,6 @@ makes it twice. A request's ``custom_id`` is its work key.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -173,10 +172,14 @@ class _Desk:
         if file_id is None:
             return
         content = self.ask(lambda: self.client.files.content(file_id).text)
-        for line in content.splitlines():
-            if line.strip():
-                with contextlib.suppress(ValueError):
-                    yield parsed(line)
+        # JSON may hold other line ends than this one inside its texts
+        for number, line in enumerate(content.split("\n")):
+            if not line.strip():
+                continue
+            try:
+                yield parsed(line)
+            except ValueError:
+                self.ledger.keep_unread(file_id, number, line)
 
 
 def submit(

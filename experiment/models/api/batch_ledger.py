@@ -148,8 +148,12 @@ class Ledger:
     def answers(self, batch: Batch) -> Iterator[dict[str, Any]]:
         """Iterate over the answers of a fetched batch that no trial has taken."""
         if self.answers_file(batch).exists():
-            for line in self.answers_file(batch).read_text("utf-8").splitlines():
+            for line in self.answers_file(batch).read_text("utf-8").split("\n"):
                 yield json.loads(line)
+
+    def keep_unread(self, file_id: str, number: int, line: str) -> None:
+        """Keep a line of results that is no JSON, for people to look at."""
+        (self.folder / f"{file_id}-{number}.unread").write_text(line, "utf-8")
 
     def keep_answers(self, batch: Batch, lines: Iterable[Mapping[str, Any]]) -> None:
         """Write down which answers of a batch no trial has taken."""

@@ -62,6 +62,10 @@ class ApiEngine:
     allow : callable or None
         Awaited before each request is first sent, and before it is sent again after a try that the server may bill; False (or a
         RunStopped that it raises) ends the run in order.
+    release : callable or None
+        Told of each request that a server refused outright while it ends the run: it bills nothing.
+    has_answered : bool
+        Whether this model is known to answer, as where a study has answers of it.
     till : Till or None
         Pays for the calls of :meth:`probe`.
     remembered : Remembered
@@ -87,6 +91,8 @@ class ApiEngine:
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
         self.price: Price | None = None
         self.allow: Allow | None = None
+        self.release: Callable[[Request], None] | None = None
+        self.has_answered = False
         self.till: Till | None = None
         self._key = (
             find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
@@ -300,7 +306,8 @@ class ApiEngine:
         async with Transport(self.server, self._key, self.settings.name) as transport:
             sending = Sending(
                 transport, self._speaker, self._limiter, replies.put, timeout=self.timeout, cap=self.concurrency,
-                key=self._key, allow=self.allow, pace=self._pace, is_timed=self.timing,
+                key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered,
+                pace=self._pace, is_timed=self.timing,
             )  # fmt: skip
             self._sending = sending
             if self._closed.is_set():

@@ -254,8 +254,8 @@ def unreached(base_url: str, reason: str) -> RunStopped:
 
 def said(body: str, secret: str | None = None) -> str:
     """Return the server's own words in the body of a refusal, with the key taken out."""
-    error = _error(body)
-    text = str(error.get("message") or error.get("detail") or body) if error else body
+    error = refusal_of(body)
+    text = str(error.get("message") or _details(error.get("detail")) or body) if error else body
     return whole_characters(text.replace(secret, "[key]") if secret else text)
 
 
@@ -297,7 +297,21 @@ def parsed(text: str) -> Any:
     return value
 
 
-def _error(body: str) -> Mapping[str, Any]:
+def _details(detail: object) -> str:
+    """Return the words of a detail, which FastAPI gives as a list that repeats the request."""
+    if not isinstance(detail, list):
+        return str(detail or "")
+    told = []
+    for one in detail:
+        if isinstance(one, Mapping) and "msg" in one:
+            told.append(f"{'.'.join(map(str, one.get('loc') or ()))}: {one['msg']}".removeprefix(": "))
+        else:
+            told.append(str(one))
+    return "; ".join(told)
+
+
+def refusal_of(body: str) -> Mapping[str, Any]:
+    """Return what the body of a refusal tells of the error, in whatever place; empty where it is no JSON object."""
     try:
         payload = parsed(body)
     except ValueError:
@@ -309,7 +323,7 @@ def _error(body: str) -> Mapping[str, Any]:
 
 
 def _code(body: str) -> str:
-    return str(_error(body).get("code") or "")
+    return str(refusal_of(body).get("code") or "")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -20,8 +20,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from experiment.models.api.alike import Alike
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.reading import read_json
+from experiment.models.api.refusals import Answered, words_about_parameters
 from experiment.models.api.retrying import (
     ALIKE_TRIES,
     FIRST_TRIES,
@@ -45,12 +47,6 @@ from experiment.models.engine import Reply, ReplyStatus, Request
 
 GRACE_S = 5.0
 """How long requests under way may still take when a run is ended."""
-
-MOST_ALIKE = 20
-"""Requests in a row that may fail for the same reason while none was answered."""
-
-MOST_ALIKE_LATER = 100
-"""The same once there were answers."""
 
 LOST_S = 600.0
 """How long a network may be away, after the server was reached, before the run ends."""
@@ -100,6 +96,8 @@ class Sending:
         cap: int,
         key: str | None,
         allow: Allow | None = None,
+        release: Callable[[Request], None] | None = None,
+        has_answered: bool = False,
         pace: float = 1.0,
         is_timed: bool = False,
     ) -> None:
@@ -111,6 +109,8 @@ class Sending:
         self._cap = cap
         self._key = key
         self._allow = allow
+        self._release = release
+        self._alike = Alike(has_answered=has_answered)
         self._pace = pace
         self._is_timed = is_timed
         self._loop = asyncio.get_running_loop()
@@ -124,10 +124,9 @@ class Sending:
         self._is_ending = False
         self._no_more = False
         self._reached = self._answered = False
+        self._parameters = Answered()
         self._lost_since: float | None = None
         self._lost_tries = 0
-        self._alike_in_a_row = 0
-        self._fault = ""
         self.stopped: BaseException | None = None
         self.failures: Counter[str] = Counter()
         self.resolved: set[str] = set()
@@ -303,6 +302,7 @@ class Sending:
             self._reached, self._lost_since, self._lost_tries = True, None, 0
             if response.status >= 300:
                 return self._refused(one, body, response.status, response.body, response.headers, sent_at)
+            one.has_answers = True
             payload = read_json(response.body)
             took = (time.perf_counter() - started) * 1000
             try:
@@ -310,14 +310,19 @@ class Sending:
             except StopIteration as ended:
                 reply: Reply = ended.value
             else:
-                self._succeeded()
+                self._succeeded(body)
                 return None
         except NoAnswer as error:
             one.owe()
             one.talk = self._speaker.ask(one.request)
             one.call = next(one.talk)
             return judge_failure(error, seconds=self._timeout)
-        except (RunStopped, asyncio.CancelledError):
+        except RunStopped:
+            # a refusal bills nothing
+            if not one.has_answers and self._release is not None:
+                self._release(one.request)
+            raise
+        except asyncio.CancelledError:
             raise
         except Exception as error:
             verdict = judge_failure(error, seconds=self._timeout)
@@ -325,7 +330,7 @@ class Sending:
             if verdict.kind != "unreachable":
                 one.owe()
             return verdict
-        self._succeeded()
+        self._succeeded(body)
         if reply.resolved_model is not None:
             self.resolved.add(reply.resolved_model)
         if not (self._is_timed and one.tries == 1):
@@ -356,13 +361,16 @@ class Sending:
         if verdict.filtered:
             self._answered = True
             return self._failed(one, replace(verdict, reason=said(text, self._key)), "refused")
-        if verdict.kind == "no" and self._speaker.dialect.learn(verdict.refusal, body, self._speaker.wishes):
-            return Retry.reworded(verdict.reason)
+        if verdict.kind == "no" and not self._parameters.has(body):
+            words = words_about_parameters(text, body, self._key)
+            if self._speaker.dialect.learn(words, body, self._speaker.wishes):
+                return Retry.reworded(verdict.reason)
         return verdict
 
-    def _succeeded(self) -> None:
+    def _succeeded(self, body: dict[str, Any]) -> None:
         self._answered = True
-        self._alike_in_a_row = 0
+        self._parameters.note(body)
+        self._alike.answered()
         self._limiter.succeeded()
 
     # what becomes of a failure
@@ -381,7 +389,8 @@ class Sending:
             if not self._wait_for_network(one, verdict):
                 return
         if not verdict.again or self._is_given_up(one, verdict):
-            self._count_alike(fault, verdict)
+            if (end := self._alike.failed(fault, verdict.reason)) is not None:
+                self._stop(end)
             status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
             self._finish_one(self._failed(one, verdict, status))
             return
@@ -416,20 +425,6 @@ class Sending:
             self._stop(unreached(self._transport.base_url, verdict.reason))
             return False
         return True
-
-    def _count_alike(self, fault: str, verdict: Retry) -> None:
-        """Stop a run in which request after request fails for the same reason."""
-        self._alike_in_a_row = self._alike_in_a_row + 1 if fault == self._fault else 1
-        self._fault = fault
-        if self._alike_in_a_row >= (MOST_ALIKE_LATER if self._answered else MOST_ALIKE):
-            none = "" if self._answered else ", and none was answered"
-            self._stop(
-                RunStopped(
-                    f"{self._alike_in_a_row} requests in a row failed alike{none}: {verdict.reason}",
-                    mend="Mend that (often the model's name, base_url or an option), then give the same command again: "
-                    "it asks for all that is missing.",
-                )
-            )
 
     def _failed(self, one: Underway, verdict: Retry, status: ReplyStatus) -> Reply:
         speaker = self._speaker

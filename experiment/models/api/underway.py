@@ -22,10 +22,12 @@ class Underway:
         Why it was not answered at its last try.
     is_owing : bool
         Whether the server may bill its last try, so that the next has to be paid for too.
+    has_answers : bool
+        Whether the server answered one of its calls.
     """
 
     __slots__ = (
-        "alike", "call", "fault", "is_owing", "limited", "lost", "request", "talk", "tries", "unsettled", "waits_for",
+        "alike", "call", "fault", "has_answers", "is_owing", "limited", "lost", "request", "talk", "tries", "unsettled", "waits_for",
     )  # fmt: skip
 
     def __init__(self, request: Request, talk: Conversation) -> None:
@@ -34,7 +36,7 @@ class Underway:
         self.call: Call | None = None
         self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
         self.fault = self.waits_for = ""
-        self.is_owing = False
+        self.is_owing = self.has_answers = False
 
     def owe(self) -> None:
         """Know that the server may bill a try that brought no answer."""

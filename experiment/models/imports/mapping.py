@@ -150,6 +150,7 @@ def read_mapping(file: Path) -> Columns:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{file.name}, line {line}: {error.problem}", mend="Write it as YAML.") from error
+    _take_codes_as_text(file, given)
     fault = best_match(_validator().iter_errors(given))
     if fault is not None:
         place = ".".join(map(str, fault.absolute_path)) or "the file"
@@ -169,12 +170,40 @@ def read_mapping(file: Path) -> Columns:
     return Columns(file, given)
 
 
+def _take_codes_as_text(file: Path, given: object) -> None:
+    """Take numbers and yes or no that stand for a table's values as the table writes them: ``map: {1: word, 0: nonword}``."""
+    if not isinstance(given, dict):
+        return
+    for name, part in given.items():
+        if name == "map" and isinstance(part, dict):
+            texts: dict[object, object] = {}
+            for code, value in part.items():
+                text = _code(code)
+                if text in texts:
+                    raise UserError(
+                        f"{file.name}: {text!r} stands twice under map",
+                        mend="Let each value of the table stand once.",
+                    )
+                texts[text] = _code(value)
+            given[name] = texts
+        elif name == "value":
+            given[name] = _code(part)
+        else:
+            _take_codes_as_text(file, part)
+
+
+def _code(given: object) -> object:
+    if isinstance(given, bool):
+        return json.dumps(given)
+    return str(given) if isinstance(given, int | float) else given
+
+
 def _line_of(given: Any, path: list[Any], wrong: list[str]) -> int:
     line = 1
     for part in [*path, *wrong[:1]]:
-        if not isinstance(given, Mapping) or part not in given:
+        if not isinstance(given, Mapping) or part not in given or not hasattr(given, "lc"):
             break
-        line = given.lc.key(part)[0] + 1  # type: ignore[attr-defined]
+        line = given.lc.key(part)[0] + 1
         given = given[part]
     return line
 

@@ -14,17 +14,16 @@ from typing import Any
 
 from experiment.models.engine import UNFINISHED, Message, Reply, Request, Span
 from experiment.models.planning.keys import canonical_hash
+from experiment.models.planning.restoring import UNSCRAMBLE, restored_text
 from experiment.models.planning.script import DIGEST, Script, right_answer
 from experiment.models.planning.words import region_rows, trial_surprisal
 from experiment.models.prompts import changed_field
 from experiment.models.prompts.prompter import BLANK
-from experiment.parsing.replies import parse_recovered
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from stimuli.seeds import stable_seed
 
-UNSCRAMBLE = "unscramble"
 _SEED_BITS = 63
 
 
@@ -313,6 +312,10 @@ class ModelSession:
             return False
         return changed_field(self.script.places[number].trial) is not None
 
+    def _restored(self, trial: PlannedTrial, reply: str) -> str | None:
+        field = changed_field(trial)
+        return None if field is None else restored_text(str(trial["shown"][field]), reply)
+
     def _unscramble(self, number: int) -> Request:
         trial = self.script.places[number].trial
         text = trial["shown"][changed_field(trial)]
@@ -324,8 +327,7 @@ class ModelSession:
 
     def _answer(self, number: int, *, restored: str | None = None) -> Request:
         trial = self.script.places[number].trial
-        parsed = parse_recovered(restored, multiline=True) if restored is not None else None
-        turn = self.script.turn(number, text=None if parsed is None else parsed.value)
+        turn = self.script.turn(number, text=None if restored is None else self._restored(trial, restored))
         messages, shift = self._messages(number, turn.text)
         labels = turn.labels
         limit = turn.max_tokens
@@ -369,7 +371,10 @@ class ModelSession:
         more = (self.yoked_to,) if self.yoked_to is not None else ()
         what = "sampling" if purpose in ("answer", "read") else f"sampling {purpose}"
         seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
-        if purpose != "read":
+        if purpose == UNSCRAMBLE:
+            # the model's own limit is meant for its answers
+            limit = max(limit, manner.max_tokens or 0)
+        elif purpose != "read":
             limit = manner.max_tokens or limit
         given = manner.temperature if manner.temperature is not None else papers
         return Request(

@@ -11,8 +11,9 @@ from typing import Any
 
 from experiment.models.engine import Reply, Request
 from experiment.models.planning.manner import manner_of
+from experiment.models.planning.restoring import UNSCRAMBLE
 from experiment.models.planning.script import Script, right_answer
-from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Told
+from experiment.models.planning.session import ModelSession, Told
 from experiment.models.settings import ModelSettings
 from experiment.procedure import PlannedTrial
 from experiment.study import Study

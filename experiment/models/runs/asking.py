@@ -117,8 +117,10 @@ class Asking:
         """Give an engine that pays by itself its price and its purse."""
         if self._allows:
             engine.price = self.price.of  # type: ignore[attr-defined]
+            engine.has_answered = self.found.stored > 0  # type: ignore[attr-defined]
             if self.paying.is_needed:
                 engine.allow = self._allow  # type: ignore[attr-defined]
+                engine.release = self.paying.untake  # type: ignore[attr-defined]
 
     def replace_engine(self, engine: Engine) -> None:
         """Go on with the same model opened anew."""

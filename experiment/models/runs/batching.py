@@ -84,6 +84,7 @@ class Batches:
             The API refuses, or nobody reaches it.
         """
         if not self.are_there:
+            self._balance()
             return
         from experiment.models.api import batch
 
@@ -318,9 +319,12 @@ class Batches:
 
     def _balance(self) -> None:
         """Put into the books what answers cost that no trial has, and give back what batches did not use."""
+        if self._settings.kind != "openai" or not self._ledger.file.exists():
+            return
         ledger = self._ledger
         costs = batch_costs(ledger, self._price)
         own = self._own()
+        named = {f"{BATCH}-{one.run_id}" for one in own}
         held: dict[str, tuple[str, float]] = {}
         for run_id in {one.run_id for one in own}:
             some = [one for one in own if one.run_id == run_id]
@@ -335,6 +339,17 @@ class Batches:
                     .where(reservations.c.name == f"{BATCH}-{run_id}", reservations.c.study == self._study)
                     .values(state=state, open_usd=amount)
                 )
+            # of a run that died before its batch was made, as its provider says
+            connection.execute(
+                update(reservations)
+                .where(
+                    reservations.c.study == self._study,
+                    reservations.c.reader == self._reader,
+                    reservations.c.state == BATCH,
+                    reservations.c.name.not_in(named),
+                )
+                .values(state="closed", open_usd=0.0)
+            )
             for one in own:
                 if one.token in costs:
                     book(

@@ -34,6 +34,8 @@ class Outcome:
         How often which reply status came.
     response_statuses : dict
         How the answers stored by this run were read: how many are ``valid``, ``unparsed``, ``refused``, ….
+    unrestored : int
+        Texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were.
     cost_usd : float
         What the calls of this run cost.
     cached : int
@@ -73,6 +75,7 @@ class Outcome:
     statuses: dict[str, int] = field(default_factory=dict)
     response_statuses: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    unrestored: int = 0
     cost_usd: float = 0.0
     cached: int = 0
     lost_usd: float = 0.0

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
+from experiment.models.planning.restoring import UNSCRAMBLE, is_restored
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.too_long import end, reason_of
@@ -266,6 +267,8 @@ class Recording:
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
         elif reply.status in UNFINISHED:
             self.unanswered.add(session.session_id, session.trial_of(reply.work_key), request, reply)
+        elif request.purpose == UNSCRAMBLE:
+            outcome.unrestored += not is_restored(reply.text, reply.status)
         elif ":" not in reply.work_key:
             self.unanswered.answered(reply.work_key)
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api import ApiEngine
+from experiment.models.api.alike import MOST_ALIKE
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.retrying import ALIKE_TRIES, TRIES, Retry, RunStopped, retry_after
-from experiment.models.api.sending import MOST_ALIKE
 from experiment.models.engine import REPLY_STATUSES
 from stimuli.errors import UserError
 from tests.scripted_openai import BEHAVIOURS, ScriptedOpenAI

@@ -21,6 +21,7 @@ from experiment.models.planning import (
     prompt_in_context,
     right_answer,
 )
+from experiment.models.planning.restoring import restored_text
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import VERSION
 from experiment.study import Study
@@ -461,3 +462,24 @@ def test_a_session_says_whether_replies_lead_on(make_study) -> None:
     assert not sessions(make_study(with_models()))[0].leads_on
     assert sessions(make_study(with_models()), strategy="unscramble_first")[0].leads_on
     assert sessions(make_study(with_models("context: session")))[0].leads_on
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked"),
+    [
+        (
+            "**The captain slept.**\n\nNote: I corrected one word (cpatain -> captain). Let me know!",
+            "The captain slept.",
+        ),
+        ("Here is the corrected text:\n\nThe captain slept.", "The captain slept."),
+        ("No changes needed.", None),
+        ("The text is correct as it is.", None),
+        ("I cannot make sense of this text.", None),
+        ("", None),
+    ],
+)
+def test_a_line_is_asked_about_as_it_was_restored_without_the_models_remarks(
+    reply: str, asked: str | None
+) -> None:
+    assert restored_text("The cpatain slept.", reply) == asked
+    assert restored_text("The cpatain\nslept.", "The captain\nslept.") == "The captain\nslept."

@@ -127,6 +127,40 @@ def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(hande
     assert money(handed).spent - sum(live) == pytest.approx(of_batches(server))
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
+def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, mark) -> None:
+    server.answer = lambda body: f"I looked twice.{mark}Answer: Yes"
+    server.batches.writes_ascii = False
+    server.batches.end()
+    assert told(handed)["left"] == 0 and not server.requests
+    assert all(mark in row["response_raw"] for row in of_store(handed, select(trials)))
+    assert money(handed).total == pytest.approx(of_batches(server))
+
+
+def test_a_line_of_results_that_is_no_json_is_kept(handed, server) -> None:
+    server.batches.end()
+    (batch,) = server.batches.batches.values()
+    lines = server.batches.files[batch["output_file_id"]].decode().split("\n")
+    server.batches.files[batch["output_file_id"]] = "\n".join([lines[0][:-9], *lines[1:]]).encode()
+    assert told(handed)["left"] == 0 and len(server.requests) == 1
+    (kept,) = (handed / "batches").glob("*.unread")
+    assert kept.read_text("utf-8") == lines[0][:-9]
+
+
+def test_a_batch_that_was_never_made_holds_no_money(study, server) -> None:
+    with_models(study, remote("one", server, PRICE), budget="40 USD")
+    server.batches.refuses_next = True
+    assert invoke("run", study, "--batch").exit_code == 1
+    said = invoke("status", study).output
+    assert "its provider was not asked about it yet" in said
+    assert invoke("run", study, "--batch").exit_code == 0
+    out = money(study).set_aside
+    server.batches.end()
+    assert told(study)["left"] == 0
+    assert out > 0 and money(study).set_aside == 0
+    assert money(study).total == pytest.approx(of_batches(server))
+
+
 def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, server) -> None:
     server.batches.end()
     edit(handed, "probe: false", "temperature: 0.5, probe: false")

@@ -1,0 +1,124 @@
+"""A refusal of one prompt changes nothing for the others, whatever words it uses, and costs nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from experiment.models.api.refusals import Answered, words_about_parameters
+from tests.experiment.models.running import (
+    TRIALS,
+    invoke,
+    of_store,
+    remote,
+    server,
+    stored,
+    study,
+    with_models,
+)
+from tests.experiment.models.test_runs_money import money
+from tests.scripted_openai import ScriptedOpenAI
+
+__all__ = ["server", "study"]
+
+SENT = {
+    "model": "m", "seed": 3, "stop": ["\n"], "logprobs": True, "top_logprobs": 20, "temperature": 1.0,
+    "messages": [{"role": "user", "content": "Read the sentence.\nThe store closed and made him stop at the seed bank."}],
+}  # fmt: skip
+
+
+def body(message: str, **more: Any) -> str:
+    return json.dumps({"error": {"message": message, **more}})
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        body("Your prompt was flagged: 'the logprobs of the stream'", code="invalid_prompt", param=None),
+        body("flagged: The store closed and made him stop at the seed bank."),
+        body('I will not answer "made him stop at the seed" for anybody'),
+        body("too much of a seed", param="messages.[0].content"),
+        json.dumps(
+            {"detail": [{"loc": ["body", "messages"], "msg": "prompt is longer than allowed", "input": SENT}]}
+        ),
+    ],
+)
+def test_words_of_the_prompt_are_not_taken_for_parameters(refusal: str) -> None:
+    left = words_about_parameters(refusal, SENT).lower()
+    assert not any(name in left for name in ("seed", "stop", "store", "stream", "logprobs", "temperature"))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "name"),
+    [
+        (body("Unsupported parameter: 'seed' is not supported with this model.", param="seed"), "seed"),
+        (body("Unrecognized request argument supplied: logprobs"), "logprobs"),
+        (body("Invalid value", param="top_logprobs"), "top_logprobs"),
+        (json.dumps({"detail": [{"loc": ["body", "stop"], "msg": "extra fields not permitted"}]}), "stop"),
+    ],
+)
+def test_a_parameter_that_is_refused_is_still_named(refusal: str, name: str) -> None:
+    assert name in words_about_parameters(
+        refusal, SENT | {"messages": [{"role": "user", "content": "Which?"}]}
+    )
+
+
+def test_parameters_are_the_same_whatever_is_said_under_them() -> None:
+    answered = Answered()
+    answered.note(SENT)
+    other = SENT | {"seed": 9, "messages": [{"role": "user", "content": "Else"}]}
+    assert answered.has(other)
+    assert not answered.has({name: value for name, value in SENT.items() if name != "seed"})
+    assert not answered.has(SENT | {"temperature": 0.0})
+    assert not answered.has(SENT | {"messages": [{"role": "system", "content": "x"}, *other["messages"]]})
+
+
+def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedOpenAI) -> None:
+    """The message names parameters and quotes nothing; by then the same ones were answered."""
+    with_models(
+        study, remote("m", server, "temperature: 1, price: free").replace("concurrency: 4", "concurrency: 1")
+    )
+    server.logprobs = lambda body: {"Yes": -0.1, "No": -2.3}
+    server.always["Sunday"] = ("400", "flagged: it speaks of the seed, the logprobs and of temperature")
+    assert invoke("run", study).exit_code == 1
+    refused = sum("Sunday" in json.dumps(one["messages"]) for one in server.requests)
+    assert 0 < refused < TRIALS and len(stored(study)) == TRIALS - refused
+    forms = {("seed" in one, "logprobs" in one, "temperature" in one) for one in server.requests}
+    assert forms == {(True, True, True)}
+
+
+@pytest.mark.parametrize("behaviour", ["401", "quota"])
+def test_requests_that_are_refused_outright_cost_nothing(
+    study, server: ScriptedOpenAI, behaviour: str
+) -> None:
+    with_models(study, remote("m", server, "price: {input: 10, output: 1000}"), budget="1 USD")
+    server.always["."] = behaviour
+    for _ in range(2):
+        assert invoke("run", study).exit_code == 1
+    assert money(study).total == 0
+    server.always.clear()
+    assert invoke("run", study).exit_code == 0
+    assert len(stored(study)) == TRIALS
+
+
+def test_a_model_that_has_answered_before_is_not_ended_by_twenty_refusals(
+    study, server: ScriptedOpenAI
+) -> None:
+    with_models(study, remote("m", server, "price: free").replace("concurrency: 4", "concurrency: 1"))
+    assert invoke("run", study, "--max-trials", "4").exit_code == 0
+    server.always["."] = "400"
+    server.requests.clear()
+    done = invoke("run", study)
+    assert done.exit_code == 1 and "failed alike" not in done.output
+    assert len(server.requests) == TRIALS - 4
+    assert of_store(study, _errors) == [TRIALS - 4]
+
+
+def _errors(connection: Any) -> list[int]:
+    from sqlalchemy import func, select
+
+    from experiment.store.tables import calls
+
+    return [int(connection.scalar(select(func.count()).where(calls.c.status == "error")))]
