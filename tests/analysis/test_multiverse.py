@@ -1,0 +1,171 @@
+"""The multiverse: each universe against what its choices give by hand, and the mixed model in some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import Tables, load
+from analysis.multiverse import accuracy_multiverse, pooled, time_multiverse
+from analysis.planned import plans
+from analysis.preparing import alternatives
+from analysis.results import Analysis, Contrast
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import PLANNED, study_rows
+
+BOUNDS = {"trials": {"reading_time": "outside 300 ms to 9 s"}}
+READING = {"reading": {**PLANNED["reading"], "contrasts": ["initial - intact"]}}
+
+
+def tables_of(handover: Make, rows: pd.DataFrame | None = None, **exclude: object) -> Tables:
+    rows = study_rows(human=16, models=("restorer",), items=24) if rows is None else rows
+    dictionary = {
+        "exclude": {**BOUNDS, **exclude},
+        "planned": {**READING, "comprehension": PLANNED["comprehension"]},
+    }
+    return load(handover(rows, dictionary=dictionary))
+
+
+def test_every_usual_choice_is_a_universe_and_one_is_the_studys_own(handover: Make) -> None:
+    tables = tables_of(handover)
+    found = time_multiverse(tables, plans(tables)[0])
+    assert set(found["scale"]) == {"log", "ms"}
+    assert set(found["answers"]) == {"all valid answers", "right answers only"}
+    rules = {one.name for one in alternatives("reading_time", tables.dictionary["exclude"])}
+    assert set(found["rule"]) == rules
+    assert len(found) == 2 * 2 * len(rules)
+    own = found[found["is_primary"]]
+    assert own[["rule", "scale", "answers"]].to_numpy().tolist() == [
+        ["the study's bounds", "log", "all valid answers"]
+    ]
+    assert found["removed"].min() == 0
+    assert found["removed"].max() > 0.02
+
+
+def test_a_universes_difference_is_students_over_participants(handover: Make) -> None:
+    tables = tables_of(handover)
+    found = time_multiverse(tables, plans(tables)[0], scales=["ms"], answers=["all valid answers"])
+    row = found[found["rule"] == "the study's bounds"].iloc[0]
+    trials = tables.trials
+    used = trials[
+        trials["excluded_reason"].isna()
+        & (trials["reader_kind"] == "human")
+        & (trials["response_status"] == "valid")
+        & trials["reading_time"].between(300, 9000)
+    ]
+    means = used.pivot_table(index="reader", columns="position", values="reading_time")
+    test = stats.ttest_rel(means["initial"], means["intact"])
+    assert row["estimate"] == pytest.approx((means["initial"] - means["intact"]).mean())
+    assert (row["t"], row["p"], row["df"]) == pytest.approx((test.statistic, test.pvalue, 15))
+    ends = test.confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
+    assert row["trials"] == len(used)
+
+
+def test_a_rule_says_what_it_took_from_either_condition(handover: Make) -> None:
+    rows = study_rows(human=8, items=24, timeouts=0.0)
+    late = (
+        (rows["position"] == "initial") & (rows["trial_index"] % 3 == 0) & ~rows["is_practice"].astype(bool)
+    )
+    rows.loc[late, "reading_time"] = 50_000.0
+    tables = tables_of(handover, rows)
+    found = time_multiverse(tables, plans(tables)[0], scales=["log"], answers=["all valid answers"])
+    row = found[found["rule"] == "the study's bounds"].iloc[0]
+    test = rows[~rows["is_practice"].astype(bool)]
+    expected = (test[test["position"] == "initial"]["reading_time"] > 9000).mean()
+    assert row["removed_first"] == pytest.approx(expected)
+    assert row["removed_second"] < 0.1
+    every = found[found["rule"] == "no rule"].iloc[0]
+    assert every["removed"] == 0
+    assert every["estimate"] > row["estimate"] + 20
+
+
+def test_results_are_given_with_and_without_flagged_sessions(handover: Make) -> None:
+    rows = study_rows(human=10, items=24, timeouts=0.0)
+    rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
+    checks = rows.index[(rows["reader"] == "P002") & ~rows["is_practice"].astype(bool)][:2]
+    rows.loc[checks, "is_attention_check"] = True
+    rows.loc[checks, "correct"] = False
+    tables = tables_of(handover, rows, sessions={"attention_checks_failed": "2 or more"})
+    found = time_multiverse(tables, plans(tables)[0], scales=["log"], answers=["all valid answers"])
+    units = found.groupby("sessions", sort=False)["units"].max().to_dict()
+    assert units == {
+        "as the study excluded": 9,
+        "excluded sessions back": 10,
+        "without all that meet a rule": 8,
+    }
+    assert found.loc[found["is_primary"], "sessions"].unique().tolist() == ["as the study excluded"]
+
+
+def test_the_mixed_model_stands_beside_the_means(handover: Make) -> None:
+    tables = tables_of(handover)
+    rules = alternatives("reading_time", tables.dictionary["exclude"], ["position"])[:2]
+    found = time_multiverse(tables, plans(tables)[0], rules=rules, answers=["all valid answers"], fit=True)
+    assert len(found) == 4
+    assert found[["model_estimate", "model_low", "model_high", "model_p"]].notna().all().all()
+    logs = found[found["scale"] == "log"]
+    # put in: 0.30 in log ms, 35%
+    assert (logs["model_low"] < 35).all()
+    assert (logs["model_high"] > 35).all()
+    assert (found[found["scale"] == "ms"]["model_estimate"] > 100).all()
+    assert (found["model_low"] < found["model_estimate"]).all()
+
+
+def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handover: Make) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
+    rows["correct"] = rows["correct"].astype(object)
+    lost = (rows["position"] == "initial") & (rows["trial_index"] % 4 == 0) & (rows["reader_kind"] == "human")
+    rows.loc[lost, "response_status"] = "timeout"
+    rows.loc[lost, "correct"] = None
+    tables = tables_of(handover, rows)
+    found = accuracy_multiverse(tables, plans(tables)[1], fit=True)
+    people = found[(found["group"] == "human") & (found["contrast"] == "initial − internal")].set_index(
+        "rule"
+    )
+    assert list(people.index) == ["failures wrong", "failures left out", "failures chance"]
+    wrong, left_out, chance = (people.loc[name, "estimate"] for name in people.index)
+    assert wrong < chance < left_out
+    assert people["is_primary"].tolist() == [True, False, False]
+    assert people.loc["failures chance", "model_low"] < people.loc["failures chance", "model_estimate"]
+    logits = people["model_estimate"]
+    assert logits["failures wrong"] < logits["failures chance"] < logits["failures left out"]
+    model = found[(found["group"] == "restorer") & (found["contrast"] == "initial − internal")]
+    assert model["estimate"].nunique() == 1
+
+
+def contrast(estimate: float, se: float) -> Contrast:
+    return Contrast("a", "b", ("human",), estimate, se, estimate / se, None, 0.5, 0, 0, 0.5, 1)
+
+
+def test_fits_of_several_draws_are_pooled_by_rubins_rules(handover: Make) -> None:
+    tables = tables_of(handover)
+    plan = plans(tables)[1]
+    blank = Analysis(plan, None, (), (), (), "Holm", ())
+    some = [replace(blank, contrasts=(contrast(value, 0.2),)) for value in (1.0, 1.2, 1.4)]
+    one = pooled(some).contrasts[0]
+    # within 0.04; between draws 0.04, times 4/3; df = 2 (1 + 0.04 / 0.0533)^2
+    assert one.estimate == pytest.approx(1.2)
+    assert one.se == pytest.approx(np.sqrt(0.04 + 0.04 * 4 / 3))
+    assert one.df == pytest.approx(2 * (1 + 0.75) ** 2)
+    half = stats.t(one.df).ppf(0.975) * one.se
+    assert (one.low, one.high) == pytest.approx((1.2 - half, 1.2 + half))
+    same = pooled([replace(blank, contrasts=(contrast(1.0, 0.2),))] * 3).contrasts[0]
+    assert (same.se, same.df) == (pytest.approx(0.2), None)
+    with pytest.raises(UserError, match="no analyses"):
+        pooled([])
+
+
+def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
+    tables = tables_of(handover)
+    reading, comprehension = plans(tables)[:2]
+    with pytest.raises(UserError, match="accuracy is no time"):
+        time_multiverse(tables, comprehension)
+    with pytest.raises(UserError, match="reading time is no accuracy"):
+        accuracy_multiverse(tables, reading)
+    with pytest.raises(UserError, match="'inverse' is no choice"):
+        time_multiverse(tables, reading, scales=["inverse"])
