@@ -366,8 +366,9 @@ def _groups(node: Node, text: str) -> list[tuple[tuple[Node, ...], str]]:
     match node:
         case Paren(inner):
             return _groups(inner, text)
-        case Name() | Call("factor" | "as.factor"):
-            return [((node,), as_r(node))]
+        case Name() | Call("factor" | "as.factor", (Name(),), ()):
+            column = Name(columns_of(node)[0])
+            return [((column,), as_r(column))]
         case Binary(":", left, right):
             return [(a + b, f"{m}:{n}") for a, m in _groups(left, text) for b, n in _groups(right, text)]
         case Binary("/", left, right):

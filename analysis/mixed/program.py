@@ -7,6 +7,7 @@ over lme4's matrices.
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 
 import numpy as np
@@ -89,9 +90,17 @@ def lme4_program(fit: Fit, file: str) -> str:
     likelihood = model.family.dispersion == "phi" and criterion.dispersion == "ml"
     own = likelihood or (criterion.information == "observed" and fit.link not in {"logit", "log"})
     own = own or (criterion.information == "observed" and model.family.dispersion is not None)
+    # glmer fits without the penalty first, and stops where data separate, which is what the penalty is for.
+    own = own or (criterion.penalty is not None and criterion.nagq == 1)
     if own and criterion.nagq > 1:
         raise UserError(
             f"no R program: lme4 has no quadrature for the {fit.family} family with a dispersion that is estimated",
+            mend="Ask for the program of the fit with nAGQ = 1.",
+        )
+    if criterion.nagq > 1 and model.matrices.effects[0].width > 1:
+        raise UserError(
+            f"no R program: lme4 has nAGQ = {criterion.nagq} for one random effect a level only, and this model has "
+            f"{model.matrices.effects[0].width}",
             mend="Ask for the program of the fit with nAGQ = 1.",
         )
     lines = [
@@ -103,7 +112,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         *(["library(Matrix)"] if own else []),
         *(["library(splines)"] if _has_splines(fit) else []),
         "",
-        f'd <- read.csv({_text(file)}, check.names = FALSE, na.strings = c("NA", "", "NaN"))',
+        f'd <- read.csv({_text(file)}, check.names = FALSE, na.strings = c("NA", "", "NaN"){_read_as_text(fit)})',
         *_factor_lines(fit),
         *_guess_lines(model.link),
         "",
@@ -141,7 +150,9 @@ def _report() -> list[str]:
 
 def _data_arguments(fit: Fit) -> list[str]:
     model = fit.model
-    arguments = [fit.formula, "data = d"]
+    # lme4 finds no column inside factor() right of a bar; there a plain name is a factor anyway.
+    plain = re.sub(r"(\|\s*)(?:as\.)?factor\(\s*([\w.]+|`[^`]+`)\s*\)", r"\1\2", fit.formula)
+    arguments = [plain, "data = d"]
     arguments += [f"weights = {model.weights}"] if model.weights else []
     return arguments + ([f"offset = {model.offset}"] if model.offset else [])
 
@@ -335,13 +346,29 @@ def _factor_lines(fit: Fit) -> list[str]:
         given = name in frame.variables.levels or name in frame.variables.contrasts
         if is_numeric(frame.data[name]) and not given:
             continue
+        if is_boolean(frame.data[name]) and not given:
+            # Truth values are TRUE and FALSE to R, however the file writes them, and numbers in arithmetic.
+            lines.append(f"{_column(name)} <- as.logical(toupper({_column(name)}))")
+            continue
         factor = frame.variables.factor(name)
         levels = ", ".join(_text(v) for v in factor.levels)
-        # Truth values are TRUE and FALSE to R, however the file writes them.
         cells = f"toupper({_column(name)})" if is_boolean(frame.data[name]) else _column(name)
         lines.append(f"{_column(name)} <- factor({cells}, levels = c({levels}))")
         lines += _contrast_lines(_column(name), factor)
     return lines
+
+
+_READ_OTHERWISE = re.compile(r"T|F|TRUE|FALSE|true|false|True|False|0[xX].*|[-+\d.]+[dDeE][-+\d]+|[-+]?Inf")
+"""Texts that R's ``read.csv`` takes for truth values or numbers and pandas does not."""
+
+
+def _read_as_text(fit: Fit) -> str:
+    """Have R read columns as text whose every cell it would take for something else."""
+    data = fit.model.frame.data
+    texts = [name for name in data.columns if not is_numeric(data[name]) and not is_boolean(data[name])]
+    odd = [name for name in texts if all(_READ_OTHERWISE.fullmatch(str(v)) for v in data[name].unique())]
+    kinds = ", ".join(_text(name) + ' = "character"' for name in odd)
+    return f", colClasses = c({kinds})" if odd else ""
 
 
 def _contrast_lines(column: str, factor: Factor) -> list[str]:

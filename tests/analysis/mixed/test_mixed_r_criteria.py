@@ -77,6 +77,16 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "polynomials of levels": ("yes ~ ordered(n) + (1 | item)", {"family": "binomial"}),
     "truth values": ("yes ~ flag + (1 | item)", {"family": "binomial"}),
+    "truth values in arithmetic": (
+        "yes ~ as.numeric(flag) + I(flag * x) + ifelse(flag, x, 0) + (1 | item)",
+        {"family": "binomial"},
+    ),
+    "letters that R takes for truth values": ("letter ~ x + code + (1 | half)", {"family": "binomial"}),
+    "a group made a factor": ("yes ~ x + (1 | factor(item))", {"family": "binomial"}),
+    "penalty on separated data": (
+        "sure ~ cond * x + (1 | item)",
+        {"family": "binomial", "penalty": "normal"},
+    ),
 }
 
 
@@ -85,6 +95,9 @@ def refits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Fit, Any
     folder = tmp_path_factory.mktemp("criteria")
     data = pd.read_csv(DATA)
     data["n"], data["flag"] = data["item"] % 3, data["participant"] % 3 == 0
+    data["letter"], data["half"] = np.where(data["yes"] == 1, "T", "F"), data["item"].map("0x{:02d}".format)
+    data["code"] = np.where(data["participant"] % 2 == 0, "1e5", "0x1A")
+    data["sure"] = ((data["cond"] == "scrambled") | (data["yes"] == 1)).astype(int)
     file = folder / "data.csv"
     data.to_csv(file, index=False)
     fits, parts = {}, []
@@ -121,6 +134,12 @@ def test_the_program_of_every_criterion_gives_its_numbers(
     assert np.abs((ours.fixed["estimate"] - theirs["estimate"]) / se).max() < 1e-3
     assert ours.fixed["se"].to_numpy() == pytest.approx(se, rel=3e-3)
     assert ours.loglik == pytest.approx(theirs["loglik"], abs=1e-3)
+
+
+def test_quadrature_with_slopes_has_no_program() -> None:
+    found = fit("yes ~ x + (1 + x | participant)", pd.read_csv(DATA), "binomial", nagq=3)
+    with pytest.raises(UserError, match="one random effect a level only"):
+        lme4_program(found, "data.csv")
 
 
 def test_a_program_that_no_package_can_run_is_refused() -> None:
