@@ -15,6 +15,7 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.models.money import Price
+    from experiment.models.planning import ModelSession
     from experiment.store import Store
     from experiment.study import Study
 
@@ -23,6 +24,8 @@ BYTES_A_TOKEN = 4.0
 
 COUNTED_SESSIONS = 8
 COUNTED_PROMPTS = 200
+MOST_NAMED = 100
+"""Kinds of prompts that are named where they are not shown."""
 
 
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     from experiment.models.engine import Previews
     from experiment.models.money import price_of
     from experiment.models.opening import open_engine
-    from experiment.models.planning import first_prompts, request_json
+    from experiment.models.planning import kinds_of, request_json
     from experiment.models.runs import latest_version, sessions_of, settings_of
 
     options = {key: value for key, value in settings.items() if key != "use"}
@@ -39,11 +42,8 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     engine = open_engine(model)
     with closing(engine), store_of_people(study) as store:
         plan = sessions_of(study, name, model, engine, store, latest_version(study, store))
-        sessions = trials = 0
-        for session in plan():
-            sessions += 1
-            trials += len(session)
-        if not trials:
+        kinds = kinds_of(plan())
+        if not kinds.trials:
             raise UserError(
                 "no trial of this study asks for an answer",
                 mend="Give the block a choose, recover or answer step.",
@@ -51,26 +51,77 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
         show = engine.preview if isinstance(engine, Previews) else request_json
         prompts = [
             {
-                "set": one.kind[0], "trial_type": one.kind[1], "purpose": one.kind[2], "is_practice": one.kind[3],
+                "set": one.cell.materials, "trial_type": one.cell.trial_type, "purpose": one.cell.purpose,
+                "is_practice": one.cell.is_practice, "block": one.cell.block, "condition": dict(one.cell.condition),
+                "kind": str(one.cell), "of_this_kind": kinds.counts[one.cell],
                 "item_id": one.trial["item_id"], "turn": one.turn, "stands_in": one.stands_in,
                 "labels": one.request.labels, **show(one.request),
             }
-            for one in first_prompts(next(iter(plan())))
+            for one in kinds.examples
         ]  # fmt: skip
+        judged = _judged(study, name, model.options.get("judge"), next(iter(plan())))
         tokens, is_guess, written = _tokens(plan(), show, model.kind, price)
-    read = round(tokens * trials) if tokens is not None else None
+    read = round(tokens * kinds.trials) if tokens is not None else None
     return {
         "model": name,
         "use": settings["use"],
-        "sessions": sessions,
-        "trials": trials,
+        "sessions": kinds.sessions,
+        "trials": kinds.trials,
+        "kinds": [{"kind": str(cell), "requests": count} for cell, count in kinds.counts.items()],
         "prompt_tokens": read,
         "tokens_are_a_guess": is_guess,
-        "cost_usd": None if read is None or price.is_free else _cost(price, read, round(written * trials)),
+        "cost_usd": None
+        if read is None or price.is_free
+        else _cost(price, read, round(written * kinds.trials)),
         "price": price.describe(),
         "room": price.room,
-        "prompts": prompts,
+        "prompts": prompts + judged,
     }
+
+
+def _judged(study: Study, name: str, judge: object, session: ModelSession) -> list[dict[str, Any]]:
+    """Return what the model's judge would be sent about its first reply to a choice, the right answer standing in for it."""
+    from experiment.models.engine import Previews
+    from experiment.models.judging import judge_request
+    from experiment.models.opening import open_engine
+    from experiment.models.planning import request_json, right_answer
+    from experiment.models.runs import settings_of
+    from experiment.scoring.again import Response
+
+    trial = next((one for one in session.trials if one["steps"][-1]["step"] == "choose"), None)
+    if judge is None or str(judge) not in study.models or trial is None:
+        return []
+    given = study.models[str(judge)]
+    options = {key: value for key, value in given.items() if key != "use"}
+    settings = replace(settings_of(study, str(given["use"]), options), sends=False)
+    reply = right_answer(trial)
+    stored = Response(
+        name,
+        "model",
+        session.session_id,
+        session.plan,
+        trial,
+        1,
+        next(session.keys),
+        reply,
+        False,
+        "answered",
+        None,
+    )
+    request = judge_request(study, str(judge), settings, stored)
+    with closing(open_engine(settings)) as engine:
+        show = engine.preview if isinstance(engine, Previews) else request_json
+        return [
+            {
+                "set": trial["set"], "trial_type": trial["trial_type"], "purpose": f"judge {judge}", "is_practice": False,
+                "block": trial["block"], "condition": dict(trial["condition"] or {}), "kind": "judge", "of_this_kind": None,
+                "item_id": trial["item_id"], "turn": 1, "stands_in": True, "labels": request.labels, **show(request),
+            }
+        ]  # fmt: skip
+
+
+def _levels(condition: Mapping[str, str]) -> str:
+    return ", ".join(f"{factor} {level}" for factor, level in condition.items())
 
 
 def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
@@ -144,11 +195,13 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                     (f", {prompt['purpose']}", prompt["purpose"] != "answer"),
                     (", practice", prompt["is_practice"]),
                     (f", question {prompt['turn']} of a conversation", prompt["turn"] > 1),
+                    (f", {_levels(prompt['condition'])}", bool(prompt["condition"])),
+                    (f", {prompt['of_this_kind']} of this kind", prompt["of_this_kind"] is not None),
                     (", right answers stand in for the model's", prompt["stands_in"]),
                 )
                 if holds
             )
-            rule = f"── {model['model']}: {prompt['set']}, item {prompt['item_id']}, answers {answers}{more} "
+            rule = f"── {model['model']}: {prompt['block']}, {prompt['set']}, item {prompt['item_id']}, answers {answers}{more} "
             click.echo(rule.ljust(100, "─"))
             if "url" in prompt:
                 click.echo(f"POST {prompt['url']}")
@@ -158,6 +211,12 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                 else json.dumps(prompt["body"], ensure_ascii=False, indent=1)
             )
         click.echo("─" * 100)
+        hidden = len(model["kinds"]) - sum(prompt["of_this_kind"] is not None for prompt in model["prompts"])
+        if hidden > 0:
+            click.echo(f"{model['model']}: {len(model['kinds'])} kinds of prompts; these as well, not shown:")
+            seen = {prompt["kind"] for prompt in model["prompts"]}
+            for kind in [one for one in model["kinds"] if one["kind"] not in seen][:MOST_NAMED]:
+                click.echo(f"  {kind['requests']} of {kind['kind']}")
         tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
         guess = " (guessed from the length of the texts)" if tokens and model["tokens_are_a_guess"] else ""
         cost = model["cost_usd"]

@@ -1,8 +1,8 @@
-"""Log-probabilities of labels and regions from what servers tell of tokens; nothing is filled in that they do not tell.
+"""Log-probabilities of tokens as servers tell them; nothing is filled in that they do not tell.
 
-Two sources. The alternatives of the first answer token give labels of one token: a label that is not among them has no
-log-probability, but a bound that it cannot exceed. The log-probabilities of the prompt's own tokens (where a server
-echoes them) give labels of any length and the surprisal of regions.
+Two sources. The alternatives of the first answer token give labels of one token (:mod:`experiment.models.api.first_token`). The
+log-probabilities of the prompt's own tokens (where a server echoes them) give labels of any length and the surprisal of
+regions.
 """
 
 from __future__ import annotations
@@ -13,37 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.models.engine import RegionScore
-from experiment.models.label_ends import begins_another
 
 MOST_ROUNDING = 0.01
-LEAST_LOGPROB = -1e6
-"""What lies below is no measure but a server's way to say that something cannot be."""
-
-_AROUND = " \n\t\r\"'`*"
-
-
-@dataclass(frozen=True)
-class LabelScores:
-    """What is known of the labels' probabilities.
-
-    Attributes
-    ----------
-    logprobs : dict of str to float
-        Natural-log probability of each label that was told.
-    bounds : dict of str to float
-        Of each other label, what its log-probability cannot exceed.
-    """
-
-    logprobs: dict[str, float]
-    bounds: dict[str, float]
-
-    @property
-    def best(self) -> str | None:
-        """The most probable label; None where a label that was not told may be more probable still."""
-        if not self.logprobs:
-            return None
-        label = max(self.logprobs, key=lambda one: self.logprobs[one])
-        return label if all(bound <= self.logprobs[label] for bound in self.bounds.values()) else None
+LEAST_LOGPROB = -9999.0
+"""What does not lie above is no measure: OpenAI and vLLM write -9999 for what they do not tell and for what cannot be."""
 
 
 @dataclass(frozen=True)
@@ -53,61 +26,6 @@ class Token:
     text: str
     logprob: float | None
     alternatives: tuple[tuple[str, float], ...] = ()
-
-
-def first_token_scores(
-    tokens: Sequence[Token], content: str | None, labels: Sequence[str]
-) -> LabelScores | None:
-    """Read labels off the alternatives of the first token of the answer.
-
-    Parameters
-    ----------
-    tokens : sequence of Token
-        Of the whole output, thoughts included where the server tells them.
-    content : str or None
-        The answer, found in the output's text to know where it begins.
-    labels : sequence of str
-
-    Returns
-    -------
-    LabelScores or None
-        None where the server told no alternatives.
-    """
-    token = _first_of_answer(tokens, content)
-    if token is None or not token.alternatives:
-        return None
-    found = [(text.strip(_AROUND), logprob) for text, logprob in token.alternatives]
-    untold = max(1e-12, 1.0 - math.fsum(math.exp(logprob) for _, logprob in found))
-    logprobs: dict[str, float] = {}
-    bounds: dict[str, float] = {}
-    for label in labels:
-        forms = math.fsum(math.exp(logprob) for text, logprob in found if text == label)
-        if forms > 0 and begins_another(label, labels):
-            # the same token may go on to the longer label
-            bounds[label] = min(0.0, math.log(forms + untold))
-            continue
-        if forms > 0:
-            logprobs[label] = min(0.0, math.log(forms))
-            continue
-        begun = math.fsum(
-            math.exp(logprob) for text, logprob in found if label.startswith(text) and text != label
-        )
-        bounds[label] = min(0.0, math.log(begun + untold))
-    return LabelScores(logprobs, bounds)
-
-
-def _first_of_answer(tokens: Sequence[Token], content: str | None) -> Token | None:
-    """Return the first token of an answer that is more than blanks, quotes and braces of structured output."""
-    whole = "".join(token.text for token in tokens)
-    wanted = (content or "").strip(_AROUND)
-    start = whole.rfind(wanted) if wanted else 0
-    at = 0
-    for token in tokens:
-        end = at + len(token.text)
-        if end > max(start, 0) and token.text.strip(_AROUND):
-            return token
-        at = end
-    return tokens[0] if tokens else None
 
 
 def chat_tokens(choice: Mapping[str, Any]) -> list[Token]:

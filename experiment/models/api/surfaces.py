@@ -22,6 +22,7 @@ from experiment.models.api.dialects import (
     Dialect,
     Wishes,
 )
+from experiment.models.api.first_token import Standing, first_token_scores, label_given, standing
 from experiment.models.api.reading import (
     divided,
     first_choice,
@@ -40,8 +41,11 @@ from experiment.models.api.reading import (
 from experiment.models.api.retrying import NoAnswer, no_whole_labels
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.models.label_ends import disjoint_logprobs
+from experiment.parsing.labels import is_whole
 
 SEED_MASK = 0x7FFFFFFF
+MARKS: Mapping[Standing, str] = {"agrees": "", "unsettled": "+unsettled", "disagrees": "+disagrees"}
+"""What the path of a choice says where its first token does not settle it, or where the reply gives another label or none."""
 
 
 @dataclass(frozen=True)
@@ -390,14 +394,20 @@ class Speaker:
         """Put together what all forms tell."""
         said = str(refusal) if refusal else None
         read = label_in_json(answer, request.labels)
+        content = answer
         answer, is_stopped = up_to_stop(read if read is not None else answer, request.stop)
         status = status_of(answer, "stop" if is_stopped else finish, said, thought)
         text: str | None = answer if answer is not None else said
-        scores = None
+        scores, mark = None, ""
         if request.labels is not None and status != "refused":
-            scores = scoring.first_token_scores(tokens, answer, request.labels)
-            if scores is not None and scores.best is not None:
-                text, status = scores.best, "answered"
+            labels, is_cut = request.labels, status == "truncated"
+            scores = first_token_scores(tokens, content, labels, part=read, thinks=thought is not None)
+            best = None if scores is None else scores.best
+            given = label_given(answer, labels, best, is_cut=is_cut)
+            if given is not None and (given == best or is_whole(given, answer or "")):
+                text, status = given if given == best else text, "answered"
+            if scores is not None and len(labels) > 1:
+                mark = MARKS[standing(best, given)]
         usage = read_usage(payload)
         regions = self._regions(request, prompt)
         return Reply(
@@ -414,7 +424,8 @@ class Speaker:
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
             path=self.wishes.surface
-            + ("+logprobs" if scores is not None else "")
+            + ("+logprobs" if any(token.alternatives for token in tokens) else "")
+            + mark
             + ("+prompt_logprobs" if regions else ""),
             generated=answer if scores is not None else None,
             reasoning=thought,

@@ -21,6 +21,7 @@ from experiment.models.local.computing import Computing
 from experiment.models.local.encdec import EncoderDecoderWay
 from experiment.models.local.head import CausalModel
 from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
+from experiment.models.local.lengths import reach_of, require_fitting
 from experiment.models.local.plain import PlainWay
 from experiment.models.local.revisions import name_revision
 from experiment.models.local.rows import Budget, Row
@@ -74,6 +75,7 @@ class LocalEngine:
                 mend="Leave quantisation out.",
             )
         self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
+        self._reach = reach_of(self.config)
         self.wording = Wording(
             tokenizer,
             template=cast("Template | None", options.get("template")),
@@ -269,15 +271,8 @@ class LocalEngine:
     def _fitting(self, request: Request) -> Tokens:
         """Return a request in tokens, or say that it is longer than the model takes."""
         tokens = self.wording.tokens(request)
-        most = getattr(self.config.get_text_config(), "max_position_embeddings", None)
-        if most is None or tokens.source is not None:
-            return tokens
         thinks = self.wording.thinking and self.wording.thoughts.marks is not None
-        continues = request.labels is None or request.also_text or thinks
-        continued = len(tokens.ids) + request.max_tokens if continues else 0
-        longest = max([len(label.ids) for label in tokens.labels] + [continued, len(tokens.ids)])
-        if longest > most:
-            raise ValueError(f"prompt and answer take {longest} tokens, and the model reads at most {most}")
+        require_fitting(tokens, request, self._reach, thinks=thinks)
         return tokens
 
     def _load(self) -> CausalModel:

@@ -1,6 +1,7 @@
 """What a run has to do: a study's model sessions, lazily, and the requests of each as they become possible."""
 
 from experiment.models.planning.keys import canonical_hash, request_json, request_key
+from experiment.models.planning.kinds import Kinds, kinds_of
 from experiment.models.planning.manner import Manner, is_remote, manner_of, tells_of_prompts
 from experiment.models.planning.plans import needs_people, plan_sessions
 from experiment.models.planning.script import right_answer
@@ -15,6 +16,7 @@ from experiment.models.planning.showing import (
 from experiment.models.planning.stored import People, calls_before, told_of
 
 __all__ = [
+    "Kinds",
     "Manner",
     "ModelSession",
     "People",
@@ -25,6 +27,7 @@ __all__ = [
     "canonical_hash",
     "first_prompts",
     "is_remote",
+    "kinds_of",
     "longest_prompt",
     "manner_of",
     "needs_people",

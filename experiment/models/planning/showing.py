@@ -23,6 +23,43 @@ STAND_IN = "…"
 
 
 @dataclass(frozen=True)
+class Cell:
+    """What tells one kind of prompt from another.
+
+    Attributes
+    ----------
+    condition : tuple of (str, str)
+        Factors with their levels.
+    """
+
+    block: str
+    materials: str
+    trial_type: str
+    condition: tuple[tuple[str, str], ...]
+    is_practice: bool
+    purpose: str
+
+    def __str__(self) -> str:
+        levels = ", ".join(f"{factor} {level}" for factor, level in self.condition)
+        parts = [
+            self.block,
+            self.materials,
+            self.trial_type,
+            levels,
+            self.purpose if self.purpose != "answer" else "",
+        ]
+        return ", ".join(filter(None, [*parts, "practice" if self.is_practice else ""]))
+
+
+def cell_of(trial: Mapping[str, Any], purpose: str) -> Cell:
+    """Return the kind of prompt that a trial and the purpose of a call make."""
+    condition = tuple((str(factor), str(level)) for factor, level in (trial["condition"] or {}).items())
+    return Cell(
+        str(trial["block"] or ""), str(trial["set"]), str(trial["trial_type"]), condition, bool(trial["is_practice"]), purpose,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Shown:
     """One request as it would be sent.
 
@@ -45,13 +82,23 @@ class Shown:
         trial = self.trial
         return (trial["set"], trial["trial_type"], self.request.purpose, trial["is_practice"])
 
+    @property
+    def cell(self) -> Cell:
+        """The kind with block and condition."""
+        return cell_of(self.trial, self.request.purpose)
 
-def first_prompts(session: ModelSession) -> list[Shown]:
+
+def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Shown]:
     """Return the first request of each kind of a session that has nothing answered; in a conversation also its second turn.
 
     The session is used up.
+
+    Parameters
+    ----------
+    by_cell : bool
+        Kinds are told apart by block and condition, too.
     """
-    found: dict[tuple[str, str, str, bool], Shown] = {}
+    found: dict[object, Shown] = {}
     second: Shown | None = None
     waiting = session.begin({})
     while waiting:
@@ -68,8 +115,9 @@ def first_prompts(session: ModelSession) -> list[Shown]:
                 and (turn > 1 or session.manner.strategy == "unscramble_first")
             )
             shown = Shown(trial, request, turn, stands_in)
-            is_new = shown.kind not in found
-            found.setdefault(shown.kind, shown)
+            kind = shown.cell if by_cell else shown.kind
+            is_new = kind not in found
+            found.setdefault(kind, shown)
             if turn == 2 and second is None and not is_new:
                 second = shown
             if is_new or session.script.talks:

@@ -45,7 +45,7 @@ def of_batches(server: ScriptedOpenAI) -> float:
     total = 0
     for batch in server.batches.batches.values():
         if batch["output_file_id"]:
-            for line in server.batches.files[batch["output_file_id"]].decode().splitlines():
+            for line in server.batches.files[batch["output_file_id"]].decode().split("\n"):
                 usage = (json.loads(line)["response"]["body"]).get("usage") or {}
                 total += usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
     return total * 5e-6
