@@ -74,11 +74,6 @@ def find_tables(folder: Path) -> Source:
         return _of_handover(folder)
     if (folder / "codebook.md").is_file() or (folder / "documentation" / "codebook.md").is_file():
         return _of_export(folder)
-    if folder.is_dir() and any(folder.glob("*_interactions.json")):
-        raise UserError(
-            f"{folder} is an export for jsPsych, which has no trials table",
-            mend="Export the study as csv, parquet or psych-ds.",
-        )
     raise UserError(
         f"{folder / DICTIONARY} is missing",
         mend="Give a study's folder, a folder that `wrods report` handed over, or an export as csv, parquet or psych-ds.",
@@ -135,7 +130,7 @@ def _of_export(folder: Path) -> Source:
     trials = table("trials")
     if trials is None:
         raise UserError(
-            f"{folder} holds a codebook and no trials",
+            f"{folder} holds a codebook and no trials table; an export for jsPsych has none",
             mend="Export the study again, as csv, parquet or psych-ds.",
         )
     plan = (

@@ -1,0 +1,205 @@
+"""One study's tables come out the same from its folder, its handover and every export; regions come with their trials."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from analysis import Tables, load
+from analysis.measures.accuracy import with_chance
+from analysis.reading import as_series, batches, find_tables
+from analysis.tables import LONG, write_trials_csv
+from experiment.cli.study_store import opened_study
+from experiment.exporting.handover import hand_over
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import study_rows, write_handover
+from tests.experiment.models.running import invoke, study_in
+
+
+def ran(*arguments: Any) -> None:
+    done = invoke(*arguments)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with simulated readers and a baseline, its report's handover, and an export of each kind."""
+    folder = study_in(tmp_path_factory.mktemp("collected") / "positions")
+    ran("simulate", folder, "--readers", 4)
+    ran("run", folder, "--model", "guesser")
+    for form in ("parquet", "csv", "psych-ds", "jspsych"):
+        ran("export", folder, "--format", form, "--out", folder.parent / form)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def handed(collected: Path) -> Tables:
+    with opened_study(collected) as opened:
+        hand_over(opened.study, opened.store, collected / "reports" / "2026-11-22_10-00-00" / "data")
+    return load(collected)
+
+
+def test_a_studys_folder_gives_the_tables_of_its_newest_report(collected: Path, handed: Tables) -> None:
+    assert handed.folder.parent.parent == collected / "reports"
+    assert set(handed.trials["reader_kind"]) == {"simulated", "baseline"}
+    assert handed.trials.loc[handed.trials["excluded_reason"].isna(), "position"].notna().all()
+    assert handed.remarks == ()
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "psych-ds"])
+def test_an_export_gives_the_trials_of_the_handover(collected: Path, handed: Tables, form: str) -> None:
+    tables = load(collected.parent / form)
+    assert tables.factors == handed.factors
+    place = ["session_id", "trial_index", "attempt"]
+    names = [name for name in handed.trials.columns if name not in ("scorer",)]
+    one, other = (given.trials.sort_values(place).reset_index(drop=True)[names] for given in (tables, handed))
+    pd.testing.assert_frame_equal(one, other)
+    pd.testing.assert_frame_equal(
+        tables.items.sort_values(["item_id", "position"])[["item_id", "position", "shown"]].reset_index(
+            drop=True
+        ),
+        handed.items.sort_values(["item_id", "position"])[["item_id", "position", "shown"]].reset_index(
+            drop=True
+        ),
+    )
+    assert with_chance(tables.trials, tables.items, tables.factors)["chance"].isin([0.0, 0.5]).all()
+
+
+def test_an_export_without_a_plan_says_so_and_a_dataset_has_it(collected: Path, handed: Tables) -> None:
+    assert "no analysis plan" in load(collected.parent / "csv").remarks[0]
+    dataset = load(collected.parent / "psych-ds")
+    assert dataset.remarks == ()
+    assert dataset.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
+
+
+def test_an_export_for_jspsych_is_no_table(collected: Path) -> None:
+    with pytest.raises(UserError, match=r"(?s)jsPsych.*csv, parquet or psych-ds"):
+        load(collected.parent / "jspsych")
+
+
+def test_regions_come_with_the_reader_and_condition_of_their_trial(handover: Make) -> None:
+    rows = study_rows(human=2, items=4)
+    rows.loc[rows.index[5], "excluded_reason"] = "fire alarm"
+    folder = handover(rows)
+    regions = pd.DataFrame(
+        {
+            "session_id": ["P001-session"] * 4,
+            "trial_index": [4, 4, 5, 6],
+            "attempt": [1, 1, 1, 1],
+            "region": [0, 1, 0, 0],
+            "shown": ["Teh", "dog", "Teh", "Teh"],
+            "is_changed": [True, False, True, True],
+            "rt": [300.0, 20.0, 250.0, 280.0],
+            "excluded_reason": [None, "rt outside 50 ms to 10 s", None, None],
+        }
+    )
+    regions.to_parquet(folder / "regions.parquet")
+    tables = load(folder)
+    trials = tables.trials.set_index(["session_id", "trial_index"])
+    told = tables.regions
+    assert len(told) == 4
+    assert told["excluded_reason"].tolist()[:3] == [None, "rt outside 50 ms to 10 s", "fire alarm"]
+    assert told["reader_group"].eq("human").all()
+    assert told.loc[3, "position"] == trials.loc[("P001-session", 6), "position"]
+    assert told.loc[3, "item_id"] == trials.loc[("P001-session", 6), "item_id"]
+
+
+def test_a_study_without_regions_has_an_empty_table_of_them(handover: Make) -> None:
+    regions = load(handover(human=1, items=4)).regions
+    assert regions.empty
+    assert {"session_id", "region", "rt", "surprisal"} <= set(regions.columns)
+
+
+def test_long_columns_are_read_when_asked_for(handover: Make) -> None:
+    rows = study_rows(human=1, items=4)
+    rows["response_raw"] = "I think: " + rows["item_id"]
+    folder = handover(rows)
+    assert not set(LONG) & set(load(folder).trials.columns)
+    assert load(folder, also=["response_raw"]).trials["response_raw"].iloc[5] == rows["response_raw"].iloc[5]
+    with pytest.raises(UserError, match="Did you mean 'response_raw'"):
+        load(folder, also=["respons_raw"])
+
+
+def test_a_factor_may_have_the_name_of_a_long_column(tmp_path: Path) -> None:
+    rows = study_rows(human=1, items=4).rename(columns={"position": "path"})
+    factors = {"path": {"levels": ["intact", "initial", "internal", "final"]}}
+    rows_items = rows.assign(position=rows["path"])
+    folder = write_handover(tmp_path / "h", rows_items, factors=factors)
+    assert load(folder).trials["path"].notna().any()
+
+
+def test_a_study_that_was_never_handed_over_says_what_to_run(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text("wrods: 1\n", "utf-8")
+    with pytest.raises(UserError, match=r"(?s)never handed over.*wrods report"):
+        load(tmp_path)
+
+
+def test_tables_older_than_the_store_say_so(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text("wrods: 1\n", "utf-8")
+    write_handover(tmp_path / "reports" / "2026-11-21_10-00-00" / "data", study_rows(human=1, items=4))
+    write_handover(tmp_path / "reports" / "2026-11-20_10-00-00" / "data", study_rows(human=2, items=4))
+    for day, moment in (("20", 1000), ("21", 2000)):
+        os.utime(
+            tmp_path / "reports" / f"2026-11-{day}_10-00-00" / "data" / "dictionary.json", (moment, moment)
+        )
+    (tmp_path / "study.db").write_bytes(b"")
+    os.utime(tmp_path / "study.db", (2001, 2001))
+    assert load(tmp_path).remarks == ()
+    assert load(tmp_path).trials["reader"].nunique() == 1
+    os.utime(tmp_path / "study.db", (2100, 2100))
+    (told,) = load(tmp_path).remarks
+    assert "may lack trials" in told
+
+
+def test_a_batch_holds_no_more_rows_than_asked_for(handover: Make) -> None:
+    source = find_tables(handover(human=3, items=8))
+    sizes = [batch.num_rows for batch in batches(source.trials, ["reader"], rows=7)]
+    assert max(sizes) <= 7
+    assert sum(sizes) == 36
+
+
+def test_equal_texts_of_a_column_are_one_object() -> None:
+    column = pa.chunked_array([pa.array(["kf", "kfl", None]), pa.array(["kf", "rs", "kf"])])
+    encoded = pa.chunked_array([chunk.dictionary_encode() for chunk in column.chunks]).unify_dictionaries()
+    series = as_series("cond", encoded)
+    assert series.tolist() == ["kf", "kfl", None, "kf", "rs", "kf"]
+    assert series[0] is series[3] is series[5]
+
+
+def test_a_csv_with_guards_and_line_breaks_comes_back_as_it_was(tmp_path: Path, handover: Make) -> None:
+    rows = study_rows(human=1, items=4)
+    odd = ["=1+1", "'-x", "a\nb", 'say "no"', "'plain", "-", "", None]
+    rows["response"] = (odd * len(rows))[: len(rows)]
+    tables = load(handover(rows))
+    write_trials_csv(tables, tmp_path / "trials.csv")
+    # write_trials_csv writes what stands there; an export guards what a spreadsheet would run
+    text = (tmp_path / "trials.csv").read_text("utf-8").replace("=1+1", "'=1+1").replace("'-x", "''-x")
+    export = tmp_path / "export"
+    export.mkdir()
+    (export / "trials.csv").write_text(text, "utf-8")
+    types = {"version": "integer", "trial_index": "integer", "attempt": "integer", "correct": "boolean"}
+    types |= dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), "boolean")
+    types |= dict.fromkeys(("rt", "reading_time", "score", "replicate", "list_id"), "number")
+    names = pd.read_csv(export / "trials.csv").columns
+    lines = [f"| `{name}` | {types.get(name, 'string')} |  | - |" for name in names if name != "position"]
+    factor = "| `position` | string |  | level of the factor position: intact, initial, internal, final; the first is the reference |"
+    (export / "codebook.md").write_text("\n".join(["## trials", *lines, factor]), "utf-8")
+    back = load(export).trials["response"]
+    assert back.tolist() == [one or None for one in (odd * len(rows))[: len(rows)]]
+
+
+def test_a_damaged_file_is_named(handover: Make) -> None:
+    folder = handover(human=1, items=4)
+    (folder / "trials.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(UserError, match=r"trials\.parquet is not a readable Parquet file"):
+        load(folder)
+    (folder / "dictionary.json").write_text(json.dumps(["factors"]), "utf-8")
+    with pytest.raises(UserError, match="has no 'factors'"):
+        load(folder)
