@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,8 +22,24 @@ from .transforms import level_name
 Array = NDArray[np.float64]
 
 
-def _alphabetical(text: str) -> tuple[str, str]:
-    return text.casefold(), text.swapcase()
+_MARKS = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
+"""Marks in the order of the Unicode collation algorithm; they come before digits, digits before letters."""
+
+
+def _alphabetical(text: str) -> tuple[list[tuple[int, int | str]], str, str]:
+    """Sort key of a word as R has it: letters first, then accents, then small before capital letters."""
+    letters: list[tuple[int, int | str]] = []
+    for sign in unicodedata.normalize("NFKD", text).casefold():
+        if sign in _MARKS:
+            letters.append((0, _MARKS.index(sign)))
+        elif not unicodedata.combining(sign):
+            letters.append(
+                (
+                    1 if sign.isdigit() else 2 if sign.isalpha() else 0,
+                    sign if sign.isalnum() else ord(sign) + 99,
+                )
+            )
+    return letters, unicodedata.normalize("NFKD", text).casefold(), text.swapcase()
 
 
 def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:

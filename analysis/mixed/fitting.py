@@ -124,7 +124,7 @@ def fit(
     """
     chosen, chosen_link = choose_family(family, link)
     criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
-    parsed = read_formula(formula, [str(c) for c in data.columns])
+    parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
     frame = make_frame(
         parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
     )

@@ -175,7 +175,8 @@ class _Algebra:
                 once = self.expand(left)
                 result = once
                 for _ in range(int(power.rstrip("L")) - 1):
-                    result = _unique([*result, *_cross(result, once)])
+                    # Every term meets every other in turn, itself included, as in R.
+                    result = _unique(a | b for a in result for b in once)
                 return result
             case Literal(text):
                 raise self.fail(
@@ -278,6 +279,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
         rest = _spelt_out(rest, others)
         spelt = as_r(Binary("~", tree.left, _spelt_out(tree.right, others)))
     fixed = expand_terms(rest, text)
+    _refuse_itself(tree.left, fixed, text)
     if not bars:
         raise UserError(
             f"formula {text!r} has no random-effects term",
@@ -287,6 +289,14 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     for bar in bars:
         random += _random_terms(bar, text)
     return Formula(spelt, tree.left, fixed, tuple(random), tuple(offsets))
+
+
+def _refuse_itself(response: Node, fixed: Terms, text: str) -> None:
+    if as_r(response) in {as_r(v) for v in fixed.variables}:
+        raise UserError(
+            f"formula {text!r}: the response {as_r(response)} stands on the right side too and would explain itself",
+            mend="Take it out of the right side.",
+        )
 
 
 def _spelt_out(node: Node, others: Sequence[str]) -> Node:

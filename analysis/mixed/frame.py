@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,13 @@ def _aligned(
         return None, None
     if isinstance(value, str):
         return read_expression(value), None
+    if isinstance(value, pd.Series) and not value.index.equals(data.index):
+        if not value.index.is_unique or set(value.index) != set(data.index):
+            raise UserError(
+                f"{what} are a Series whose index is not that of the data",
+                mend="Give a Series with the data's index, or plain numbers in the order of the rows.",
+            )
+        value = value.reindex(data.index)
     numbers = np.asarray(value, dtype=float)
     if numbers.shape != (len(data),):
         raise UserError(
@@ -163,7 +171,8 @@ def _response(
                 mend="Fit one model per column.",
             )
         return variable.values(data)[:, 0], None, None
-    if family.name == "binomial" and len(variable.levels) == 2:
+    truth = variable.levels == ("FALSE", "TRUE")
+    if (family.name == "binomial" and len(variable.levels) == 2) or (family.name == "gaussian" and truth):
         return variable.codes(data).astype(float), None, variable.levels[1]
     shown = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
     wanted = "numbers, or text with two levels" if family.name == "binomial" else "numbers"
@@ -209,6 +218,11 @@ def make_frame(
     UserError
         For a column that is not there, a response outside the family, weights that are not positive.
     """
+    if not isinstance(data, pd.DataFrame):
+        raise UserError(
+            f"the data are a {type(data).__name__}; a model takes a pandas DataFrame",
+            mend="For a mapping of columns write pandas.DataFrame(data).",
+        )
     duplicated = [str(c) for c in data.columns[data.columns.duplicated()]]
     if duplicated:
         raise UserError(f"the data have two columns named {duplicated[0]!r}", mend="Rename one of them.")
@@ -217,7 +231,7 @@ def make_frame(
     weight_node, weight_given = _aligned(weights, data, "weights")
     offset_node, offset_given = _aligned(offset, data, "offsets")
     extra = [n for n in (weight_node, offset_node) if n is not None]
-    used = data[_columns_needed(formula, data, extra)]
+    used = _numbers_as_numbers(data[_columns_needed(formula, data, extra)])
     missing = used.isna()
     for name, given in (("weights", weight_given), ("offset", offset_given)):
         if given is not None:
@@ -249,6 +263,25 @@ def make_frame(
         total = total + _numbers(node, variables, kept, "offset")
     w = trials if trials is not None else (np.ones(len(kept)) if prior is None else prior)
     return Frame(kept, rows, y, w, total, variables, success, (*notes, *variables.notes))
+
+
+def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
+    """Take columns of Python objects that are all numbers for numbers; refuse dates, which are neither numbers nor levels."""
+    found = {}
+    for name in data.columns:
+        column = data[name]
+        if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+            raise UserError(
+                f"column {name!r} holds dates or durations",
+                mend="Make a column of numbers (days since the start), or of text for a factor.",
+            )
+        if column.dtype == object:
+            cells = column.dropna()
+            if len(cells) and all(
+                isinstance(v, Number) and not isinstance(v, bool | np.bool_) for v in cells
+            ):
+                found[name] = column.astype(float)
+    return data.assign(**found) if found else data
 
 
 def _known_only(mapping: Mapping[str, Any] | None, data: pd.DataFrame) -> dict[str, Any]:

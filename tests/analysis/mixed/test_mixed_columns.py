@@ -1,0 +1,111 @@
+"""What kinds of columns a model takes: objects, dates, truth values, words of any alphabet, vectors beside the data."""
+
+from __future__ import annotations
+
+import subprocess
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.mixed import fit
+from analysis.mixed.expression import read_expression
+from analysis.mixed.factors import alphabetical
+from analysis.mixed.formula import expand_terms, read_formula
+from stimuli.errors import UserError
+
+from .conftest import Simulate
+
+WORDS = (
+    "innerlich",
+    "äußerlich",
+    "_c",
+    "10",
+    "B",
+    "a",
+    "A",
+    "b",
+    "é",
+    "f",
+    "e",
+    "-x",
+    "2",
+    "x y",
+    "xa",
+    "Öl",
+    "ol",
+    "(z)",
+    "ñ",
+    "n",
+)
+
+
+@pytest.fixture(scope="module")
+def data(crossed: Simulate) -> pd.DataFrame:
+    return crossed(seed=51)
+
+
+def estimates(found: Any) -> np.ndarray:
+    return np.asarray(found.fixed["estimate"], dtype=float)
+
+
+@pytest.mark.r
+def test_levels_are_in_rs_alphabetical_order() -> None:
+    listed = ", ".join(f'"{word}"' for word in WORDS)
+    done = subprocess.run(
+        ["Rscript", "-e", f"cat(sort(c({listed})), sep = '\\n')"], capture_output=True, text=True, timeout=60
+    )
+    assert list(alphabetical(WORDS)) == done.stdout.splitlines()
+
+
+def test_weights_given_as_a_series_find_their_rows(data: pd.DataFrame) -> None:
+    named = fit("rt ~ cond + (1 | item)", data, weights="trials")
+    shuffled = fit("rt ~ cond + (1 | item)", data, weights=data["trials"].sample(frac=1.0, random_state=1))
+    assert estimates(shuffled) == pytest.approx(estimates(named), abs=1e-12)
+    with pytest.raises(UserError, match="whose index is not that of the data"):
+        fit("rt ~ cond + (1 | item)", data, weights=data["trials"].set_axis(range(7, 7 + len(data))))
+
+
+@pytest.mark.parametrize("kind", [float, Decimal])
+def test_numbers_in_a_column_of_objects_are_numbers(kind: Any, data: pd.DataFrame) -> None:
+    boxed = data.assign(boxed=pd.Series([kind(str(v)) for v in data["log.freq"]], dtype=object))
+    plain, other = fit("rt ~ log.freq + (1 | item)", boxed), fit("rt ~ boxed + (1 | item)", boxed)
+    assert list(other.fixed["term"]) == ["(Intercept)", "boxed"]
+    assert estimates(other) == pytest.approx(estimates(plain))
+
+
+def test_dates_are_refused_with_what_to_do(data: pd.DataFrame) -> None:
+    dated = data.assign(day=pd.Timestamp("2026-01-01"))
+    with pytest.raises(UserError, match="holds dates or durations"):
+        fit("rt ~ day + (1 | item)", dated)
+
+
+def test_data_that_are_no_frame_are_refused(data: pd.DataFrame) -> None:
+    with pytest.raises(UserError, match="pandas DataFrame"):
+        fit("rt ~ cond + (1 | item)", data.to_dict("list"))  # type: ignore[arg-type]
+
+
+def test_a_linear_model_takes_truth_values_for_one_and_zero(data: pd.DataFrame) -> None:
+    flagged = data.assign(right=data["correct"] == 1)
+    truth, number = (fit(f"{y} ~ cond + (1 | item)", flagged) for y in ("right", "correct"))
+    assert estimates(truth) == pytest.approx(estimates(number), abs=1e-12)
+
+
+def test_a_response_does_not_explain_itself() -> None:
+    with pytest.raises(UserError, match="would explain itself"):
+        read_formula("y ~ y + x + (1 | g)")
+    assert read_formula("log(y) ~ y + (1 | g)").fixed.labels() == ("y",)
+
+
+@pytest.mark.parametrize(
+    ("formula", "labels"),
+    [
+        ("(x + a*b)^2", "x a b x:a x:b a:b x:a:b"),
+        ("(a + b + x + z)^3", "a b x z a:b a:x a:z b:x b:z x:z a:b:x a:b:z a:x:z b:x:z"),
+        ("(a*b)^2", "a b a:b"),
+    ],
+)
+def test_powers_of_sums_list_their_terms_as_r_does(formula: str, labels: str) -> None:
+    assert expand_terms(read_expression(formula), formula).labels() == tuple(labels.split())
