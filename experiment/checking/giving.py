@@ -193,11 +193,14 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
     """Say where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
     from transformers import AutoConfig, AutoTokenizer
 
-    if longest is None or _has_encoder(folder):
+    from experiment.models.local.lengths import reach_of
+
+    if longest is None:
         return []
-    config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
-    most = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if not isinstance(most, int):
+    has_encoder = _has_encoder(folder)
+    reach = reach_of(AutoConfig.from_pretrained(str(folder), local_files_only=True))
+    most = reach.source if has_encoder else reach.text
+    if most is None:
         return []
     text = "\n\n".join(message.content for message in longest.messages)
     try:
@@ -205,7 +208,7 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
         count = len(tokenizer(text)["input_ids"])
     except Exception:  # its tokenizer is not here, or not whole: the run will say so
         count = len(text) // CHARACTERS_PER_TOKEN
-    continues = longest.labels is None or longest.also_text
+    continues = not has_encoder and (longest.labels is None or longest.also_text)
     count += longest.max_tokens if continues else 0
     if count <= most:
         return []

@@ -17,6 +17,7 @@ from experiment.models.engine import Follow, Reply, Request
 from experiment.models.local import checkpoints, hardware, parity, quantising
 from experiment.models.local.branching import BranchingWay
 from experiment.models.local.caches import is_forkable
+from experiment.models.local.causality import require_causal
 from experiment.models.local.computing import Computing
 from experiment.models.local.encdec import EncoderDecoderWay
 from experiment.models.local.head import CausalModel
@@ -254,6 +255,9 @@ class LocalEngine:
         """Return what computes, its way found out with the first rows."""
         if self._computing is None:
             model = self._load()
+            if not self.has_encoder:
+                longest = max(rows, key=lambda row: len(row.ids))
+                require_causal(model, longest.ids, self.dtype, self.settings.name)
             keeps = not self.has_encoder and is_forkable(model)
             plain = (
                 EncoderDecoderWay(model, alone=True)
