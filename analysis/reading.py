@@ -290,4 +290,4 @@ def as_frame(columns: dict[str, pa.ChunkedArray]) -> pd.DataFrame:
     made = {}
     for name in list(columns):
         made[name] = as_series(name, columns.pop(name))
-    return pd.DataFrame(made)
+    return pd.DataFrame(made, copy=False)

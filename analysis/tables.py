@@ -371,21 +371,23 @@ def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:
-    if column.dtype == object:
-        shared: dict[Any, str] = {}
-        known = [None if value is None or value != value else value for value in column]
-        if all(value is None or isinstance(value, str) for value in known):
-            return pd.Series(known, index=column.index, name=column.name, dtype=object)
-        return pd.Series(
-            [None if value is None else shared.setdefault(value, str(value)) for value in known],
-            index=column.index,
-            name=column.name,
-            dtype=object,
-        )
-    return column.map(lambda value: None if pd.isna(value) else str(value)).astype(object)
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if column.dtype == object and kind in ("string", "empty"):
+        return column if kind == "string" and not _holds_nan(column) else column.where(column.notna(), None)
+    shared: dict[Any, str] = {}
+    told = [None if pd.isna(value) else shared.setdefault(value, str(value)) for value in column]
+    return pd.Series(told, index=column.index, name=column.name, dtype=object)
+
+
+def _holds_nan(column: pd.Series[Any]) -> bool:
+    """Whether missing texts are written in another way than None."""
+    missing = column.to_numpy()[column.isna().to_numpy()]
+    return any(value is not None for value in missing)
 
 
 def _empty(rows: int, kind: str) -> pd.Series[Any]:
     if kind == "boolean":
-        return pd.Series([False] * rows, dtype=bool)
-    return pd.Series([float("nan")] * rows) if kind == "number" else pd.Series([None] * rows, dtype=object)
+        return pd.Series(np.zeros(rows, dtype=bool))
+    return (
+        pd.Series(np.full(rows, np.nan)) if kind == "number" else pd.Series(np.full(rows, None, dtype=object))
+    )

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.measures.resampling import bootstrap
+from analysis.measures.resampling import Interval, interval, resampled_means
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -125,13 +126,13 @@ def accuracy(
             "correct": int(right.sum()),
             "missing_share": float((~valid).mean()),
         }
+        # one set of drawn units for all three ways, which are thus compared on the same resamples
+        places = {name: place for place, name in enumerate(sums.columns)}
+        drawn = _drawn(sums, study, key, resamples) if resamples and len(sums) > 1 else None
         for name, (above, below, share) in shares.items():
             told[name] = share
             if resamples:
-                seed = stable_seed(study, "accuracy", name, *map(str, key))
-                ends = bootstrap(
-                    sums[[above, below]].to_numpy(dtype=float), lambda m: m[:, 0] / m[:, 1], seed, resamples
-                )
+                ends = _NONE if drawn is None else interval(_ratio(drawn, places[above], places[below]))
                 told[f"{name}_low"], told[f"{name}_high"] = ends.low, ends.high
         told["lowest"] = told["correct"] / many
         told["highest"] = (told["correct"] + told["missing"]) / many
@@ -193,6 +194,19 @@ def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFr
             "out_of_context_ratio": table["missing_share"],
         }
     )
+
+
+_NONE = Interval(float("nan"), float("nan"), 1.0)
+
+
+def _drawn(sums: pd.DataFrame, study: str, key: Sequence[Any], resamples: int) -> NDArray[np.float64]:
+    seed = stable_seed(study, "accuracy", *map(str, key))
+    return resampled_means(sums.to_numpy(dtype=float), seed, resamples)
+
+
+def _ratio(drawn: NDArray[np.float64], above: int, below: int) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(drawn[:, above] / drawn[:, below])
 
 
 def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> pd.DataFrame:

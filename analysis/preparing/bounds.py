@@ -171,7 +171,7 @@ def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) ->
         As :func:`time_bounds`.
     """
     bounds = time_bounds(exclude, measure)
-    reason = pd.Series([None] * len(trials), index=trials.index, dtype=object)
+    reason = pd.Series(np.full(len(trials), None), index=trials.index, dtype=object)
     if bounds is None:
         return reason
     outside = trials[measure].notna() & ~bounds.holds(trials[measure])

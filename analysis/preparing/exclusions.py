@@ -46,7 +46,7 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
     collected : str, optional
         Design hash of the newest version, as the store noted it.
     """
-    trials = trials.copy()
+    trials = trials.copy(deep=False)
     design = newest_design(trials, collected)
     reason = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
     newest = trials["version"].max() if len(trials) else 0
