@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.measures import MEASURES
-from analysis.preparing import time_bounds
 from analysis.mixed import lme4_program
+from analysis.preparing import time_bounds
 from analysis.report.apa_tables import Head
 from analysis.report.content import Content, Section, gather, marks_of
 from analysis.tables import Tables, write_trials_csv
