@@ -397,6 +397,12 @@ def print_outcome(outcome: Outcome) -> None:
     if outcome.cost_usd or outcome.cached:
         kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
         click.echo(f"  cost {written(outcome.cost_usd)}{kept}")
+    if outcome.dearest > 1:
+        click.echo(
+            f"  the server counts up to {outcome.dearest:.3g} times the tokens that a request's length and max_tokens allow; what "
+            "it counts is booked. Look at its bill, or at what it adds to prompts.",
+            err=True,
+        )
     if outcome.lost_usd:
         click.echo(
             f"  up to {written(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "

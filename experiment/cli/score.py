@@ -134,7 +134,9 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
+    from experiment.configuration import read_config, store_address
     from experiment.models.judging import first_judged, judge_again
+    from experiment.models.leases import leased
     from experiment.models.money import Purse, price_of
     from experiment.models.opening import open_engine
     from experiment.models.runs import budget_of
@@ -155,10 +157,12 @@ def _judge(
     run_id = f"judge-{secrets.token_hex(6)}"
     purse = None if price.is_free else Purse(store, study.id, run_id, judge, budget=budget_of(study))
     engine = open_engine(settings)
+    target = store_address(read_config()) or study.folder
     try:
-        return judge_again(
-            study, store, engine, judge, settings, reader=reader, run_id=run_id, price=price, purse=purse
-        )
+        with leased(target, study.id, f"judge {judge}"):
+            return judge_again(
+                study, store, engine, judge, settings, reader=reader, run_id=run_id, price=price, purse=purse
+            )
     finally:
         engine.close()
         if purse is not None:

@@ -190,11 +190,11 @@ class Reply:
 
     @property
     def margin(self) -> float | None:
-        """Log-probability of the best label minus that of the second best, in nats."""
+        """Log-probability of the best label minus that of the second best, in nats; None where an untold one may be either."""
         if self.label_logprobs is None or len(self.label_logprobs) < 2:
             return None
         best, second = sorted(self.label_logprobs.values(), reverse=True)[:2]
-        return best - second
+        return None if any(bound > second for bound in (self.label_bounds or {}).values()) else best - second
 
     @property
     def surprisal(self) -> float | None:

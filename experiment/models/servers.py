@@ -78,7 +78,7 @@ def server_of(options: Mapping[str, object]) -> Server:
             f"base_url {base_url!r} would send the key in the open", mend="It begins with https:// there."
         )
     return Server(
-        base_url,
+        base_url.rstrip("/"),
         host.endswith(".openai.com"),
         is_azure=version is not None,
         api_version=None if version is None else str(version),

@@ -9,6 +9,7 @@ where the two do not say the same, that is said too.
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ Standing = Literal["agrees", "unsettled", "disagrees"]
 _THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "[/THINK]")
 _PIECES = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
 """How vocabularies write blanks; some servers pass it on."""
+_HYPHENS = re.compile(r"(?<=\w)[- ](?=\w)")
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ def first_token_scores(
 ) -> LabelScores | None:
     """Read labels off the alternatives of the first token of the answer.
 
-    Tokens that are the same label by the study's own reading of a whole reply (case, blanks, quotes and marks around it aside)
-    are forms of it and add up. Labels that only these tell apart ("a", "A") are compared as they are written.
+    Tokens that are the same label by the study's own reading of a whole reply (case, hyphens, blanks, quotes and marks around it
+    aside) are forms of it and add up. Labels that only these tell apart ("a", "A") are compared as they are written.
 
     Parameters
     ----------
@@ -158,14 +160,14 @@ def standing(best: str | None, given: str | None) -> Standing:
 
 
 class _Keys:
-    """Tells tokens that are forms of a label: as the parser folds a whole reply, where labels stay distinct."""
+    """Tells tokens that are forms of a label: as the parser folds a whole reply, as far as labels stay distinct."""
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self.is_folded = len({fold(_bare(label)) for label in labels}) == len(set(labels))
         self.is_pieces = not any(sign in label for sign in _PIECES for label in labels)
-        self.of = {
-            label: fold(_bare(label)) if self.is_folded else " ".join(label.split()) for label in labels
-        }
+        for self._norm in (_joined, fold, _as_written):
+            self.of = {label: self._norm(_bare(label)) for label in labels}
+            if len(set(self.of.values())) == len(set(labels)):
+                break
         self._own = frozenset(self.of.values())
 
     def spelt(self, text: str) -> str:
@@ -178,11 +180,16 @@ class _Keys:
     def key(self, text: str) -> str:
         """Return what a token is compared by; empty where it holds nothing but marks, and anything may follow."""
         text = self.spelt(text)
-        if self.is_folded:
-            key = fold(text.strip(WRAPPING))
-            return key or (fold(text) if fold(text) in self._own else "")
-        key = " ".join(text.split())
-        return key if key in self._own else key.strip(WRAPPING)
+        whole = self._norm(text.strip())
+        return whole if whole in self._own else self._norm(text.strip(WRAPPING))
+
+
+def _joined(text: str) -> str:
+    return _HYPHENS.sub("", fold(text))
+
+
+def _as_written(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _bare(label: str) -> str:

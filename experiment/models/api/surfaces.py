@@ -399,12 +399,13 @@ class Speaker:
         status = status_of(answer, "stop" if is_stopped else finish, said, thought)
         text: str | None = answer if answer is not None else said
         scores, mark = None, ""
+        is_told = request.labels is not None and any(token.alternatives for token in tokens)
         if request.labels is not None and status != "refused":
             labels, is_cut = request.labels, status == "truncated"
             scores = first_token_scores(tokens, content, labels, part=read, thinks=thought is not None)
             best = None if scores is None else scores.best
             given = label_given(answer, labels, best, is_cut=is_cut)
-            if given is not None and (given == best or is_whole(given, answer or "")):
+            if scores is not None and given is not None and (given == best or is_whole(given, answer or "")):
                 text, status = given if given == best else text, "answered"
             if scores is not None and len(labels) > 1:
                 mark = MARKS[standing(best, given)]
@@ -424,7 +425,7 @@ class Speaker:
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
             path=self.wishes.surface
-            + ("+logprobs" if any(token.alternatives for token in tokens) else "")
+            + ("+logprobs" if is_told else "")
             + mark
             + ("+prompt_logprobs" if regions else ""),
             generated=answer if scores is not None else None,

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any
-
-from sqlalchemy import select
 
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
 from experiment.models.money import Allowance, Price, Purse
 from experiment.models.planning import ModelSession, calls_before, told_of
+from experiment.models.runs.being_asked import BeingAsked
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.paying import Paying
@@ -25,18 +20,11 @@ from experiment.models.runs.planned import Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
-from experiment.store.tables import trials
 from stimuli.seeds import generator
 
 AHEAD_OF_SERVERS = 0.5
 """A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
 with each trial."""
-
-SESSIONS_LEARNT, TRIALS_LEARNT = 64, 400
-"""Of so many sessions, so many trials of earlier runs tell what a trial costs."""
-
-BEFORE = ("unscramble", "reason")
-"""Purposes of calls that come before a trial's answer."""
 
 _SUMMED = ("tokens_forwarded", "tokens_of_check")
 """What an engine counts from its opening on."""
@@ -99,13 +87,11 @@ class Asking:
         self._streams = settings.kind == "openai"
         self._is_timed = bool(settings.options.get("timing"))
         self._bundle: int | None = getattr(engine, "bundle", None)
-        self._asked: dict[str, tuple[ModelSession, Request, float]] = {}
+        self._asked = BeingAsked()
         self._earlier: dict[str, object] | None = None
         self._gate: Gate | None = None
         self._pending = self._to_ask({})
         self._has_paused = True
-        self._open: Counter[float] = Counter()
-        self._places: list[float] = []
         self._is_probe = False
         self._has_answers = False
         self._allows = hasattr(engine, "allow")
@@ -137,22 +123,6 @@ class Asking:
         return {**told, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
 
     # the probe
-
-    def learn_costs(self) -> int:
-        """Take over what trials cost that earlier runs stored; return of how many trials that is known."""
-        some = list(islice(self.plan(), SESSIONS_LEARNT))
-        kinds = {
-            (one.session_id, trial["trial_index"]): kind_of(trial) for one in some for trial in one.trials
-        }
-        query = (
-            select(trials.c.session_id, trials.c.trial_index, trials.c.cost_usd)
-            .where(trials.c.session_id.in_([one.session_id for one in some]), trials.c.cost_usd > 0)
-            .limit(TRIALS_LEARNT)
-        )
-        self.costs = {}
-        for row in self.recording.read(lambda connection: connection.execute(query).all()):
-            self.costs.setdefault(kinds[row.session_id, row.trial_index], []).append(float(row.cost_usd))
-        return sum(map(len, self.costs.values()))
 
     def probe(self, count: int) -> None:
         """Ask some trials, spread over kinds and lists, before all others; their answers count."""
@@ -302,10 +272,7 @@ class Asking:
     def _advance(self) -> None:
         """Tell the others how far this model is."""
         if self._gate is not None:
-            while self._places and not self._open[self._places[0]]:
-                self._open.pop(heapq.heappop(self._places), None)
-            first = self._places[0] if self._places else math.inf
-            self._gate.advance(self.reader, min(first, self._pending.place))
+            self._gate.advance(self.reader, min(self._asked.first, self._pending.place))
 
     def _waves(self) -> Iterator[tuple[int, list[ModelSession]]]:
         """Iterate over the waves that lack something, with their numbers."""
@@ -361,7 +328,7 @@ class Asking:
         """Note that a request is to be sent; False where it may not."""
         if self.stop.is_asked or self.full is not None:
             return False
-        is_new = not self._is_second(request)
+        is_new = not self._asked.is_second(request)
         if is_new and self._most_trials is not None and self.asked_trials >= self._most_trials:
             self.full = f"{self._most_trials} trials were asked (--max-trials)"
             return False
@@ -370,17 +337,8 @@ class Asking:
             self.full = self.paying.full
             return False
         self.asked_trials += is_new
-        self._asked[request.work_key] = (session, request, place)
-        if not self._open[place]:
-            heapq.heappush(self._places, place)
-        self._open[place] += 1
+        self._asked.add(session, request, place)
         return True
-
-    def _is_second(self, request: Request) -> bool:
-        """Say whether a request belongs to a trial that another request began."""
-        return ":" not in request.work_key and any(
-            f"{request.work_key}:{purpose}" in self._asked for purpose in BEFORE
-        )
 
     async def _allow(self, request: Request) -> bool:
         if await self.paying.allow(request):
@@ -397,7 +355,7 @@ class Asking:
                 return
             given = list(requests)
             # a local engine keeps in memory what replies may lead on from
-            leads_on = any(one.leads_on for one, _, _ in self._asked.values())
+            leads_on = self._asked.lead_on
             follow = self._follow if leads_on else None
             are_alone = leads_on and self._bundle and not getattr(self.engine, "computes_alone", False)
             for some in [[one] for one in given] if are_alone else [given]:
@@ -405,8 +363,6 @@ class Asking:
                     self._keep(reply)
         finally:
             self._asked.clear()
-            self._open.clear()
-            self._places.clear()
             self.paying.end()
 
     def _follow(self, reply: Reply) -> list[Request]:
@@ -436,16 +392,14 @@ class Asking:
         if reply.work_key not in self._asked:
             return
         session, request, place = self._asked[reply.work_key]
-        if ":" not in reply.work_key:
-            for name in (reply.work_key, *(f"{reply.work_key}:{purpose}" for purpose in BEFORE)):
-                self._asked.pop(name, None)
-            if self.settings.answers:
-                self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
+        self._asked.forget(reply.work_key)
+        if self.settings.answers:
+            self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
         settled = self.paying.settle(reply)
         cost = settled.cost
         self.recording.keep(session, request, reply, back=settled.back, cost=cost)
         self.paying.forget(reply)
-        self._open[place] -= 1
+        self._asked.came(place)
         self._advance()
         if reply.status not in UNFINISHED:
             self._has_answers = True

@@ -414,7 +414,7 @@ class Run:
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
         outcome.blocks = blocks_of(asking, outcome.left + outcome.given_up)
-        outcome.unanswered_usd = part.purse.lost
+        outcome.unanswered_usd, outcome.dearest = part.purse.lost, asking.paying.dearest
         outcome.engine = asking.describe()
         part.figures.state = (
             "failed" if part.fault is not None else "interrupted" if outcome.interrupted

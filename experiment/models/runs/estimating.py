@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from experiment.models.money import Allowance, Spending, spending, written
 from experiment.models.runs.affording import rest_of, shortfall, too_dear
+from experiment.models.runs.known_costs import learn_costs
 from experiment.models.runs.limits import Clock, Stop
 from experiment.models.runs.parts import Part
 from experiment.models.runs.telling import told_estimate
@@ -59,7 +60,7 @@ class Prices:
     def foresee(self, parts: Sequence[Part], clock: Clock) -> None:
         """End the run before anything is paid, where trials that are stored tell that the money will not suffice."""
         parts = [part for part in parts if not part.asking.price.is_free]
-        if self._yes or not parts or any(part.asking.learn_costs() < PROBE for part in parts):
+        if self._yes or not parts or any(learn_costs(part.asking) < PROBE for part in parts):
             return
         long = [part for part in parts if part.asking.found.left > 2 * PROBE]
         estimates = [one for part in long if (one := rest_of(part)) is not None]
@@ -79,7 +80,7 @@ class Prices:
         if not parts:
             return
         most = PROBE if self._trials is None else min(PROBE, self._trials)
-        wanted = {part.outcome.reader: most - part.asking.learn_costs() for part in parts}
+        wanted = {part.outcome.reader: most - learn_costs(part.asking) for part in parts}
         asked = [part for part in parts if wanted[part.outcome.reader] > 0]
         for part in asked:
             part.figures.state = "probe"

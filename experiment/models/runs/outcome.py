@@ -38,6 +38,8 @@ class Outcome:
         Texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were.
     cost_usd : float
         What the calls of this run cost.
+    dearest : float
+        How many times the most that a request can cost, by its length and ``max_tokens``, the dearest reply did cost.
     cached : int
         Replies that came from the cache.
     lost_usd : float
@@ -77,6 +79,7 @@ class Outcome:
     tokens: dict[str, int] = field(default_factory=dict)
     unrestored: int = 0
     cost_usd: float = 0.0
+    dearest: float = 1.0
     cached: int = 0
     lost_usd: float = 0.0
     unanswered_usd: float = 0.0

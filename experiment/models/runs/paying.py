@@ -39,10 +39,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was set aside for one try: US dollars, and tokens."""
+    """What was set aside for one try: US dollars, and tokens; ``told`` is the most by its length and ``max_tokens``."""
 
     most: float
     count: int
+    told: float = 0.0
 
 
 class Books(Protocol):
@@ -60,6 +61,9 @@ class Paying:
     ----------
     full : str or None
         Why nothing more may be sent.
+    dearest : float
+        How many times the most that a request can cost, by its length and ``max_tokens``, a reply did cost: a server that adds
+        to prompts or counts otherwise. So much is set aside for the requests after it.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Paying:
     ) -> None:
         self.price, self.purse, self.tokens = price, purse, tokens
         self.full: str | None = None
+        self.dearest = 1.0
         self._recording, self._stop = recording, stop
         self._taken: dict[str, _Taken] = {}
         self._lost_tries: Counter[str] = Counter()
@@ -79,14 +84,15 @@ class Paying:
 
     def take(self, request: Request) -> bool:
         """Set aside what one try of a request can cost and use at most."""
-        most = self.price.most(request)
+        told = self.price.most(request)
+        most = told * self.dearest
         if not self._recording.patiently(lambda: self.purse.take(most)):
             return False
         count = 0 if self.tokens is None else sum(self.price.most_tokens(request))
         if self.tokens is not None and not self.tokens.take(count):
             self.purse.untake(most)
             return False
-        self._taken[request.work_key] = _Taken(most, count)
+        self._taken[request.work_key] = _Taken(most, count, told)
         return True
 
     def untake(self, request: Request) -> None:
@@ -134,7 +140,7 @@ class Paying:
 
     def _can_take(self, request: Request) -> bool:
         """Say whether :meth:`take` would answer without asking the store."""
-        return self.purse.has(self.price.most(request))
+        return self.purse.has(self.price.most(request) * self.dearest)
 
     async def _take_aside(self, request: Request) -> bool:
         """Take in a thread of its own; where nobody waits for the answer any more, it is taken back."""
@@ -176,6 +182,8 @@ class Paying:
             self._lose(taken)
             return Settled(0.0 if self.price.is_free else None, 0.0)
         cost = self._cost(reply, taken.most)
+        if taken.told > 0:
+            self.dearest = max(self.dearest, cost / taken.told)
         if self.tokens is not None:
             self.tokens.give_back(taken.count, self._used(reply, taken.count))
         back = self.purse.give_back(taken.most, cost)

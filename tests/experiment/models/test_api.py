@@ -175,6 +175,7 @@ def test_a_server_that_is_not_there_stops_the_run_with_its_address() -> None:
 
 
 def test_label_logprobs_come_from_the_first_token_in_any_of_its_forms(server) -> None:
+    server.answer = lambda body: "A"
     server.logprobs = lambda body: {
         "A": math.log(0.5),
         " A": math.log(0.1),

@@ -32,6 +32,7 @@ def study(server, tmp_path: Path) -> ModelSettings:
 
 
 def test_what_was_handed_over_is_collected_by_another_command(server, study) -> None:
+    server.answer = lambda body: "A"
     server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.3)}
     handed = batch.submit(study, choices(10))
     assert [one.status for one in handed.batches] == ["in_progress"]

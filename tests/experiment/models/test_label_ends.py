@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.api.labels import Token, first_token_scores, tokens_of_end
+from experiment.models.api.first_token import first_token_scores
+from experiment.models.api.labels import Token, tokens_of_end
 from experiment.models.label_ends import begins_another, disjoint_logprobs
 
 PATHS = {"agree": (1,), "agree strongly": (1, 2), "agree strongly now": (1, 2, 3), "agreeable": (4,)}

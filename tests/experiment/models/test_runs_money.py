@@ -242,3 +242,21 @@ def test_a_trial_that_failed_in_the_probe_is_not_asked_again_by_the_same_run(stu
     assert len(server.requests) == one["left"], "the next run asks for them"
     assert f"{one['left']} of {TRIALS} left ({one['left']} error)" in told
     assert told.count("no answer: item") == one["left"]
+
+
+def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server) -> None:
+    with_models(study, remote("one", server), budget="0.3 USD")
+    server.usage = {"prompt_tokens": 3000, "completion_tokens": 1, "total_tokens": 3001}
+    done = invoke("run", study, "--yes")
+    assert done.exit_code == 1 and "budget is reached" in done.output
+    assert "times the tokens that a request's length and max_tokens allow" in done.output
+    spent = money(study).spent
+    # what was sent before the first count came, four at once, is all that may exceed it
+    assert spent <= 0.3 + 4 * 0.03001 and len(server.requests) < TRIALS
+
+
+def test_a_slash_behind_an_address_makes_no_other_model(study, server) -> None:
+    with_models(study, remote("one", server))
+    assert invoke("run", study, "--max-trials", "3").exit_code == 0
+    edit(study, f'"{server.url}"', f'"{server.url}/"')
+    assert invoke("run", study).exit_code == 0
