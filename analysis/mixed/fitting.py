@@ -280,7 +280,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         VarianceComponent(label, t.names, found.unit**2 * t.relative_covariance(found.theta))
         for label, t in zip(matrices.labels, matrices.covariance.terms, strict=True)
     )
-    n, deviance = len(frame.y), optimum.value - found.penalty
+    n, deviance = len(frame.y), float(optimum.value - found.penalty)
     estimated = int(family.has_scale or family.dispersion is not None)
     n_parameters = len(names) + matrices.covariance.size + estimated
     singular = singular_terms(matrices, found.theta)
@@ -305,8 +305,8 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         fixed=fixed,
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
-        sigma=found.sigma,
-        dispersion=found.dispersion if family.dispersion is not None else None,
+        sigma=float(found.sigma),
+        dispersion=float(found.dispersion) if family.dispersion is not None else None,
         n_parameters=n_parameters,
         modes=_modes(matrices, found.effects),
         fitted=model.link.inverse(found.eta),

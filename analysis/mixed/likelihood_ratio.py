@@ -105,7 +105,7 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
             mend="Look at the warnings of both fits.",
             exit_code=1,
         )
-    statistic = max(rise, 0.0)
+    statistic = max(float(rise), 0.0)
     p = float(stats.chi2.sf(statistic, df))
     covariances = _covariances_of_one_new_variance(smaller, larger)
     if covariances is None:

@@ -13,6 +13,7 @@ from stimuli.errors import UserError
 from .blocks import Effects
 from .covariance import Covariance, TermCovariance, orthonormalising
 from .design import Design, independent_columns, make_design
+from .factors import Factor
 from .families import Family
 from .formula import Formula
 from .frame import Frame, Grouping
@@ -98,7 +99,14 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
             + ", ".join(dropped)
         )
     if len(kept) >= len(frame.y):
-        raise UserError(f"{len(kept)} fixed effects cannot be estimated from {len(frame.y)} rows")
+        many = max(
+            (v for v in design.variables if isinstance(v, Factor)), key=lambda v: len(v.levels), default=None
+        )
+        held = f"; {many.label} is a factor with {len(many.levels)} levels" if many is not None else ""
+        raise UserError(
+            f"{len(kept)} fixed effects cannot be estimated from {len(frame.y)} rows{held}",
+            mend="Use fewer terms, or make a column of numbers of one that should be no factor.",
+        )
 
     groupings = [frame.grouping(term) for term in formula.random]
     for term, grouping in zip(formula.random, groupings, strict=True):
@@ -140,7 +148,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
     effects = tuple(
         Effects(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name])) for name in unique
     )
-    notes += _seen_once(groupings)
+    notes += _repeated(formula, designs, raw, groupings) + _seen_once(groupings)
     return Matrices(
         x=whole[:, kept],
         names=tuple(design.names[j] for j in kept),
@@ -178,6 +186,33 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
         result.append(name if name not in seen else f"{name}.{seen[name]}")
         seen[name] = seen.get(name, 0) + 1
     return tuple(result)
+
+
+def _repeated(
+    formula: Formula, designs: list[Design], raw: list[Array], groupings: list[Grouping]
+) -> list[str]:
+    """Tell of random effects that no data could tell apart."""
+    notes = []
+    for i, (term, columns) in enumerate(zip(formula.random, raw, strict=True)):
+        kept = independent_columns(columns)
+        repeating = [name for j, name in enumerate(designs[i].names) if j not in kept]
+        if repeating:
+            notes.append(
+                f"({term.text()}): {', '.join(repeating)} can be written by the other columns of this term, so its variances and "
+                "correlations cannot be told apart; leave it out"
+            )
+        for j in range(i):
+            both = np.hstack([columns, raw[j]])
+            if (
+                groupings[i].name == groupings[j].name
+                and both.shape[1] == 2
+                and len(independent_columns(both)) == 1
+            ):
+                notes.append(
+                    f"({formula.random[j].text()}) and ({term.text()}) are one random effect written twice; only the sum of their "
+                    "variances can be told"
+                )
+    return notes
 
 
 def _seen_once(groupings: list[Grouping]) -> list[str]:

@@ -86,6 +86,9 @@ def predict(
     UserError
         If a column is missing, a cell holds a level not seen, or offsets were given as numbers.
     """
+    if data is not None and data.columns.has_duplicates:
+        twice = str(data.columns[data.columns.duplicated()][0])
+        raise UserError(f"the new rows have two columns named {twice!r}", mend="Rename one of them.")
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
     if new_levels not in NEW_LEVELS:

@@ -138,6 +138,13 @@ def answer(
         raise UserError(
             "processes and a file of refits belong to the bootstrap", mend="Add --intervals bootstrap."
         )
+    if questions.means is None and questions.slopes is None:
+        for option, given in (("adjust", questions.adjust is not None), ("scale", questions.scale != "link")):
+            if given:
+                raise UserError(
+                    f"{option} is of means and comparisons, and none are asked for",
+                    mend="Ask for them with --means or --slopes, or leave it out.",
+                )
     if questions.equivalence is not None and questions.means is None:
         raise UserError("equivalence is tested on comparisons of means", mend="Say which with --means.")
     if questions.control is not None and questions.means is None:

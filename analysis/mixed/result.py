@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ class VarianceComponent:
             return np.asarray(self.cov / np.outer(self.sd, self.sd))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A fitted mixed model.
 
@@ -160,14 +161,24 @@ class Fit:
     sigma: float
     dispersion: float | None
     n_parameters: int
-    modes: Mapping[str, pd.DataFrame] = field(repr=False)
-    fitted: Array = field(repr=False)
-    rows: NDArray[np.intp] = field(repr=False)
-    degrees: DegreesOfFreedom | None = field(repr=False)
-    evaluations: int = field(repr=False)
-    theta: Array = field(repr=False)
-    eta: Array = field(repr=False)
-    model: Model = field(repr=False)
+    modes: Mapping[str, pd.DataFrame]
+    fitted: Array
+    rows: NDArray[np.intp]
+    degrees: DegreesOfFreedom | None
+    evaluations: int
+    theta: Array
+    eta: Array
+    model: Model
+
+    def __repr__(self) -> str:
+        return f"<Fit of {self.formula!r}, {self.family}, {self.link} link, log-likelihood {self.loglik:.4f}>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """Show the summary in a notebook."""
+        return f"<pre>{html.escape(self.summary())}</pre>"
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``wrods fit --json`` prints: plain numbers, texts and lists, None for what is not defined."""

@@ -186,8 +186,19 @@ def fit(
 
     if as_json and r_script:
         raise UserError("--json and --r-script are both given", mend="Choose one.")
-    if reml and family != "gaussian":
-        raise UserError(f"--reml is for the gaussian family, not {family}", mend="Leave it out.")
+    linear = family == "gaussian" and link in (None, "identity")
+    if reml and not linear:
+        kind = family if link is None else f"{family} with the {link} link"
+        raise UserError(
+            f"--reml is for the gaussian family with the identity link, not for {kind}", mend="Leave it out."
+        )
+    bootstrapped = asked["intervals"] == "bootstrap"
+    for name in ("replicates", "seed"):
+        given = (
+            click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        )
+        if given and not bootstrapped:
+            raise UserError(f"--{name} belongs to the bootstrap", mend="Add --intervals bootstrap.")
     data = _read_csv(file)
     factor_levels = {
         name: [level.strip() for level in value.split(",")]
@@ -208,6 +219,14 @@ def fit(
         "penalty": penalty,
     }
     result = fit_model(formula, data, **options)
+    used = set(result.model.formula.columns())
+    for option, named in (("--levels", factor_levels), ("--contrasts", codings)):
+        for name in named:
+            if name not in used:
+                raise UserError(
+                    f"{option} names {name!r}, which the formula does not read",
+                    mend=f"Leave it out, or add {name} to the formula.",
+                )
     if r_script:
         click.echo(lme4_program(result, str(file)), nl=False)
         return
