@@ -199,6 +199,8 @@ def judge_status(
             mend="Check the model's name after openai: and base_url (it usually ends in /v1).",
         )
     after = retry_after(headers)
+    if after is None and status in _LIMITING:
+        after = _wait_said(words)
     if after is not None and after > LONGEST_RETRY_AFTER_S:
         raise RunStopped(
             f"the server asks to wait {after:.0f} s ({status}): {message}",
@@ -216,7 +218,22 @@ def judge_status(
 
 
 def _is_spent(body: str, message: str) -> bool:
-    return _code(body) == "insufficient_quota" or "exceeded your current quota" in message.lower()
+    error = refusal_of(body)
+    if "insufficient_quota" in (error.get("code"), error.get("type")):
+        return True
+    # Gemini says the same of a limit by the minute, with a status of its own and when to ask again
+    is_for_now = error.get("status") == "RESOURCE_EXHAUSTED" or _wait_said(message) is not None
+    return "exceeded your current quota" in message.lower() and not is_for_now
+
+
+def _wait_said(words: str) -> float | None:
+    """Return the seconds after which a message says to ask again: "Please retry in 38.9s", "try again in 20 ms"."""
+    found = re.search(
+        r"(?:retry|try again) (?:in|after) (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)", words, re.IGNORECASE
+    )
+    if found is None:
+        return None
+    return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
 
 
 def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
@@ -316,6 +333,8 @@ def refusal_of(body: str) -> Mapping[str, Any]:
         payload = parsed(body)
     except ValueError:
         return {}
+    if isinstance(payload, list) and payload:
+        payload = payload[0]
     inner = payload.get("error", payload) if isinstance(payload, dict) else payload
     if isinstance(inner, str):
         return {"message": inner}

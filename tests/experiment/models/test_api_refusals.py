@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from experiment.models.api.refusals import Answered, words_about_parameters
+from experiment.models.api.retrying import RunStopped, judge_status
 from tests.experiment.models.running import (
     TRIALS,
     invoke,
@@ -122,3 +123,23 @@ def _errors(connection: Any) -> list[int]:
     from experiment.store.tables import calls
 
     return [int(connection.scalar(select(func.count()).where(calls.c.status == "error")))]
+
+
+def test_a_limit_by_the_minute_is_waited_for_and_no_empty_account() -> None:
+    """As Gemini's endpoint says it."""
+    said = (
+        "You exceeded your current quota, please check your plan and billing details. Quota exceeded for metric: "
+        "free_tier_requests, limit: 15\nPlease retry in 38.86s."
+    )
+    gemini = json.dumps([{"error": {"code": 429, "message": said, "status": "RESOURCE_EXHAUSTED"}}])
+    verdict = judge_status(429, gemini, {})
+    assert (verdict.kind, verdict.after) == ("rate_limit", 38.86)
+    assert judge_status(429, gemini, {"Retry-After": "2"}).after == 2
+    openai = json.dumps(
+        {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    )
+    for body in (openai, json.dumps({"error": {"message": "You exceeded your current quota, please check"}})):
+        with pytest.raises(RunStopped, match="nothing left to spend"):
+            judge_status(429, body, {})
+    words = json.dumps({"error": {"message": "Rate limit reached. Please try again in 20ms."}})
+    assert judge_status(429, words, {}).after == 0.02
