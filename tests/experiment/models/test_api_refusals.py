@@ -134,7 +134,7 @@ def test_a_limit_by_the_minute_is_waited_for_and_no_empty_account() -> None:
     gemini = json.dumps([{"error": {"code": 429, "message": said, "status": "RESOURCE_EXHAUSTED"}}])
     verdict = judge_status(429, gemini, {})
     assert (verdict.kind, verdict.after) == ("rate_limit", 38.86)
-    assert judge_status(429, gemini, {"Retry-After": "2"}).after == 2
+    assert judge_status(429, gemini, {"retry-after": "2"}).after == 2
     openai = json.dumps(
         {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     )
