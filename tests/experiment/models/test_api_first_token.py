@@ -1,0 +1,333 @@
+"""Choices at a server that tells first tokens: no label is stored that neither the reply nor the distribution gives."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiment.models.api.first_token import LEAST_MASS, first_token_scores, label_given
+from experiment.models.api.labels import Token
+from experiment.parsing.replies import parse_label
+from tests.experiment.models.api_requests import api_engine, choice
+from tests.scripted_openai import ScriptedOpenAI
+
+SETS = (
+    ("Yes", "No"), ("A", "B"), ("A", "B", "C", "D"), ("word", "nonword"), ("same", "different"), ("Ja", "Nein"),
+    ("Sí", "No"), ("true", "false"), ("1", "2", "3", "4", "5"), ("F", "J"),
+)  # fmt: skip
+TOKENS = ("A", " A", "B", "b", "The", "AB", " ", "no", "NO ", "n", "**")
+OTHERS = ("The", " I", "Based", "It", "Well", "Answer", "Hmm", "—", "Ok", "Let")
+AROUND = ("{}", " {}", "\n{}", '"{}', "**{}", "({}")
+ENDS = ("", ".", "!", "\n", "**", '"', ")")
+
+
+def told(**shares: float) -> list[Token]:
+    return drawn(shares)
+
+
+def drawn(shares: dict[str, float], first: str | None = None) -> list[Token]:
+    alternatives = tuple((text, math.log(share)) for text, share in shares.items())
+    first = first if first is not None else alternatives[0][0]
+    return [Token(first, dict(alternatives).get(first), alternatives)]
+
+
+def test_a_label_that_is_not_among_the_told_has_a_bound_and_no_probability() -> None:
+    scores = first_token_scores(told(A=0.7, B=0.2), "A", ("A", "B", "C"))
+    assert scores.logprobs == pytest.approx({"A": math.log(0.7), "B": math.log(0.2)})
+    assert scores.bounds == pytest.approx({"C": math.log(0.1)})
+    assert scores.best == "A"
+
+
+def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin() -> None:
+    scores = first_token_scores(told(un=0.5, yes=0.3), "unsure", ("yes", "unsure"))
+    assert scores.bounds == pytest.approx({"unsure": math.log(0.7)})
+    assert scores.best is None, "unsure may be more probable than yes"
+
+
+def test_a_token_that_may_go_on_to_a_told_label_leaves_the_choice_open() -> None:
+    scores = first_token_scores(drawn({"yes": 0.4, "un": 0.35, "unsure": 0.2}), "yes", ("yes", "unsure"))
+    assert scores.logprobs == pytest.approx({"yes": math.log(0.4), "unsure": math.log(0.2)})
+    assert scores.best is None, "unsure may have 0.55"
+
+
+@pytest.mark.parametrize(
+    "form", ["yes", "YES", " yes", "Ġyes", "▁Yes", "\nYes", '"Yes', "**yes", "Yes.", "(yes)", "Yes,"]
+)
+def test_forms_of_a_label_add_up(form: str) -> None:
+    scores = first_token_scores(drawn({"No": 0.4, "Yes": 0.25, form: 0.3}), "No", ("Yes", "No"))
+    assert scores.logprobs["Yes"] == pytest.approx(math.log(0.55)), form
+    assert scores.best == "Yes"
+
+
+@pytest.mark.parametrize("other", ["Yesterday", "Y", "yes it", "not", "yes no", "ja"])
+def test_what_is_not_the_label_is_not_counted_as_one(other: str) -> None:
+    scores = first_token_scores(drawn({"Yes": 0.5, other: 0.3, "No": 0.1}), "Yes", ("Yes", "No"))
+    assert scores.logprobs == pytest.approx({"Yes": math.log(0.5), "No": math.log(0.1)})
+
+
+def test_labels_that_only_case_tells_apart_are_compared_as_written() -> None:
+    scores = first_token_scores(drawn({"A": 0.5, " a": 0.3, "**A": 0.1}), "A", ("A", "a"))
+    assert scores.logprobs == pytest.approx({"A": math.log(0.6), "a": math.log(0.3)})
+
+
+def test_labels_that_are_signs_are_told_from_marks_around_labels() -> None:
+    scores = first_token_scores(drawn({"?": 0.5, "!": 0.3, '"': 0.1}), "?", ("?", "!"))
+    assert scores.logprobs == pytest.approx({"?": math.log(0.5), "!": math.log(0.3)}) and scores.best == "?"
+
+
+def test_a_hyphen_is_no_difference_as_it_is_none_to_the_parser() -> None:
+    scores = first_token_scores(
+        drawn({"nonword": 0.5, "non-word": 0.2, "word": 0.2}), "nonword", ("word", "non-word")
+    )
+    assert scores.logprobs["non-word"] == pytest.approx(math.log(0.7))
+
+
+def test_nothing_is_said_where_no_alternatives_were_told() -> None:
+    assert first_token_scores([], "A", ("A",)) is None
+    assert first_token_scores([Token("A", -0.1)], "A", ("A",)) is None
+
+
+def test_what_adds_up_to_more_than_one_is_no_probability() -> None:
+    assert first_token_scores(drawn({"A": 1.0, " A": 0.9, "B": 0.3}), "A", ("A", "B")) is None
+    twice = [Token("A", math.log(0.6), (("A", math.log(0.6)), ("A", math.log(0.6)), ("B", math.log(0.3))))]
+    assert first_token_scores(twice, "A", ("A", "B")).logprobs["A"] == pytest.approx(math.log(0.6)), (
+        "listed twice"
+    )
+
+
+def test_a_label_drawn_from_below_the_told_ones_has_its_own_probability() -> None:
+    tokens = [Token("No", -6.0, (("Yes", math.log(0.9)), ("The", math.log(0.05))))]
+    assert first_token_scores(tokens, "No", ("Yes", "No")).logprobs["No"] == -6.0
+
+
+def test_probabilities_that_no_float_holds_are_kept_as_they_are() -> None:
+    tokens = [Token("A", -0.001, (("A", -0.001), ("B", -800.0), (" B", -800.0)))]
+    assert first_token_scores(tokens, "A", ("A", "B")).logprobs["B"] == pytest.approx(-800 + math.log(2))
+
+
+def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
+    thought = [
+        Token("<think>", 0.0, (("<think>", 0.0),)),
+        Token("B", 0.0, (("B", 0.0),)),
+        Token("</think>", 0.0),
+    ]
+    answer = told(A=0.9, B=0.1)
+    assert first_token_scores([*thought, *answer], "A", ("A", "B")).best == "A"
+    blank = [Token("\n\n", 0.0, (("\n\n", 0.0),))]
+    assert first_token_scores([*blank, *answer], "A", ("A", "B")).best == "A"
+
+
+def test_a_thought_that_took_all_the_room_says_nothing_of_labels() -> None:
+    thought = [Token("A", -0.1, (("A", -0.1), ("B", -3.0))), Token(" careful", 0.0)]
+    assert first_token_scores(thought, "", ("A", "B"), thinks=True) is None
+    assert first_token_scores(thought, None, ("A", "B")) is None
+    assert first_token_scores(thought, "B", ("A", "B"), thinks=True) is None, (
+        "the answer is not among the tokens"
+    )
+
+
+def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_its_end() -> None:
+    end = Token("<|EOT|>", -0.1, (("<|EOT|>", -0.1),))
+    assert first_token_scores([*drawn({"T": 0.8, "F": 0.2}), end], "T", ("T", "F")).best == "T"
+    thought = Token("So T or F?</think>", 0.0, (("So T or F?</think>", 0.0),))
+    assert (
+        first_token_scores([thought, *drawn({"F": 0.8, "T": 0.2}), end], "F", ("T", "F"), thinks=True).best
+        == "F"
+    )
+
+
+def test_the_label_within_a_form_is_the_one_that_is_scored() -> None:
+    held = '{"answer": "e"}'
+    tokens = [
+        Token('{"', 0.0, (('{"', 0.0),)),
+        Token("answer", 0.0, (("answer", 0.0),)),
+        Token('":', 0.0),
+        Token(' "', 0.0),
+    ]
+    tokens += [*drawn({"e": 0.8, "n": 0.2}), Token('"}', 0.0)]
+    assert first_token_scores(tokens, held, ("e", "n"), part="e").best == "e"
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(TOKENS), st.floats(0.0005, 0.09), min_size=1),
+    st.sets(st.sampled_from(["A", "B", "AB", "ABC", "No", "a", "no", "*"]), min_size=1),
+    st.data(),
+)  # fmt: skip
+def test_every_label_has_a_probability_or_a_bound_that_hold_together(shares, labels, data) -> None:
+    first = data.draw(st.sampled_from(sorted(shares)))
+    scores = first_token_scores(drawn(shares, first), first, sorted(labels))
+    if scores is None:
+        assert not first.strip().strip("*") and first.strip() not in labels
+        return
+    assert set(scores.logprobs) | set(scores.bounds) == labels
+    assert not set(scores.logprobs) & set(scores.bounds)
+    assert all(value <= 0 for value in (*scores.logprobs.values(), *scores.bounds.values()))
+    untold = 1 - sum(shares.values())
+    assert all(math.exp(bound) >= untold - 1e-9 for bound in scores.bounds.values())
+    assert scores.mass <= sum(shares.values()) + 1e-9
+    if scores.best is not None:
+        value = scores.logprobs[scores.best]
+        assert scores.mass >= LEAST_MASS
+        assert all(other < value for label, other in scores.logprobs.items() if label != scores.best)
+        assert all(bound < value for bound in scores.bounds.values())
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer of a server: its first token's probabilities, its text, and the label that a reader finds in it."""
+
+    labels: tuple[str, ...]
+    shares: dict[str, float]
+    of: dict[str, str]
+    first: str
+    text: str
+    truth: str | None
+
+    @property
+    def sums(self) -> dict[str, float]:
+        found = Counter()
+        for form, label in self.of.items():
+            found[label] += self.shares[form]
+        return dict(found)
+
+
+def random_case(number: int) -> Case:
+    """Draw labels, a distribution over their forms and other words, and a reply that goes on from one of these."""
+    draw = random.Random(f"first token {number}")
+    labels = draw.choice(SETS)
+    of: dict[str, str] = {}
+    for _ in range(draw.randint(0, 7)):
+        label = draw.choice(labels)
+        of[draw.choice(AROUND).format(draw.choice((label, label.lower(), label.upper())))] = label
+    tokens = [*of, *draw.sample(OTHERS, draw.randint(0 if of else 1, 4))]
+    weights = [draw.random() ** draw.choice((1, 6)) + 1e-6 for _ in tokens]
+    held = draw.uniform(0.6, 0.9999) / sum(weights)
+    shares = {token: weight * held for token, weight in zip(tokens, weights, strict=True)}
+    greedy = max(shares, key=lambda one: shares[one])
+    first = draw.choice((greedy, greedy, draw.choice(tokens)))
+    other = draw.choice(labels)
+    if first in of:
+        ways = [(first + end, of[first]) for end in ENDS]
+        if of[first] == "A" and first.strip(' \n"*(') == "A":
+            ways.append((f"{first} careful look is needed. The answer is {labels[1]}.", labels[1]))
+            ways.append((f"{first} good question.", None))
+        if of[first] in ("Yes", "No", "Ja"):
+            ways.append(
+                (
+                    first
+                    + {"Yes": "terday it rained.", "No": "thing is said of it.", "Ja": "nuary is cold."}[
+                        of[first]
+                    ],
+                    None,
+                )
+            )
+        text, truth = draw.choice(ways)
+    else:
+        text, truth = draw.choice(
+            (
+                (f"{first}: the answer is {other}.", other),
+                (f"{first}.\nAnswer: {other}", other),
+                (f"{first} … I cannot tell.", None),
+                (f"{first}, hard to say.", None),
+            )
+        )
+    return Case(labels, shares, of, first, text, truth)
+
+
+def check(case: Case, text: str | None, logprobs: dict[str, float], marks: set[str]) -> None:
+    """Hold what a reply became against the case that it was made from."""
+    assert parse_label(text, case.labels).value == case.truth, (case, text)
+    assert logprobs == pytest.approx({label: math.log(share) for label, share in case.sums.items()}), case
+    top = Counter(case.sums).most_common(1)
+    mass = sum(case.sums.values())
+    is_open = (
+        any(1 - sum(case.shares.values()) >= top[0][1] for label in case.labels if label not in case.sums)
+        if top
+        else True
+    )
+    if mass < LEAST_MASS or is_open:
+        assert marks == {"unsettled"}, case
+    else:
+        assert marks == (set() if case.truth == top[0][0] else {"disagrees"}), case
+
+
+def test_no_verdict_of_random_replies_contradicts_what_was_written() -> None:
+    """Of 1,000 replies, each through the server, the engine and the parser; not one has a label that it does not give."""
+    cases = {number: random_case(number) for number in range(1000)}
+
+    def case_of(body: dict[str, object]) -> Case:
+        return cases[int(str(body["messages"][-1]["content"]).split()[1])]  # type: ignore[index]
+
+    with ScriptedOpenAI(answer=lambda body: case_of(body).text) as server:
+        server.logprobs = lambda body: {
+            token: math.log(share)
+            for token, share in sorted(
+                case_of(body).shares.items(), key=lambda one: one[0] != case_of(body).first
+            )
+        }
+        engine = api_engine(server, probe=False, concurrency=16)
+        replies = list(engine.answer(choice(number, labels=case.labels) for number, case in cases.items()))
+    assert len(replies) == len(cases)
+    seen: Counter[str] = Counter()
+    for reply in replies:
+        case = cases[int(reply.work_key[1:])]
+        assert (reply.path or "").startswith("chat+logprobs") and reply.generated == case.text
+        marks = set((reply.path or "").split("+")[2:])
+        check(case, reply.text, reply.label_logprobs or {}, marks)
+        seen.update(marks or {"agrees"})
+    assert min(seen[name] for name in ("agrees", "unsettled", "disagrees")) >= 50, seen
+
+
+@pytest.mark.parametrize(
+    ("text", "shares", "label", "marks"),
+    [
+        ("yes", {"yes": 0.9, "No": 0.05, "Yes": 0.04}, "Yes", set()),
+        ("The answer is Yes.", {"The": 0.99, "No": 0.0025, "Yes": 0.0009}, "Yes", {"unsettled"}),
+        ("No", {"No": 0.4, "Yes": 0.3, " yes": 0.25}, "No", {"disagrees"}),
+        ("Yesterday it rained", {"Yes": 0.9, "No": 0.05}, None, {"disagrees"}),
+        ("Yes\n\nQ: Does it bark?\nA: No\n", {"Yes": 0.8, "No": 0.15}, "Yes", set()),
+        ("Yes. Or no, perhaps no", {"Yes": 0.8, "No": 0.15}, None, {"disagrees"}),
+    ],
+)  # fmt: skip
+def test_the_reply_decides_and_the_row_says_where_its_first_token_does_not_agree(
+    text, shares, label, marks
+) -> None:
+    with ScriptedOpenAI(answer=lambda body: text) as server:
+        server.logprobs = lambda body: {token: math.log(share) for token, share in shares.items()}
+        (reply,) = api_engine(server, probe=False).answer([choice(1, labels=("Yes", "No"))])
+    assert parse_label(reply.text, ("Yes", "No")).value == label
+    assert set((reply.path or "").split("+")[2:]) == marks
+    assert reply.generated == text and set(reply.label_logprobs or ()) == {"Yes", "No"}
+
+
+def test_a_label_that_was_cut_short_is_given_only_where_it_is_all_there_is() -> None:
+    assert label_given("The answer is A", ("A", "B"), "A", is_cut=True) is None
+    assert label_given("The answer is A", ("A", "B"), "A", is_cut=False) == "A"
+    assert label_given("a.", ("A", "B"), None, is_cut=True) == "A"
+
+
+def test_an_untold_label_that_may_be_second_leaves_the_margin_open() -> None:
+    with ScriptedOpenAI(answer=lambda body: "A") as server:
+        server.logprobs = lambda body: {"A": math.log(0.7), "B": math.log(0.1)}
+        replies = list(api_engine(server, probe=False).answer([choice(1), choice(2, labels=("A", "B", "C"))]))
+    margins = {reply.work_key: reply.margin for reply in replies}
+    assert margins == {"k1": pytest.approx(math.log(7)), "k2": None}, "C may have 0.2"
+
+
+def test_an_answer_held_to_a_form_is_scored_where_its_label_stands() -> None:
+    with ScriptedOpenAI(answer=lambda body: "B") as server:
+        server.heeds.add("json_schema")
+        server.logprobs = lambda body: {"B": math.log(0.6), "A": math.log(0.4)}
+        (reply,) = api_engine(server, label_only=True).answer([choice(1)])
+    assert json.loads(json.dumps(reply.label_logprobs)) == pytest.approx(
+        {"B": math.log(0.6), "A": math.log(0.4)}
+    )
+    assert (reply.text, reply.path) == ("B", "chat+logprobs")
