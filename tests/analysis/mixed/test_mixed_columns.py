@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed import fit
+from analysis.mixed import fit, predict
 from analysis.mixed.expression import read_expression
 from analysis.mixed.factors import alphabetical
 from analysis.mixed.formula import expand_terms, read_formula
@@ -109,3 +109,43 @@ def test_a_response_does_not_explain_itself() -> None:
 )
 def test_powers_of_sums_list_their_terms_as_r_does(formula: str, labels: str) -> None:
     assert expand_terms(read_expression(formula), formula).labels() == tuple(labels.split())
+
+
+@pytest.mark.parametrize(
+    ("formula", "says"),
+    [
+        ("rt ~ cond + (1 + three | item)", "(1 + three | item): three can be written by the other columns"),
+        ("rt ~ cond + (log.freq + I(2 * log.freq) | participant)", "I(2 * log.freq) can be written by"),
+        (
+            "rt ~ cond + (1 | item) + (1 | item)",
+            "(1 | item) and (1 | item) are one random effect written twice",
+        ),
+    ],
+)
+def test_random_columns_that_no_data_could_tell_apart_are_told(
+    formula: str, says: str, data: pd.DataFrame
+) -> None:
+    found = fit(formula, data.assign(three=3.0))
+    assert any(says in warning for warning in found.warnings)
+    plain = fit("rt ~ cond + (1 + log.freq | item) + (0 + agent | participant)", data)
+    assert not any("written" in warning for warning in plain.warnings)
+
+
+def test_too_many_levels_are_said_to_be_a_factors(data: pd.DataFrame) -> None:
+    words = data.assign(code=[f"c{i}" for i in range(len(data))])
+    with pytest.raises(UserError, match=f"code is a factor with {len(data)} levels"):
+        fit("rt ~ code + (1 | item)", words)
+
+
+def test_a_fit_shows_itself_as_its_summary(data: pd.DataFrame) -> None:
+    found = fit("rt ~ cond + (1 | item)", data)
+    assert str(found) == found.summary()
+    assert repr(found).startswith("<Fit of 'rt ~ cond + (1 | item)', gaussian")
+    assert found._repr_html_().startswith("<pre>Linear mixed model")
+    assert type(found.loglik) is type(found.aic) is type(found.sigma) is float
+
+
+def test_new_rows_with_a_doubled_column_are_refused(data: pd.DataFrame) -> None:
+    found = fit("rt ~ log.freq + (1 | item)", data)
+    with pytest.raises(UserError, match="two columns named 'log.freq'"):
+        predict(found, pd.concat([data, data[["log.freq"]]], axis=1))
