@@ -1,17 +1,25 @@
-# The Laplace approximation with lme4's matrices. lme4's own deviance function leaves the dispersion out of |u|^2, and
-# holds the expected information; here both are as the likelihood has them.
+# The integral over random effects with lme4's matrices; basis[[t]] %*% template(par, t) is a factor of the covariance of
+# term t, in columns that are orthonormal over rows.
 random <- parts$reTrms
 X <- parts$X
 y <- model.response(parts$fr)
 w <- model.weights(parts$fr)
 if (is.matrix(y)) { w <- rowSums(y); y <- ifelse(w > 0, y[, 1] / w, 0) }
 if (is.factor(y)) y <- as.integer(y) - 1
+y <- as.numeric(y)
 if (is.null(w)) w <- rep(1, length(y))
 known <- model.offset(parts$fr)
 if (is.null(known)) known <- rep(0, length(y))
-n_theta <- length(random$theta)
+widths <- sapply(basis, nrow)
+sizes <- widths * (widths + 1) / 2
+n_theta <- sum(sizes)
 mode <- rep(0, nrow(random$Zt))
 
+template <- function(par, t) {
+  M <- matrix(0, widths[t], widths[t])
+  M[lower.tri(M, diag = TRUE)] <- par[sum(sizes[seq_len(t - 1)]) + seq_len(sizes[t])]
+  M
+}
 score <- function(eta, d) {
   mu <- family$linkinv(eta)
   w * (y - mu) * family$mu.eta(eta) / variance(mu, d)
@@ -21,32 +29,33 @@ observed <- function(eta, d) {
   h <- 1e-5 * pmax(1e-3, abs(eta))
   -(score(eta + h, d) - score(eta - h, d)) / (2 * h)
 }
+total <- function(eta, d) {
+  mu <- family$linkinv(eta)
+  if (any(!is.finite(mu)) || (positive && any(mu <= 0))) return(-Inf)
+  sum(loglik(y, mu, w, d))
+}
 deviance_at <- function(par) {
+  # lme4's triangle of each term, and the rotation Q from our spherical effects to lme4's.
+  turned <- lapply(seq_along(basis), function(t) qr(t(basis[[t]] %*% template(par, t)), tol = 0))
   Lambdat <- random$Lambdat
-  Lambdat@x <- par[seq_len(n_theta)][random$Lind]
+  Lambdat@x <- unlist(lapply(turned, function(q) { L <- t(qr.R(q)); L[lower.tri(L, diag = TRUE)] }))[random$Lind]
   d <- if (has_dispersion) exp(par[n_theta + 1]) else 1
   A <- Lambdat %*% random$Zt
   fixed <- drop(X %*% par[-seq_len(n_theta + has_dispersion)]) + known
   H_of <- function(info) forceSymmetric(A %*% Diagonal(x = info) %*% t(A) + Diagonal(nrow(A)))
-  value <- function(u, eta) {
-    mu <- family$linkinv(eta)
-    if (any(!is.finite(mu)) || any(mu <= 0)) return(-Inf)
-    2 * sum(loglik(y, mu, w, d)) - sum(u^2)
-  }
   u <- mode
   eta <- fixed + drop(crossprod(A, u))
-  now <- value(u, eta)
-  if (!is.finite(now)) { u <- 0 * u; eta <- fixed; now <- value(u, eta) }
+  now <- 2 * total(eta, d) - sum(u^2)
+  if (!is.finite(now)) { u <- 0 * u; eta <- fixed; now <- 2 * total(eta, d) }
   if (!is.finite(now)) return(1e10)
   for (i in 1:200) {
     g <- drop(A %*% score(eta, d)) - u
-    step <- tryCatch(drop(as.matrix(solve(Cholesky(H_of(observed(eta, d)), LDL = FALSE), g))),
-      error = function(e) drop(as.matrix(solve(H_of(expected(eta, d)), g))), warning = function(e)
-      drop(as.matrix(solve(H_of(expected(eta, d)), g))))
+    safe <- function(e) drop(as.matrix(solve(H_of(expected(eta, d)), g)))
+    step <- tryCatch(drop(as.matrix(solve(Cholesky(H_of(observed(eta, d)), LDL = FALSE), g))), error = safe, warning = safe)
     size <- 1
     repeat {
       eta_new <- fixed + drop(crossprod(A, u + size * step))
-      new <- value(u + size * step, eta_new)
+      new <- 2 * total(eta_new, d) - sum((u + size * step)^2)
       if (new >= now - 1e-10 * abs(now) || size < 1e-10) break
       size <- size / 2
     }
@@ -54,6 +63,7 @@ deviance_at <- function(par) {
     if (sum(g * step) < 1e-16) break
   }
   mode <<- u
-  info <- if (information == "observed") observed(eta, d) else expected(eta, d)
-  as.numeric(determinant(H_of(info), logarithm = TRUE)$modulus) - now
+  H <- H_of(if (information == "observed") observed(eta, d) else expected(eta, d))
+  if (points == 1) return(as.numeric(determinant(H, logarithm = TRUE)$modulus) - now)
+  integral(u, H, A, fixed, d, as.matrix(bdiag(lapply(turned, qr.Q))))
 }

@@ -23,6 +23,8 @@ from .expression import (
 )
 
 _PLAIN_NAME = re.compile(r"(?:[^\W\d]|\.(?!\d))[\w.]*\Z")
+_RESERVED = frozenset({"if", "else", "repeat", "while", "function", "for", "next", "break", "in"})
+"""Words that are no names in R unless they stand between backticks."""
 _TIGHT = {"/", "^", ":", *REMAINDERS}
 
 
@@ -44,9 +46,12 @@ def as_r(node: Node) -> str:
     """Print an expression as R's ``deparse`` does: ``I(x^2)``, ``log(rt + 1)``, ``a/b``."""
     match node:
         case Name(name):
-            return name if _PLAIN_NAME.match(name) else f"`{name}`"
+            plain = _PLAIN_NAME.match(name) and name not in _RESERVED
+            return name if plain else "`" + name.replace("\\", "\\\\") + "`"
+        case Literal(text) if text[0] in "'\"":
+            return '"' + text[1:-1].replace('"', '\\"') + '"'
         case Literal(text):
-            return '"' + text[1:-1] + '"' if text[0] in "'\"" else _number_as_r(text)
+            return _number_as_r(text)
         case Column(inner, number):
             return f"{as_r(inner)}[, {number}]"
         case Call(function, arguments, keywords):

@@ -1,13 +1,11 @@
 """The R program that fits the same model with lme4, so that a reviewer can refit every number.
 
-Where lme4 has the criterion, the program is one call at tight control from our estimates. A penalty is added to lme4's
-deviance function; the likelihood of Gamma and inverse Gaussian models, which lme4 does not compute, is written out in R
-over lme4's matrices.
+Where lme4 has the criterion, the program is one call at tight control from our estimates. What lme4 does not compute is
+written out in R over lme4's matrices, and the program says why.
 """
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 
 import numpy as np
@@ -15,14 +13,16 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError
 
-from .expression import Call, columns_of, nodes_of
+from .expression import Call, nodes_of
 from .links import Link
+from .program_data import ProgramData, numbers_in_r, program_data, text_in_r
 from .result import Fit
-from .variables import Factor, is_boolean, is_numeric
 
 Array = NDArray[np.float64]
 
-_NARROW = 'optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6)'
+_STEPS = "optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6)"
+_NARROW = f'optimizer = "bobyqa", {_STEPS}'
+_UNCHECKED = 'check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"'
 _BASES = {
     "logit": ("qlogis", "plogis", "dlogis(eta)"),
     "probit": ("qnorm", "pnorm", "dnorm(eta)"),
@@ -45,16 +45,10 @@ _DENSITIES = {
 }
 
 
-def _text(value: str) -> str:
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _column(name: str) -> str:
-    return f"d[[{_text(name)}]]"
-
-
-def _numbers(values: Array) -> str:
-    return "c(" + ", ".join(f"{v:.12g}" for v in values) + ")"
+_ORDINARY = (2e-3, 5.0)
+"""Standard errors that glmer's Hessian, by steps of 1e-4, can tell."""
+_ORDINARY_COLUMNS = (0.05, 20.0)
+"""Root mean squares of columns with random slopes for which bobyqa's steps are right."""
 
 
 def lme4_program(fit: Fit, file: str) -> str:
@@ -78,7 +72,7 @@ def lme4_program(fit: Fit, file: str) -> str:
     Raises
     ------
     UserError
-        If weights or offset are not columns of the data, or nothing in R computes the criterion.
+        If weights or offset are not columns of the data.
     """
     model = fit.model
     criterion = model.criterion
@@ -87,46 +81,70 @@ def lme4_program(fit: Fit, file: str) -> str:
             f"{' and '.join(model.numbers_given)} were given as numbers, which the file does not hold",
             mend="Put them into a column and name it.",
         )
-    likelihood = model.family.dispersion == "phi" and criterion.dispersion == "ml"
-    own = likelihood or (criterion.information == "observed" and fit.link not in {"logit", "log"})
-    own = own or (criterion.information == "observed" and model.family.dispersion is not None)
-    # glmer fits without the penalty first, and stops where data separate, which is what the penalty is for.
-    own = own or (criterion.penalty is not None and criterion.nagq == 1)
-    if own and criterion.nagq > 1:
-        raise UserError(
-            f"no R program: lme4 has no quadrature for the {fit.family} family with a dispersion that is estimated",
-            mend="Ask for the program of the fit with nAGQ = 1.",
-        )
-    if criterion.nagq > 1 and model.matrices.effects[0].width > 1:
-        raise UserError(
-            f"no R program: lme4 has nAGQ = {criterion.nagq} for one random effect a level only, and this model has "
-            f"{model.matrices.effects[0].width}",
-            mend="Ask for the program of the fit with nAGQ = 1.",
-        )
+    data = program_data(fit, file)
+    why = _why_written_out(fit)
     lines = [
-        f"# {fit.formula}",
+        f"# {' '.join(fit.formula.split())}",
         *([f"# {fit.method}"] if not model.family.has_scale else []),
         *([f"# penalty: {criterion.penalty}"] if criterion.penalty is not None else []),
+        *(f"# {reason}" for reason in why),
         "library(lme4)",
         *(["library(lmerTest)  # Satterthwaite degrees of freedom"] if model.family.has_scale else []),
-        *(["library(Matrix)"] if own else []),
+        *(["library(Matrix)"] if why else []),
         *(["library(splines)"] if _has_splines(fit) else []),
         "",
-        f'd <- read.csv({_text(file)}, check.names = FALSE, na.strings = c("NA", "", "NaN"){_read_as_text(fit)})',
-        *_factor_lines(fit),
+        *data.lines,
         *_guess_lines(model.link),
         "",
     ]
     if model.family.has_scale:
-        lines += _call("lmer", _linear_arguments(fit)) + _report()
-    elif own:
-        lines += _written_out(fit)
-    elif criterion.penalty is not None:
-        lines += _penalised(fit)
+        lines += _linear(fit, data)
+    elif why:
+        lines += _written_out(fit, data)
     else:
-        name = "glmer.nb" if _estimates_theta(fit) else "glmer"
-        lines += _call(name, _generalised_arguments(fit)) + _report() + _saturated_lines(fit)
+        name = "glmer.nb" if fit.family == "negative.binomial" else "glmer"
+        lines += _call(name, _generalised_arguments(fit, data)) + _report(fit) + _saturated_lines(fit)
     return "\n".join(lines) + "\n"
+
+
+def _why_written_out(fit: Fit) -> list[str]:
+    """Say what lme4's functions cannot do of a generalised model; empty where they can."""
+    model, criterion = fit.model, fit.model.criterion
+    if model.family.has_scale:
+        return []
+    terms = model.matrices.covariance.terms
+    reasons = []
+    if model.family.dispersion == "phi" and criterion.dispersion == "ml":
+        reasons.append("glmer does not estimate phi by maximum likelihood")
+    canonical = fit.link in {"logit", "log"} and model.family.dispersion is None
+    if criterion.information == "observed" and criterion.nagq == 1 and not canonical:
+        reasons.append("glmer has the expected information only")
+    if criterion.penalty is not None:
+        reasons.append("glmer has no penalty")
+    if criterion.nagq > 1 and (len(terms) > 1 or terms[0].width > 1):
+        reasons.append("glmer has quadrature for one random effect a level only")
+    if criterion.nagq > 1 and fit.family == "negative.binomial":
+        reasons.append("glmer.nb by quadrature leaves out terms that depend on theta")
+    if criterion.dispersion == "ml" and not (_ordinary_estimates(fit) and _ordinary_columns(fit)):
+        reasons.append("glmer's steps are for columns of ordinary size; here some are very small or large")
+    return [f"{reason}, so the criterion is written out over lme4's matrices." for reason in reasons[:1]] + [
+        f"Also: {reason}." for reason in reasons[1:]
+    ]
+
+
+def _ordinary_estimates(fit: Fit) -> bool:
+    low, high = _ORDINARY
+    return bool(fit.fixed["se"].between(low, high).all())
+
+
+def _ordinary_columns(fit: Fit) -> bool:
+    low, high = _ORDINARY_COLUMNS
+    sizes = np.concatenate([1.0 / _row_sizes(t.transform) for t in fit.model.matrices.covariance.terms])
+    return bool(((sizes > low) & (sizes < high)).all())
+
+
+def _row_sizes(transform: Array) -> Array:
+    return np.asarray(np.sqrt((transform**2).sum(axis=1)))
 
 
 def _has_splines(fit: Fit) -> bool:
@@ -140,36 +158,48 @@ def _call(function: str, arguments: list[str]) -> list[str]:
     return [f"m <- {function}(", *(f"  {a}," for a in arguments[:-1]), f"  {arguments[-1]}", ")", ""]
 
 
-def _report() -> list[str]:
+def _report(fit: Fit) -> list[str]:
+    intervals = 'print(confint(m, parm = "beta_", method = "Wald"), digits = 6)'
     return [
         "print(summary(m), digits = 6)",
-        'print(confint(m, parm = "beta_", method = "Wald"), digits = 6)',
+        *([intervals] if len(fit.fixed) else []),
         "print(logLik(m), digits = 10)",
     ]
 
 
-def _data_arguments(fit: Fit) -> list[str]:
-    model = fit.model
-    # lme4 finds no column inside factor() right of a bar; there a plain name is a factor anyway.
-    plain = re.sub(r"(\|\s*)(?:as\.)?factor\(\s*([\w.]+|`[^`]+`)\s*\)", r"\1\2", fit.formula)
-    arguments = [plain, "data = d"]
-    arguments += [f"weights = {model.weights}"] if model.weights else []
-    return arguments + ([f"offset = {model.offset}"] if model.offset else [])
-
-
-def _linear_arguments(fit: Fit) -> list[str]:
-    return [
-        *_data_arguments(fit),
+def _linear(fit: Fit, data: ProgramData) -> list[str]:
+    arguments = [
+        *data.arguments(),
         f"REML = {'TRUE' if fit.model.reml else 'FALSE'}",
-        f"start = {_numbers(lme4_theta(fit))}",
-        f"control = lmerControl({_NARROW})",
+        f"start = {numbers_in_r(lme4_theta(fit))}",
+    ]
+    if _ordinary_columns(fit):
+        control = f"lmerControl({_NARROW}, {_UNCHECKED})"
+        return _call("lmer", [*arguments, f"control = {control}"]) + _report(fit)
+    terms = fit.model.matrices.covariance.terms
+    unit = np.concatenate([_row_sizes(t.transform)[t.positions[0]] for t in terms])
+    return [
+        "# Steps as large as the columns ask for: bobyqa takes the same for all parameters.",
+        "scaled <- function(fn, par, lower, upper, control) {",
+        f"  unit <- {numbers_in_r(unit)}",
+        "  found <- minqa::bobyqa(par / unit, function(z) fn(z * unit), lower / unit, upper / unit, control)",
+        "  list(par = found$par * unit, fval = found$fval, feval = found$feval, conv = 0, message = found$msg)",
+        "}",
+        *_call(
+            "lmer",
+            [
+                *arguments,
+                f'control = lmerControl(optimizer = "scaled", {_STEPS}, calc.derivs = FALSE, {_UNCHECKED})',
+            ],
+        ),
+        *_report(fit),
     ]
 
 
-def _generalised_arguments(fit: Fit) -> list[str]:
-    start = f"list(theta = {_numbers(lme4_theta(fit))}, fixef = {_numbers(fit.fixed['estimate'].to_numpy())})"
-    arguments = _data_arguments(fit)
-    if _estimates_theta(fit):
+def _generalised_arguments(fit: Fit, data: ProgramData) -> list[str]:
+    start = f"list(theta = {numbers_in_r(lme4_theta(fit))}, fixef = {numbers_in_r(fit.fixed['estimate'].to_numpy())})"
+    arguments = data.arguments()
+    if fit.family == "negative.binomial":
         arguments += [f"initCtrl = list(theta = {_number(fit.dispersion)})"]
     else:
         arguments += [f"family = {_family(fit)}"]
@@ -181,19 +211,12 @@ def _generalised_arguments(fit: Fit) -> list[str]:
     ]
 
 
-def _estimates_theta(fit: Fit) -> bool:
-    """Whether lme4 can be asked for theta: not of penalised fits, nor by quadrature, where its log-likelihood lacks terms."""
-    criterion = fit.model.criterion
-    return fit.family == "negative.binomial" and criterion.penalty is None and criterion.nagq == 1
-
-
 def _saturated_lines(fit: Fit) -> list[str]:
     if fit.model.criterion.nagq == 1:
         return []
     saturated = {
         "binomial": "dbinom(round(r$weights * r$y), round(r$weights), r$y, log = TRUE)",
         "poisson": "r$weights * dpois(r$y, r$y, log = TRUE)",
-        "negative.binomial": f"r$weights * dnbinom(r$y, size = {_number(fit.dispersion)}, mu = r$y, log = TRUE)",
     }[fit.family]
     return [
         "# For nAGQ > 1 lme4 leaves the log-likelihood of the saturated model out.",
@@ -219,11 +242,9 @@ def lme4_theta(fit: Fit) -> Array:
 
 
 def _family(fit: Fit) -> str:
-    if fit.family == "negative.binomial":
-        return f"MASS::negative.binomial(theta = {_number(fit.dispersion)})"
     if fit.model.link.guess:
         return "binomial(link = guess)"
-    return f"{fit.family}(link = {_text(fit.link)})"
+    return f"{fit.family}(link = {text_in_r(fit.link)})"
 
 
 def _guess_lines(link: Link) -> list[str]:
@@ -235,57 +256,48 @@ def _guess_lines(link: Link) -> list[str]:
     return [
         "guess <- structure(list(",
         f"  linkfun = function(mu) {quantile}(pmax((mu - {rate}) / (1 - {rate}), 1e-3)),",
-        f"  linkinv = function(eta) {rate} + (1 - {rate}) * {probability}(eta),",
+        f"  linkinv = function(eta) pmin({rate} + (1 - {rate}) * {probability}(eta), 1 - .Machine$double.eps),",
         f"  mu.eta = function(eta) (1 - {rate}) * {density},",
         "  valideta = function(eta) TRUE,",
-        f"  name = {_text(link.name)}",
+        f"  name = {text_in_r(link.name)}",
         '), class = "link-glm")',
     ]
 
 
-def _start_lines(fit: Fit, dispersion: bool) -> list[str]:
-    theta, se = lme4_theta(fit), fit.fixed["se"].to_numpy()
-    diagonal = np.concatenate(
-        [(t.positions[0] == t.positions[1]).astype(float) for t in fit.model.matrices.covariance.terms]
-    )
-    size = 0.1 * float(np.abs(theta).max(initial=0.0)) + 1e-8 * (1.0 - diagonal)
-    log_d = [float(np.log(fit.dispersion))] if dispersion and fit.dispersion is not None else []
-    values = np.concatenate([theta, log_d, fit.fixed["estimate"].to_numpy()])
-    units = np.concatenate([size * np.ones(len(theta)), [0.1] * len(log_d), se])
+def _start_lines(fit: Fit) -> list[str]:
+    """Write start and unit of every parameter: theta, log dispersion, coefficients along the directions of X."""
+    matrices = fit.model.matrices
+    r = np.asarray(np.linalg.qr(matrices.x, mode="r"))
+    along = np.sqrt(np.diag(r @ fit.vcov.to_numpy() @ r.T))
+    # The spread of a linear predictor that the coefficients leave unknown.
+    least = 0.1 * float(along.mean()) / np.sqrt(len(matrices.x)) if len(along) else 1e-3
+    size = max(0.1 * float(np.abs(fit.theta).max(initial=0.0)), least)
+    log_d = [float(np.log(fit.dispersion))] if fit.dispersion is not None else []
+    values = np.concatenate([fit.theta, log_d, fit.fixed["estimate"].to_numpy()])
+    units = np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), along])
+    bases = [
+        f"matrix({numbers_in_r(t.transform.ravel(order='F'))}, {t.width})" for t in matrices.covariance.terms
+    ]
     return [
-        f"n_theta <- {len(theta)}",
-        f"names <- c({', '.join(_text(t) for t in fit.fixed['term'])})",
-        f"start <- {_numbers(values)}",
-        f"unit <- {_numbers(units)}",
+        f"names <- c({', '.join(text_in_r(t) for t in fit.fixed['term'])})",
+        f"start <- {numbers_in_r(values)}",
+        f"unit <- {numbers_in_r(units)}",
+        f"basis <- list({', '.join(bases)})",
     ]
 
 
-def _penalty_lines(fit: Fit, dispersion: bool) -> list[str]:
-    penalty = fit.model.criterion.penalty
+def _penalty_lines(fit: Fit) -> list[str]:
+    penalty, matrices = fit.model.criterion.penalty, fit.model.matrices
     if penalty is None:
         return ["penalty <- function(par) 0"]
-    coefficients = penalty.on_coefficients(fit.model.matrices)
-    spreads = []
-    for term in fit.model.matrices.covariance.terms:
-        # tr(L' G L) with G the cross-products of the raw columns is the term's mean variance over rows.
-        inverse = np.linalg.inv(term.transform)
-        spreads.append(inverse.T @ inverse)
-    lines = ["penalty <- function(par) {", "  total <- 0"]
-    at = 0
-    for term, gram in zip(fit.model.matrices.covariance.terms, spreads, strict=True):
-        k, size = term.width, term.width * (term.width + 1) // 2
-        lines += [
-            f"  L <- matrix(0, {k}, {k})",
-            f"  L[lower.tri(L, diag = TRUE)] <- par[{at + 1}:{at + size}]",
-            f"  G <- matrix({_numbers(gram.ravel())}, {k})",
-            f"  total <- total + sum(L * (G %*% L)) / {penalty.spread:g}^2",
-        ]
-        at += size
-    p = len(coefficients)
+    coefficients = penalty.on_coefficients(matrices)
+    k, p = matrices.covariance.size, len(coefficients)
     return [
-        *lines,
-        f"  beta <- par[{at + int(dispersion) + 1}:{at + int(dispersion) + p}]",
-        f"  total + drop(beta %*% matrix({_numbers(coefficients.ravel())}, {p}) %*% beta)",
+        "penalty <- function(par) {",
+        f"  beta <- par[{len(fit.theta) + int(fit.dispersion is not None)} + seq_len({p})]",
+        f"  P <- matrix({numbers_in_r(coefficients)}, {p})",
+        "  # In orthonormal columns the squares of theta sum to a term's mean variance over rows.",
+        f"  sum(par[1:{k}]^2) / {penalty.spread:g}^2 + drop(beta %*% P %*% beta)",
         "}",
     ]
 
@@ -294,93 +306,33 @@ def _source(name: str) -> list[str]:
     return resources.files("analysis.mixed").joinpath(name).read_text("utf-8").splitlines()
 
 
-def _penalised(fit: Fit) -> list[str]:
-    """Write lme4's deviance function with the penalty added."""
-    return [
-        *_call("glmer", _generalised_arguments(fit)),
-        "deviance_at <- update(m, devFunOnly = TRUE)",
-        *_start_lines(fit, False),
-        *_penalty_lines(fit, False),
-        "",
-        *_source("search.R"),
-        "print(log_likelihood, digits = 10)",
-    ]
-
-
-def _written_out(fit: Fit) -> list[str]:
+def _written_out(fit: Fit, data: ProgramData) -> list[str]:
     """Write the likelihood itself over lme4's matrices."""
     loglik, variance = _DENSITIES[fit.family]
-    dispersion = fit.model.family.dispersion is not None
+    model, criterion = fit.model, fit.model.criterion
+    dispersion = model.family.dispersion is not None
     family = 'poisson(link = "log")' if fit.family == "negative.binomial" else _family(fit)
     return [
         f"family <- {family}",
         f"has_dispersion <- {'TRUE' if dispersion else 'FALSE'}",
-        f"information <- {_text(fit.model.criterion.information)}",
+        f"positive <- {'FALSE' if fit.family == 'gaussian' else 'TRUE'}",
+        f"information <- {text_in_r(criterion.information)}",
+        f"points <- {criterion.nagq}",
         f"loglik <- function(y, mu, w, d) {loglik}",
         f"variance <- function(mu, d) {variance}",
-        f"parts <- glFormula({', '.join(_data_arguments(fit))}, family = family)",
-        *_start_lines(fit, dispersion),
-        *_penalty_lines(fit, dispersion),
+        f"parts <- glFormula({', '.join(data.arguments())}, family = family,",
+        f"  control = glmerControl({_UNCHECKED}))",
+        *_start_lines(fit),
+        *_penalty_lines(fit),
         "",
         *_source("criterion.R"),
         "",
+        *([*_source("quadrature.R"), ""] if criterion.nagq > 1 else []),
         *_source("search.R"),
         *(
-            [f'cat({_text(str(fit.model.family.dispersion))}, exp(par[n_theta + 1]), "\\n")']
+            [f'cat({text_in_r(str(model.family.dispersion))}, exp(par[n_theta + 1]), "\\n")']
             if dispersion
             else []
         ),
         "print(log_likelihood, digits = 10)",
     ]
-
-
-def _factor_lines(fit: Fit) -> list[str]:
-    """Set levels and contrasts of every factor in fixed part, slopes and response, as they were used here."""
-    frame = fit.model.frame
-    parts = [fit.model.formula.response, *fit.model.formula.fixed.variables]
-    for term in fit.model.formula.random:
-        parts += term.design.variables
-    columns = dict.fromkeys(c for node in parts for c in columns_of(node))
-    lines = []
-    for name in columns:
-        given = name in frame.variables.levels or name in frame.variables.contrasts
-        if is_numeric(frame.data[name]) and not given:
-            continue
-        if is_boolean(frame.data[name]) and not given:
-            # Truth values are TRUE and FALSE to R, however the file writes them, and numbers in arithmetic.
-            lines.append(f"{_column(name)} <- as.logical(toupper({_column(name)}))")
-            continue
-        factor = frame.variables.factor(name)
-        levels = ", ".join(_text(v) for v in factor.levels)
-        cells = f"toupper({_column(name)})" if is_boolean(frame.data[name]) else _column(name)
-        lines.append(f"{_column(name)} <- factor({cells}, levels = c({levels}))")
-        lines += _contrast_lines(_column(name), factor)
-    return lines
-
-
-_READ_OTHERWISE = re.compile(r"T|F|TRUE|FALSE|true|false|True|False|0[xX].*|[-+\d.]+[dDeE][-+\d]+|[-+]?Inf")
-"""Texts that R's ``read.csv`` takes for truth values or numbers and pandas does not."""
-
-
-def _read_as_text(fit: Fit) -> str:
-    """Have R read columns as text whose every cell it would take for something else."""
-    data = fit.model.frame.data
-    texts = [name for name in data.columns if not is_numeric(data[name]) and not is_boolean(data[name])]
-    odd = [name for name in texts if all(_READ_OTHERWISE.fullmatch(str(v)) for v in data[name].unique())]
-    kinds = ", ".join(_text(name) + ' = "character"' for name in odd)
-    return f", colClasses = c({kinds})" if odd else ""
-
-
-def _contrast_lines(column: str, factor: Factor) -> list[str]:
-    coding, count = factor.contrast, len(factor.levels)
-    if coding.name == "treatment":
-        return []
-    if coding.name == "custom":
-        cells = _numbers(coding.matrix(factor.levels).ravel(order="F"))
-        lines = [f"contrasts({column}) <- matrix({cells}, {count})"]
-        if coding.names != tuple(str(i + 1) for i in range(count - 1)):
-            lines.append(f"colnames(contrasts({column})) <- c({', '.join(_text(n) for n in coding.names)})")
-        return lines
-    if coding.name == "sdif":
-        return [f"contrasts({column}) <- MASS::contr.sdif(levels({column}))"]
-    return [f"contrasts({column}) <- contr.{coding.name}({count})"]

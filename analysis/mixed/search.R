@@ -1,8 +1,12 @@
-# From our estimates, in steps of our standard errors.
-objective <- function(z) deviance_at(start + z * unit) + penalty(start + z * unit)
-found <- minqa::bobyqa(0 * start, objective, control = list(rhobeg = 0.1, rhoend = 1e-7, maxfun = 1e5))
-z <- found$par
-k <- length(z)
+# From our estimates, in steps of their standard errors; coefficients along directions that X tells apart.
+k <- length(start)
+shape <- if (length(names)) solve(qr.R(qr(X))) else matrix(0, 0, 0)
+others <- seq_len(k - length(names))
+par_at <- function(z) start + c(z[others] * unit[others], drop(shape %*% (z[-others] * unit[-others])))
+objective <- function(z) deviance_at(par_at(z)) + penalty(par_at(z))
+z <- if (k > 1) minqa::bobyqa(0 * start, objective, control = list(rhobeg = 0.1, rhoend = 1e-7, maxfun = 1e5))$par else
+  optimize(objective, c(-10, 10), tol = 1e-8)$minimum
+par <- par_at(z)
 curvature <- matrix(0, k, k)
 h <- 0.03
 for (i in seq_len(k)) for (j in seq_len(i)) {
@@ -13,10 +17,14 @@ for (i in seq_len(k)) for (j in seq_len(i)) {
 moved <- diag(curvature) > 1e-8
 vcov <- matrix(0, k, k)
 vcov[moved, moved] <- 2 * solve(curvature[moved, moved])
-par <- start + z * unit
-last <- utils::tail(seq_len(k), length(names))
-fixed <- data.frame(Estimate = par[last], "Std. Error" = unit[last] * sqrt(diag(vcov)[last]),
-  row.names = names, check.names = FALSE)
+spread <- shape %*% diag(unit[-others], length(names))
+vcov <- spread %*% vcov[-others, -others, drop = FALSE] %*% t(spread)
+fixed <- data.frame(Estimate = par[-others], "Std. Error" = sqrt(diag(vcov)), row.names = names, check.names = FALSE)
 log_likelihood <- -deviance_at(par) / 2
 print(fixed, digits = 6)
-cat("factors of the random covariances, column by column:", format(par[seq_len(n_theta)], digits = 8), "\n")
+for (t in seq_along(basis)) {
+  covariance <- tcrossprod(basis[[t]] %*% template(par, t))
+  dimnames(covariance) <- list(random$cnms[[t]], random$cnms[[t]])
+  cat("covariance by", names(random$cnms)[t], "\n")
+  print(covariance, digits = 6)
+}
