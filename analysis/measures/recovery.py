@@ -154,10 +154,11 @@ def recovery_trials(
     Returns
     -------
     pandas.DataFrame
-        A row per trial: ``session_id, trial_index, attempt, reader_group, reader_kind, reader, set, item_id``, the
-        factors, ``response_status``; ``ed_shown`` and ``ed_given`` (character edit distance of the shown and of the answered
-        text from the intact one; an answer that is not there is the empty text), ``characters`` (of the intact text),
-        ``changed, recovered, with_one_typo, unchanged, kept`` (words, :class:`RecoveredWords`) and ``not_recovered``: fit
+        A row per trial: ``session_id, trial_index, attempt, reader_group, reader_kind, reader, set, item_id,
+        prompt_variant``, the factors, ``response_status``; ``ed_shown`` and ``ed_given`` (character edit distance of the
+        shown and of the answered text from the intact one; an answer that is not there is the empty text),
+        ``characters`` (of the intact text), ``changed, recovered, with_one_typo, unchanged, kept`` (words,
+        :class:`RecoveredWords`) and ``not_recovered``: fit
         ``cbind(recovered, not_recovered) ~ ...``.
 
     Raises
@@ -244,6 +245,7 @@ def recovery(
 
 _KEPT = (
     *("session_id", "trial_index", "attempt", GROUP, "reader_kind", "reader", "set", "item_id"),
+    "prompt_variant",
     "response_status",
 )
 _COUNTS = (

@@ -2,9 +2,16 @@
 
 from analysis.published.scrambled_bench import (
     compare_with_print,
+    imported_trials,
     printed_cells,
     released_trials,
     scrambled_bench_tables,
 )
 
-__all__ = ["compare_with_print", "printed_cells", "released_trials", "scrambled_bench_tables"]
+__all__ = [
+    "compare_with_print",
+    "imported_trials",
+    "printed_cells",
+    "released_trials",
+    "scrambled_bench_tables",
+]

@@ -1,8 +1,9 @@
 """Tables 3, 4 and 5 of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023) from the released outputs of its models.
 
 Table 3 is few-shot and Table 4 zero-shot recovery of 408 sentences (edit distance above, recovery rate below), Table 5 the
-answers to 346 questions behind changed evidence (accuracy above, relative performance gain below). The released folder is the one that
-``wrods import --from scrambled_bench`` takes: ``outputs/MODEL.jsonl.gz`` and ``stimuli/``. From a shell::
+answers to 346 questions behind changed evidence (accuracy above, relative performance gain below). The released folder is the
+one that ``wrods import --from scrambled_bench`` takes: ``outputs/MODEL.jsonl.gz`` and ``stimuli/``; the study that it makes gives
+the same tables (:func:`imported_trials`). From a shell::
 
     python -m analysis.published downloads/scrambled_bench
 
@@ -21,8 +22,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.measures.recovery import edit_distance, recovery_rate
+from analysis.measures.accuracy import asked
+from analysis.measures.recovery import edit_distance, recovery_rate, recovery_trials
 from analysis.measures.retention import BELOW, as_printed, relative_gain
+from analysis.tables import Tables
 from stimuli.errors import UserError, unknown_name
 
 NAMES = {
@@ -93,13 +96,49 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def scrambled_bench_tables(folder: str | Path, *, printed: bool = False) -> dict[str, pd.DataFrame]:
+def imported_trials(tables: Tables) -> pd.DataFrame:
+    """Measure the responses of a study that ``wrods import --from scrambled_bench`` made, by wrods' own measures.
+
+    Parameters
+    ----------
+    tables : Tables
+        Of that study; replies were read by the paper's parser, anew. Demonstrations are ``prompt_variant`` 2.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`released_trials`.
+
+    Raises
+    ------
+    UserError
+        Where the study has no factor ``text``.
+    """
+    if "text" not in tables.factors:
+        raise unknown_name("factor:", "text", tables.factors)
+    measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
+    chosen = asked(tables.trials)
+    chosen = chosen[chosen["trial_type"] == "choose"]
+    right = chosen["correct"].where(chosen["response_status"] == "valid", 0.0)
+    parts = [measured.assign(task="rec"), chosen.assign(task="qa", correct=right)]
+    found = pd.concat(
+        [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]
+    )
+    found["method"] = found["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
+    return found.reindex(
+        columns=["model", "task", "method", "condition", "item", "ed_shown", "ed_given", "correct"]
+    )
+
+
+def scrambled_bench_tables(
+    source: str | Path | pd.DataFrame, *, printed: bool = False
+) -> dict[str, pd.DataFrame]:
     """Make Tables 3, 4 and 5 from the released outputs.
 
     Parameters
     ----------
-    folder : str or pathlib.Path
-        As :func:`released_trials`.
+    source : str, pathlib.Path or pandas.DataFrame
+        The folder of :func:`released_trials`, or the trials that it or :func:`imported_trials` gives.
     printed : bool
         Cells as text the way the paper prints them (``< 0`` for negative rates) instead of numbers.
 
@@ -114,7 +153,7 @@ def scrambled_bench_tables(folder: str | Path, *, printed: bool = False) -> dict
     UserError
         As :func:`released_trials`.
     """
-    trials = released_trials(folder)
+    trials = source if isinstance(source, pd.DataFrame) else released_trials(source)
     made = {}
     for table, (task, method) in TABLES.items():
         own = trials[(trials["task"] == task) & (trials["method"] == method)]

@@ -14,6 +14,7 @@ EMPTY = {
     "reader_group": "m",
     "set": "words",
     "trial_type": "choose",
+    "prompt_variant": 1.0,
     "answer": None,
     "response": None,
     "response_status": "valid",

@@ -9,9 +9,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.published import compare_with_print, printed_cells, released_trials, scrambled_bench_tables
+from analysis import load
+from analysis.published import (
+    compare_with_print,
+    imported_trials,
+    printed_cells,
+    released_trials,
+    scrambled_bench_tables,
+)
 from analysis.published.__main__ import main
+from experiment.cli.study_store import opened_study
+from experiment.exporting.handover import hand_over
 from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
 
 MODELS = ("GPT-4", "GPT-3.5-turbo", "Falcon-180b", "Llama-2-70b", "Llama-2-7b-chat", "MPT-30b", "Flan-T5-xxl")
 CELLS = {"3": 7 * 2 * 5, "4": 7 * 2 * 5, "5": 7 * 2 * 7}
@@ -102,3 +112,20 @@ def test_the_program_prints_tables_and_says_how_many_cells_agree(
 ) -> None:
     assert main([str(shared / "data" / "scrambled_bench")]) == 0
     assert "238 of 238 cells are those in print." in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_the_imported_study_gives_the_same_cells_through_its_own_parser_and_measures(
+    shared: Path, tmp_path: Path
+) -> None:
+    """All seven models through ``wrods import``, the store and the handover; takes minutes on a busy machine."""
+    done = invoke(
+        "import", tmp_path / "bench", "--from", "scrambled_bench", shared / "data" / "scrambled_bench"
+    )
+    assert done.exit_code == 0, done.output
+    with opened_study(tmp_path / "bench") as opened:
+        hand_over(opened.study, opened.store, tmp_path / "data")
+    trials = imported_trials(load(tmp_path / "data"))
+    cells = compare_with_print(scrambled_bench_tables(trials, printed=True))
+    assert len(cells) == sum(CELLS.values())
+    assert cells["same"].all(), cells[~cells["same"]].to_string()

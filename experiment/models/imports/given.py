@@ -47,6 +47,7 @@ class GivenSession:
     list_id: int
     responses: Sequence[Given]
     condition: Mapping[str, str] = field(default_factory=dict)
+    prompt_variant: int = 1
 
 
 @dataclass(frozen=True)

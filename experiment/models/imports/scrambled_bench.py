@@ -25,6 +25,8 @@ from stimuli.item import Item, Provenance
 CONDITIONS = ("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub")
 RECOVERY, QUESTIONS = "recovery", "questions"
 PARSER = "scrambled_bench"
+VARIANTS = {"zero-shot": 1, "few-shot": 2}
+"""Prompts with and without demonstrations, as ``prompt_variant`` of the trials table."""
 _FIELDS = ("task", "method", "cond", "i", "output")
 
 
@@ -132,5 +134,6 @@ def _sessions(source: Source, reader: str, items: dict[tuple[str, str, str], Ite
         )
     for number, ((task, method, cond), responses) in enumerate(groups.items(), 1):
         yield GivenSession(
-            reader, json.dumps([task, method, cond]), number, responses, condition={"method": method}
-        )
+            reader, json.dumps([task, method, cond]), number, responses, condition={"method": method},
+            prompt_variant=VARIANTS.get(method, len(VARIANTS) + 1),
+        )  # fmt: skip

@@ -62,6 +62,7 @@ def plan_of_items(
     list_id: int,
     version: int,
     condition: Mapping[str, str] | None = None,
+    prompt_variant: int = 1,
 ) -> tuple[Plan, list[int]]:
     """Return the plan of a session that shows given items, and the trial index of each of them.
 
@@ -71,6 +72,8 @@ def plan_of_items(
         In the order in which they were shown; those of one block stay together.
     condition : mapping, optional
         Levels that hold for the whole session.
+    prompt_variant : int
+        Which wording the reader was asked in.
     """
     unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
     screens = unfolding.given_screens()
@@ -83,7 +86,7 @@ def plan_of_items(
         "list_id": list_id,
         "order_row": 0,
         "label_map": dict(unfolding.labels.shown),
-        "prompt_variant": 1,
+        "prompt_variant": prompt_variant,
         "replicate": 1,
         "context": "independent",
         "published": sorted(study.published),

@@ -126,8 +126,9 @@ class _Writing:
     def session(self, one: GivenSession) -> None:
         items = [response.item for response in one.responses]
         plan, places = plan_of_items(
-            self.study, items, list_id=one.list_id, version=self.version, condition=one.condition
-        )
+            self.study, items, list_id=one.list_id, version=self.version, condition=one.condition,
+            prompt_variant=one.prompt_variant,
+        )  # fmt: skip
         trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
         rows = [(trials[index], response) for index, response in zip(places, one.responses, strict=True)]
         given = [self.study.id, self.version, "imported", self.kind, one.reader, one.key]
