@@ -115,24 +115,22 @@ def anova(fit: Fit) -> pd.DataFrame:
     """Test every term of the fixed part given all others (type III, as lmerTest and SAS).
 
     A term's hypothesis is that its coefficients vanish when all factors are sum-coded, so main effects are averages over
-    the levels of the other factors, whatever the contrasts of the fit; covariates count at zero.
+    the levels of the other factors, whatever the contrasts of the fit; covariates count at zero. Where cells are empty a
+    term that is part of no other is tested on the contrasts that the data can tell; another whose averages run over an
+    empty cell has no such hypothesis and is nan (SAS and lmerTest put one of their own in its place).
 
     Returns
     -------
     DataFrame
         term, numerator, denominator, statistic (F), p; denominator infinite where the fit has no degrees of freedom.
+        ``attrs['untold']`` names the terms without a test.
 
     Raises
     ------
     UserError
-        If columns were dropped, for then the hypotheses cannot all be told.
+        If the model's contrasts are fewer than its factors' levels less one.
     """
     matrices = fit.model.matrices
-    if matrices.dropped:
-        raise UserError(
-            f"type III tests need all columns; {', '.join(matrices.dropped)} was dropped",
-            mend="Test the contrasts that the data can tell with joint_test.",
-        )
     design = matrices.design
     coded = replace(
         design,
@@ -141,14 +139,17 @@ def anova(fit: Fit) -> pd.DataFrame:
         ),
     )
     whole = coded.matrix(fit.model.frame.data)
-    if whole.shape[1] != matrices.x.shape[1]:
+    if whole.shape[1] != matrices.x.shape[1] + len(matrices.dropped):
         raise UserError(
             "type III tests need as many contrasts as a factor has levels less one",
             mend="Test the contrasts of the model with joint_test.",
         )
     # beta under sum coding = (X_sum^+ X) beta.
     to_sum = np.linalg.lstsq(whole, matrices.x, rcond=None)[0]
-    rows = []
+    _, sizes, axes = np.linalg.svd(np.linalg.qr(whole, mode="r"))
+    untellable = axes[int(np.sum(sizes > 1e-9 * sizes[0])) :]
+    rows: list[tuple[str, int, float, float, float]] = []
+    untold = []
     at = int(design.terms.intercept)
     for t, term in enumerate(design.terms.terms):
         basis: Array = np.ones((1, 1))
@@ -156,11 +157,39 @@ def anova(fit: Fit) -> pd.DataFrame:
             # The earlier variable's columns run fastest.
             basis = np.asarray(np.kron(_basis(design.variables[v], (t, v) in design.full), basis))
         width = len(basis)
-        test = joint_test(fit, basis @ to_sum[at : at + width])
         label = ":".join(design.variables[v].label for v in sorted(term))
-        rows.append((label, test.numerator, test.denominator, test.statistic, test.p))
+        alone = not any(term < other for other in design.terms.terms)
+        told = _tellable(basis, untellable[:, at : at + width], partly=alone)
+        if len(told):
+            test = joint_test(fit, told @ to_sum[at : at + width])
+            rows.append((label, test.numerator, test.denominator, test.statistic, test.p))
+        else:
+            untold.append(label)
+            rows.append((label, 0, np.nan, np.nan, np.nan))
         at += width
-    return pd.DataFrame(rows, columns=["term", "numerator", "denominator", "statistic", "p"])
+    table = pd.DataFrame(rows, columns=["term", "numerator", "denominator", "statistic", "p"])
+    table.attrs["untold"] = untold
+    return table
+
+
+def _tellable(basis: Array, untellable: Array, *, partly: bool) -> Array:
+    """Keep the hypotheses that do not change along directions of which the data say nothing.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (q, c)
+        Hypotheses about a term's c coefficients.
+    untellable : ndarray, shape (d, c)
+        Those directions, as far as they move these coefficients.
+    partly : bool
+        Whether a part of the hypotheses may be tested.
+    """
+    shift = basis @ untellable.T
+    if np.abs(shift).max(initial=0.0) < 1e-8:
+        return basis
+    if not partly:
+        return basis[:0]
+    return np.asarray(linalg.null_space(shift.T, rcond=1e-8).T @ basis)
 
 
 def _basis(variable: Variable, full: bool) -> Array:

@@ -155,8 +155,11 @@ def answer(
         answers.append(_intervals(fit, questions, progress))
     if questions.anova:
         basis = f"df by {fit.degrees.name}" if fit.degrees is not None else "Wald chi-squared / df"
+        table = anova(fit)
+        untold = table.attrs["untold"]
+        empty = f"; cells are empty, so there is no test of {', '.join(untold)}" if untold else ""
         answers.append(
-            Answer("anova", f"Tests of terms (type III, {basis})", anova(fit), {"type": 3, "df": basis})
+            Answer("anova", f"Tests of terms (type III, {basis}{empty})", table, {"type": 3, "df": basis})
         )
     if questions.r_squared:
         answers.append(_explained(fit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.mixed import fit, likelihood_ratio_test, with_degrees
+from analysis.mixed import Questions, anova, answer, fit, likelihood_ratio_test, with_degrees
 from stimuli.errors import UserError
 
 from .conftest import Simulate
@@ -62,3 +62,21 @@ def test_degrees_are_changed_on_the_fit_itself_only(method: str, data: pd.DataFr
         with_degrees(adjusted, method)
     plain = with_degrees(fit("rt ~ cond + (1 | item)", data), "none")
     assert with_degrees(plain, "kenward-roger").fixed.equals(adjusted.fixed)
+
+
+def test_terms_are_tested_where_cells_are_empty_as_far_as_the_data_can_tell(data: pd.DataFrame) -> None:
+    holes = data[~((data["cond"] == "internal") & (data["agent"] == "model"))]
+    found = fit("rt ~ cond * agent + log.freq + (1 | participant) + (1 | item)", holes)
+    table = anova(found)
+    assert table.attrs["untold"] == ["cond", "agent"]
+    told = table.set_index("term")
+    assert told.loc[["cond", "agent"], "p"].isna().all()
+    terms = found.fixed.set_index("term")
+    for term, coefficient in (("log.freq", "log.freq"), ("cond:agent", found.fixed["term"].iloc[-1])):
+        assert told.loc[term, "numerator"] == 1
+        assert told.loc[term, "statistic"] == pytest.approx(
+            terms.loc[coefficient, "statistic"] ** 2, rel=1e-6
+        )
+        assert told.loc[term, "p"] == pytest.approx(terms.loc[coefficient, "p"], rel=1e-5)
+    _, (answered,) = answer(found, Questions(anova=True))
+    assert "there is no test of cond, agent" in answered.text()
