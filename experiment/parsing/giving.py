@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from experiment.parsing.naming import MOST_LABELS, Told, cased, flags, spelt
+from experiment.parsing.naming import BLANK, DETERMINERS, MOST_LABELS, Told, cased, flags, spelt
 from experiment.parsing.text import words
 
 OPEN = r"[\"'“„«(\[*_`$「『（]{0,4}"
@@ -21,6 +21,9 @@ _SENTENCE = re.compile(r"[.!?\n;。！？；؟۔।]")
 _LOOK_BACK = 300
 """Characters before a label in which a negation is looked for: a sentence."""
 _END = r"\s?(?:[.!\n}\]。．！۔।]|$)"
+
+
+_QUOTED = r"[\"'“„«*_`]{1,3}[^\"'”“»*_`\n]{1,60}[\"'”“»*_`]{1,3}"
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,10 @@ def _announcements() -> tuple[tuple[str, str], ...]:
     """Return patterns of what stands before a label that is announced, each with what may stand behind it."""
     answer, name, link = words("answer"), words("name"), rf"(?: (?:{words('link')})){{0,4}}"
     quotes = r"[\"'*_`]{0,4}"
+    asked = rf"(?: (?:{words('asked')}))?"
     return (
         (
-            rf"(?<!\w)(?:{answer}){quotes}{link}{quotes}\s?[:=]?{quotes}{link}(?: (?:{name}))?\s{{0,4}}",
+            rf"(?<!\w)(?:{answer}){quotes}{asked}{link}{quotes}\s?[:=]?{quotes}{link}(?: (?:{name}))?\s{{0,4}}",
             mark(),
         ),
         (rf"[\"'](?:{answer}|{name})[\"']\s?:\s?", r"\s?[,}\]]"),
@@ -73,7 +77,8 @@ def _clause() -> tuple[str, str]:
     """Return patterns of what stands before and behind the label of a clause that gives it and says nothing else."""
     so, turn, surely = words("so"), words("turn"), words("surely")
     subject = (
-        rf"(?P<subject>(?:(?:{words('item')}|{words('it')})(?:'s| (?:(?:{surely}) )?(?:{words('being')})))|{words('turned')}"
+        rf"(?P<subject>(?:(?:(?:{words('item')}|{DETERMINERS}{BLANK}+)(?: {_QUOTED})?|{words('it')}|{_QUOTED})"
+        rf"(?:'s| (?:(?:{surely}) )?(?:{words('being')})))|{words('turned')}"
         rf"|(?:{words('choosing')})(?: for| que| auf)?)(?: (?:{surely})){{0,2}} "
     )
     start = (
@@ -159,6 +164,30 @@ def in_clause(label: str, reply: Told) -> Given | None:
         if _is_conditional(rest) or _goes_on(label, reply, match.end(), match.end() + len(rest)):
             continue
         return Given(match.end("label"), is_said)
+    return None
+
+
+@lru_cache(MOST_LABELS)
+def _contrasting(label: str, others: tuple[str, ...]) -> re.Pattern[str]:
+    named = rf"(?: (?i:{words('article')}))?(?: (?i:{words('name')}))? {OPEN}"
+    denied = rf"(?i:{words('no_other')}){named}(?:{'|'.join(map(cased, others))}){SHUT},?"
+    _, behind = _clause()
+    return re.compile(
+        rf"(?<!\w){denied} (?i:{words('contrast')}){named[: -len(OPEN)]}(?P<label>{OPEN}{cased(label)}{SHUT})(?i:{behind})"
+    )
+
+
+def contrasted(label: str, reply: Told) -> Given | None:
+    """Return where a label is first given against another that is denied: "It's not B but A"; None where it never is."""
+    others = tuple(reply.others(label))
+    if not others or not pattern("contrast").search(reply.text):
+        return None
+    for match in _contrasting(label, others).finditer(reply.text):
+        rest = re.split(r"[.!?\n;]", reply.text[match.end() :], maxsplit=1)[0]
+        if is_denied(match.start(), reply, label) or _is_conditional(rest):
+            continue
+        if not _goes_on(label, reply, match.end(), match.end() + len(rest)):
+            return Given(match.end("label"), True)
     return None
 
 

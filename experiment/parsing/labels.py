@@ -13,7 +13,18 @@ from collections import deque
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from experiment.parsing.giving import OPEN, SHUT, announced, anywhere, are_denied, in_clause, mark, pattern
+from experiment.parsing.echoes import without_echo
+from experiment.parsing.giving import (
+    OPEN,
+    SHUT,
+    announced,
+    anywhere,
+    are_denied,
+    contrasted,
+    in_clause,
+    mark,
+    pattern,
+)
 from experiment.parsing.naming import MOST_LABELS, Told, cased, flags, is_graded, spelt, told
 from experiment.parsing.text import WRAPPING, Parsed, fold, tidy, unmarked, words
 
@@ -35,7 +46,7 @@ def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str]
     whole = _whole(reply, labels)
     if whole is not None:
         return Parsed(whole, "valid")
-    said = told(_unforced(reply), labels)
+    said = told(without_echo(_unforced(reply), labels), labels)
     whole = _whole(said.text, labels)
     parsed = Parsed(whole, "valid") if whole is not None else _found(said, options or ())
     if parsed.value is not None and is_graded(parsed.value, said):
@@ -47,7 +58,8 @@ def _found(said: Told, options: Sequence[str]) -> Parsed:
     """Return the label that a reply with more in it gives."""
     given: dict[str, tuple[int, bool]] = {}
     for label in said.labels:
-        places = [one for one in (announced(label, said), in_clause(label, said)) if one is not None]
+        ways = (announced(label, said), in_clause(label, said), contrasted(label, said))
+        places = [one for one in ways if one is not None]
         first = _stands_first(label, said)
         if first is None or _is_heading(label, said.text):
             first = _closes_alone(label, said)
@@ -75,6 +87,9 @@ def _found(said: Told, options: Sequence[str]) -> Parsed:
     return Parsed(None, "unparsed")
 
 
+_NEGATIVE = re.compile(r"[-−]\d")
+
+
 def is_whole(label: str, reply: str) -> bool:
     """Say whether a reply is a label and nothing else but marks around it."""
     return _whole(unmarked(tidy(reply)), [label]) is not None
@@ -88,6 +103,8 @@ def ends_open(label: str, reply: str) -> bool:
 def _whole(reply: str, labels: Sequence[str]) -> str | None:
     """Return the label that a reply is, marks around it and hyphens in it aside."""
     told = fold(reply.strip(WRAPPING))
+    if _NEGATIVE.match(told) and told not in labels:
+        return None
     exact = {fold(label.strip(WRAPPING) or label): label for label in labels}
     if told in exact:
         return exact[told]
@@ -166,7 +183,7 @@ def _unforced(reply: str) -> str:
 
 @cache
 def _forced() -> re.Pattern[str]:
-    forced = rf"(?<!\w)(?:{words('if_forced')})(?:, (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))"
+    forced = rf"(?<!\w)(?:{words('if_forced')})(?:[,:] (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))"
     return re.compile(forced, re.IGNORECASE)
 
 

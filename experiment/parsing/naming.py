@@ -15,8 +15,10 @@ from experiment.parsing.text import fold, words
 
 MOST_LABELS = 4096
 """Labels whose patterns are kept: a study has a handful."""
-_BLANK = "\N{MIDDLE DOT}"
+BLANK = "\N{MIDDLE DOT}"
+"""Stands where a letter of something else stood than the label that is looked for."""
 _BETWEEN = r"[ ,(*_\"'-]{1,4}"
+DETERMINERS = r"(?:(?:the|this|that|given|das|dieses|die|diese|la|esta|el|este) ){1,2}"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,18 @@ def told(reply: str, labels: Sequence[str]) -> Told:
 
 
 @lru_cache(MOST_LABELS)
+def _naming_the_item(label: str) -> re.Pattern[str] | None:
+    """Return where a label that is a word for items names the item and no answer: "the word is", "this word 'garden'"."""
+    if re.fullmatch(words("item"), label, re.IGNORECASE) is None:
+        return None
+    quoted = r"[\"'“„«*_`]{1,3}[^\"'”“»*_`\n]{1,60}[\"'”“»*_`]{1,3}"
+    being = rf"(?:{words('being')}|isn't|is|was|looks|seems|appears|cannot|can't|does|has|contains|you|shown|given|above|below)"
+    return re.compile(
+        rf"(?<!\w){DETERMINERS}(?P<noun>{spelt(label)})(?= {quoted}| {being}(?!\w))", re.IGNORECASE
+    )
+
+
+@lru_cache(MOST_LABELS)
 def _named(label: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){spelt(label)}(?!\w)", flags(label))
 
@@ -87,7 +101,7 @@ def _have_idioms(labels: tuple[str, ...]) -> bool:
 
 
 def _blank(found: re.Match[str]) -> str:
-    return _BLANK * len(found[0])
+    return BLANK * len(found[0])
 
 
 def is_graded(label: str, reply: Told) -> bool:
@@ -147,6 +161,9 @@ def _more(label: str, longer: str) -> str | None:
 
 
 def _without_longer(reply: str, label: str, labels: tuple[str, ...]) -> str:
+    item = _naming_the_item(label)
+    if item is not None:
+        reply = item.sub(lambda found: found[0][: -len(found["noun"])] + BLANK * len(found["noun"]), reply)
     for longer in _longer(label, labels):
         reply = longer.sub(_blank, reply)
     return reply

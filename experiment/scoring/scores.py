@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 
 from experiment.parsing.text import ResponseStatus, fold
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True)
