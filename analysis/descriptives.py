@@ -59,7 +59,7 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """
     rows = trials[trials["item_id"].notna()].copy()
     if not measure.logged:
-        asked = rows["response_status"].notna()
+        asked = rows["response_status"].notna() & ~unjudged(rows, measure.name)
         asked &= (rows["trial_type"] == "recover") if measure is RECOVERED else True
         rows = rows[asked].copy()
         valid = rows["response_status"] == "valid"
@@ -69,6 +69,11 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     rows = rows[answered & (rows[measure.name] > 0)].copy()
     rows["value"] = np.log(rows[measure.name])
     return rows
+
+
+def unjudged(trials: pd.DataFrame, name: str) -> pd.Series[bool]:
+    """Mark valid answers that nothing says right or wrong of (a summary): they are no errors, and in no mean."""
+    return (trials["response_status"] == "valid") & trials[name].isna()
 
 
 def participant_means(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
@@ -210,6 +215,7 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     for group in group_order(trials):
         for level in levels:
             own = trials[(trials["reader_group"] == group) & (trials[factor] == level)]
+            own = own[~unjudged(own, "correct")]
             if own.empty:
                 continue
             right = own["correct"].where(own["response_status"] == "valid")

@@ -197,7 +197,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     -----
     Of a million trials only the columns above are read, batch by batch; equal texts are kept once, so that a cell of a text
     column is one reference (8 bytes), and regions are not read before they are asked for. Memory thus grows with the number of
-    trials by about 400 bytes each and not with what models wrote; ``tests/benchmarks/bench_analysis.py`` measures it.
+    trials by about 550 bytes each and not with what models wrote; ``tests/benchmarks/bench_analysis.py`` measures it.
     """
     source = find_tables(Path(folder))
     names = column_names(source.trials)

@@ -9,7 +9,7 @@ from analysis.descriptives import describe, valid_only, wilson, within_participa
 from analysis.measures import MEASURES
 from analysis.position import bootstrap_interval, costs, is_letter_position
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import LEVELS
+from tests.analysis.letter_study import LEVELS, study_rows
 
 POSITIONS = tuple(LEVELS)
 
@@ -93,3 +93,19 @@ def test_the_bootstrap_is_the_same_for_the_same_seed_and_covers_as_a_t_interval_
 def test_letter_positions_are_known_by_their_names() -> None:
     assert is_letter_position(LEVELS)
     assert not is_letter_position(["intact", "quarter", "half"])
+
+
+def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
+    rows = study_rows(human=4, items=8, timeouts=0.0)
+    rows["correct"] = rows["correct"].astype(object)
+    intact = rows.index[(rows["position"] == "intact") & ~rows["is_practice"].astype(bool)]
+    rows.loc[intact, "correct"] = True
+    rows.loc[intact[:2], "correct"] = None
+    trials = load(handover(rows)).trials
+    used = trials[trials["excluded_reason"].isna()]
+    cell = next(
+        c for c in describe(used, MEASURES["correct"], "position", ("intact", "final")) if c.level == "intact"
+    )
+    assert (cell.trials, cell.mean) == (len(intact) - 2, 1.0)
+    row = valid_only(used, "position", ("intact",)).iloc[0]
+    assert (row["trials"], row["all_trials"]) == (len(intact) - 2, 1.0)
