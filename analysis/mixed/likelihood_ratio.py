@@ -137,7 +137,7 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
         if not one.model.maximises_likelihood:
             raise UserError(
                 f"a fit by {one.method} did not maximise a likelihood, so no ratio can be tested",
-                mend="Fit both without the penalty, or with dispersion='ml'.",
+                mend="Fit both without the penalty, by --dispersion ml (dispersion='ml' in Python).",
             )
     if smaller.method != larger.method:
         raise UserError(f"one model was fitted by {smaller.method}, the other by {larger.method}")

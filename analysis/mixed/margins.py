@@ -405,7 +405,10 @@ def trends(
     column = fit.model.frame.data[covariate]
     is_factor = covariate in fit.model.matrices.design.factors()
     if is_factor or not pd.api.types.is_numeric_dtype(column):
-        raise UserError(f"{covariate!r} is a factor; a trend needs a numeric column", mend="Use margins.")
+        raise UserError(
+            f"{covariate!r} is a factor; a trend needs a numeric column",
+            mend="Ask for its means and their comparisons (--means; margins() in Python).",
+        )
     wanted = _several(factors)
     if covariate not in given and covariate not in wanted:
         values[covariate] = [float(column.mean())]

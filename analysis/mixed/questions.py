@@ -245,10 +245,18 @@ def _comparisons(fit: Fit, questions: Questions) -> list[Answer]:
     answers = [Answer("slopes" if questions.slopes else "means", title, table, {"scale": shown})]
     cells = len(found.grid) // (len(found.grid[held].drop_duplicates()) if held else 1)
     if not compared or cells < 2:
-        if questions.equivalence is not None:
-            raise UserError(
-                "one mean leaves nothing to compare", mend="Name a factor before the bar of --means."
-            )
+        asked = {
+            "an equivalence test": questions.equivalence is not None,
+            "an adjustment": questions.adjust is not None,
+            "a control": questions.control is not None,
+            "the ratio scale": questions.scale == "ratio",
+        }
+        for name, is_given in asked.items():
+            if is_given:
+                raise UserError(
+                    f"{name} is of comparisons, and one {'slope' if questions.slopes else 'mean'} leaves nothing to compare",
+                    mend="Name a factor before the bar of --means.",
+                )
         return answers
     if questions.control is None:
         pairs = found.pairs(held, scale=questions.scale, adjust=questions.adjust or "holm")

@@ -10,6 +10,7 @@ import click
 
 from stimuli.errors import UserError
 
+from .fit_idle import refuse_idle_columns, refuse_idle_options
 from .fit_questions import question_options, questions_from, shown_progress
 
 if TYPE_CHECKING:
@@ -184,21 +185,7 @@ def fit(
     from analysis.mixed import answer, comparison, likelihood_ratio_test, lme4_program
     from analysis.mixed import fit as fit_model
 
-    if as_json and r_script:
-        raise UserError("--json and --r-script are both given", mend="Choose one.")
-    linear = family == "gaussian" and link in (None, "identity")
-    if reml and not linear:
-        kind = family if link is None else f"{family} with the {link} link"
-        raise UserError(
-            f"--reml is for the gaussian family with the identity link, not for {kind}", mend="Leave it out."
-        )
-    bootstrapped = asked["intervals"] == "bootstrap"
-    for name in ("replicates", "seed"):
-        given = (
-            click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        )
-        if given and not bootstrapped:
-            raise UserError(f"--{name} belongs to the bootstrap", mend="Add --intervals bootstrap.")
+    refuse_idle_options(click.get_current_context())
     data = _read_csv(file)
     factor_levels = {
         name: [level.strip() for level in value.split(",")]
@@ -219,14 +206,7 @@ def fit(
         "penalty": penalty,
     }
     result = fit_model(formula, data, **options)
-    used = set(result.model.formula.columns())
-    for option, named in (("--levels", factor_levels), ("--contrasts", codings)):
-        for name in named:
-            if name not in used:
-                raise UserError(
-                    f"{option} names {name!r}, which the formula does not read",
-                    mend=f"Leave it out, or add {name} to the formula.",
-                )
+    refuse_idle_columns(result, factor_levels, codings)
     if r_script:
         click.echo(lme4_program(result, str(file)), nl=False)
         return

@@ -30,6 +30,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     levels = dict(zip(data["participant"].unique(), rng.normal(0, 0.2, 12), strict=True))
     data["rt"] = 6.0 + data["participant"].map(levels) + 0.1 * (data["cond"] == "initial")
     data["rt"] = (data["rt"] + rng.normal(0, 0.2, len(data))).round(4)
+    data["block"] = np.where(data.index % 2 == 0, "a", "b")
     file = tmp_path_factory.mktemp("fit") / "trials.csv"
     data.to_csv(file, index=False)
     return file
@@ -105,6 +106,25 @@ def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials: Pat
         (["--intervals", "bootstrap", "--replicates", "5"], "too few"),
         (["--processes", "2"], "belong to the bootstrap"),
         (["--intervals", "bootstrap", "--processes", "0"], "at least one must work"),
+        (["--means", "cond|cond"], "'cond' is named twice"),
+        (["--means", "cond,cond"], "'cond' is named twice"),
+        (["--means", " "], "--means is empty"),
+        (["--slopes", "cond"], "--means; margins() in Python"),
+        (["--slopes", "freq", "--adjust", "holm"], "an adjustment is of comparisons, and one slope"),
+        (["--slopes", "freq", "--scale", "ratio"], "the ratio scale is of comparisons"),
+        (["--adjust", "tukey"], "none are asked for"),
+        (["--scale", "ratio"], "none are asked for"),
+        (["--seed", "0"], "--seed belongs to the bootstrap"),
+        (["--replicates", "1000"], "--replicates belongs to the bootstrap"),
+        (["--intervals", "profile", "--seed", "3"], "--seed belongs to the bootstrap"),
+        (["--r-script", "--anova"], "--anova has no part in it"),
+        (["--r-script", "--r2"], "--r2 has no part in it"),
+        (["--r-script", "--against", "rt ~ 1 + (1 | participant)"], "--against has no part in it"),
+        (["--contrasts", "participant=sum"], "only groups rows"),
+        (["--levels", "participant=" + ",".join(f"p{k}" for k in range(12))], "only groups rows"),
+        (["--contrasts", "block=sum"], "which the formula does not read"),
+        (["--link", ""], "--link is empty"),
+        (["--against", "rt ~ 1 + (1 | participant)"], "--ml"),
     ],
 )
 def test_questions_that_have_no_answer_are_refused(trials: Path, options: list[str], said: str) -> None:
