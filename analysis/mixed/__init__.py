@@ -1,10 +1,23 @@
 """Mixed-effects models: R's formulas, lme4's numbers, numpy and scipy inside.
 
-A fit reads from formula to inference through one module each: ``formula`` and ``variables`` read the model, ``design``,
-``frame`` and ``matrices`` make X and Z, ``blocks`` solves penalised least squares, ``linear`` and ``laplace`` are the
-deviances with their gradients, ``optimise`` finds the minimum, ``inference``,
-``margins`` and their neighbours draw the conclusions.
-Symbols are those of Bates et al. (2015).
+A fit goes one way, stage by stage; no module knows of a later stage (a test holds the list below against the imports).
+
+formula
+    ``expression`` reads R, ``deparse`` writes it; ``formula`` takes a model apart into terms; ``numeric`` and ``factors``
+    turn columns into numbers and levels by ``transforms``, ``splines`` and ``coding``; ``variables`` makes each once.
+matrices
+    ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y;
+    ``design`` makes X (n, p); ``covariance`` holds Lambda(theta), ``matrices`` Z (n, q) beside X; ``blocks``, ``cells`` and
+    ``elimination`` factor H = Lambda' Z'WZ Lambda + I.
+deviance
+    ``linear`` profiles beta and sigma out; ``modes`` finds u, ``laplace`` and ``quadrature`` integrate over it;
+    ``independence`` gives a start, ``penalty`` a prior, ``criterion`` chooses among them. All have exact gradients.
+optimiser
+    ``descent`` comes near the minimum, ``optimise`` finishes with Newton steps and judges what was found.
+inference
+    ``fitting`` is the front door and ``result`` what it returns; all other modules draw conclusions from that.
+
+Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u spherical, theta the entries of Lambda.
 """
 
 from .bootstrap import Bootstrap, bootstrap
