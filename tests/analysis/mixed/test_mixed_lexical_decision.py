@@ -14,7 +14,7 @@ from stimuli.seeds import stable_seed
 
 PARTS = "t * f + (1 + t * f | participant) + (1 + f | string)"
 REFITS = int(os.environ.get("WRODS_REFITS", "60"))
-"""Of each some seconds; WRODS_REFITS=200 is what the page tells of."""
+"""Of each some seconds; the page tells of more (``tests/benchmarks/bench_mixed_bootstrap.py``)."""
 
 
 @pytest.fixture(scope="module")
