@@ -64,7 +64,9 @@ Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
 # the names that declarations of trial types use; a parser gets the raw reply and the answering step of the plan
 PARSERS: dict[str, Parser] = {
     "label": lambda reply, step: parse_label(reply, step["labels"], step.get("options")),
-    "recovered_text": lambda reply, step: parse_recovered(reply, multiline=step["multiline"]),
+    "recovered_text": lambda reply, step: parse_recovered(
+        reply, multiline=step["multiline"], shown=step.get("text")
+    ),
     "free_answer": lambda reply, step: parse_free(
         reply,
         step["read_as"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from functools import cache
 
 from experiment.parsing.text import Parsed, unmarked, words
@@ -21,20 +22,37 @@ UNRESTORED = re.compile(
     re.IGNORECASE,
 )
 """How a reply begins that gives no text back; narrower than refusals, for a restored sentence may begin with "I cannot"."""
-UNCHANGED = re.compile(
-    r"(?:no (?:changes?|corrections?|mistakes?|errors?|typos?)(?: (?:is|are|was|were))?(?: (?:needed|necessary|required|found|made))?|"
-    r"(?:the|this|your) (?:text|sentence|word|passage)(?: above)? (?:is|looks|reads|seems)(?: already| fine and)? "
-    r"(?:correct|fine|right|intact|unscrambled)(?: as (?:it is|is|written|given|it stands))?|"
-    r"(?:der|dieser) (?:text|satz) ist (?:bereits )?(?:richtig|korrekt)(?: so)?|"
-    r"(?:el|este) texto (?:ya )?(?:es|está) (?:correcto|bien)(?: así)?)[.!]*",
-    re.IGNORECASE,
-)
-"""A reply that says of a text that it is right as it stands, and gives it not again."""
+_ALIKE = 0.8
+"""Share of letters that a text and a reply have in common where the reply may be the text itself: "The text is correct"."""
 _FENCED = re.compile(r"```[^\n`]*\n(?P<inside>.*?)(?:\n ?```|\Z)", re.DOTALL)
 _PAIRS = (("\"", "\""), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("»", "«"), ("‘", "’"), ("**", "**"), ("__", "__"),
           ("*", "*"), ("`", "`"))  # fmt: skip
 _MARKERS = re.compile(r"(?:> ?|[-*•] )")
 _MOST_TAKEN_OFF = 6
+
+
+@cache
+def _left() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return a reply that says that a text is right as it stands, and the same with the text given behind it."""
+    said = rf"(?:{words('unchanged')})"
+    return (
+        re.compile(rf"(?:{said}(?:[.!]+\s*|\s*\Z))+\Z", re.IGNORECASE),
+        re.compile(rf"(?:{said}[.!]*\s*)+(?::\s*|\n+)(?=\S)", re.IGNORECASE),
+    )
+
+
+@cache
+def _remarks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return where lines below a restored text say what was done, and brackets behind it that do."""
+    title = rf"(?:{words('remark_title')})[*_]{{0,2}} ?[:：]"
+    said = rf"(?:{words('remark')})(?!\w)"
+    return (
+        re.compile(rf"\n[*_>\s(\[-]{{0,6}}(?:{title}|{said})", re.IGNORECASE),
+        re.compile(
+            rf"\s\((?:{title}|{said}|(?:{words('remark_participle')})(?!\w))[^()\n]{{0,300}}\)\W{{0,3}}\Z",
+            re.IGNORECASE,
+        ),
+    )
 
 
 @cache
@@ -67,13 +85,28 @@ def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
-def parse_recovered(reply: str | None, *, multiline: bool = False) -> Parsed:
-    """Return the restored text of a reply: its first line (or all of it), without what stands around it."""
+def parse_recovered(reply: str | None, *, multiline: bool = False, shown: str | None = None) -> Parsed:
+    """Return the restored text of a reply: its first line (or all of it), without what stands around it.
+
+    Parameters
+    ----------
+    reply : str or None
+    multiline : bool
+        Whether the text has several lines.
+    shown : str, optional
+        The text that was to be restored; it is what a reply gives that says that nothing is to be changed.
+    """
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     whole = inside(reply.replace("\r\n", "\n").replace("\r", "\n").strip())
     if UNRESTORED.match(whole):
         return Parsed(None, "refused")
+    if shown is not None:
+        left, left_and_given = _left()
+        if left.match(whole) and not _is_alike(whole, shown):
+            return Parsed(shown.strip(), "valid")
+        given = left_and_given.match(whole)
+        whole = whole if given is None else inside(whole[given.end() :].strip())
     first, anywhere = _headings()
     found = first.match(whole)
     if found is None and not multiline:
@@ -82,13 +115,34 @@ def parse_recovered(reply: str | None, *, multiline: bool = False) -> Parsed:
     if found is not None and whole[found.end() :].strip():
         whole = inside(whole[found.end() :].strip())
     lines = (line.strip() for line in whole.split("\n"))
-    text = whole if multiline else next((line for line in lines if line), "")
+    text = _without_remarks(whole, shown) if multiline else next((line for line in lines if line), "")
+    if shown is not None and "(" not in shown:
+        text = _remarks()[1].sub("", text)
     text = _bare(text)
     if not text:
         return Parsed(None, "empty")
     if UNRESTORED.match(text):
         return Parsed(None, "refused")
     return Parsed(text, "valid")
+
+
+def _without_remarks(whole: str, shown: str | None) -> str:
+    """Return a text of several lines without the lines below it that say what was done; never fewer lines than were shown."""
+    least = 1 if shown is None else max(1, _lines(shown))
+    for remark in _remarks()[0].finditer(whole):
+        if _lines(whole[: remark.start()]) >= least:
+            return whole[: remark.start()].rstrip()
+    return whole
+
+
+def _lines(text: str) -> int:
+    return sum(bool(line.strip()) for line in text.split("\n"))
+
+
+def _is_alike(reply: str, shown: str) -> bool:
+    """Say whether a reply has the letters of a text."""
+    one, other = (Counter(letter for letter in text.lower() if letter.isalpha()) for text in (reply, shown))
+    return (one & other).total() > _ALIKE * max(one.total(), other.total(), 1)
 
 
 def inside(text: str) -> str:

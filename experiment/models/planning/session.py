@@ -14,7 +14,7 @@ from typing import Any
 
 from experiment.models.engine import UNFINISHED, Message, Reply, Request, Span
 from experiment.models.planning.keys import canonical_hash
-from experiment.models.planning.restoring import UNSCRAMBLE, restored_text
+from experiment.models.planning.restoring import UNSCRAMBLE, given_back, restored_text
 from experiment.models.planning.script import DIGEST, Script, right_answer
 from experiment.models.planning.words import region_rows, trial_surprisal
 from experiment.models.prompts import changed_field
@@ -179,7 +179,7 @@ class ModelSession:
             return []
         self._sent.pop(reply.work_key, None)
         if purpose == UNSCRAMBLE:
-            return [self._answer(number, restored=reply.text)]
+            return [self._answer(number, restored=given_back(reply.text, reply.status))]
         if not self._waits(number):
             return []
         verdict = self.verdict(reply)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, and_, func, select
 
+from experiment.models.engine import UNFINISHED
+from experiment.models.planning.restoring import UNSCRAMBLE, given_back
 from experiment.models.planning.session import Person, Told
 from experiment.store import Store
 from experiment.store.tables import calls, scores, sessions, trials
@@ -42,14 +44,17 @@ def told_of(connection: Connection, session_id: str) -> dict[int, Told]:
 
 
 def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
-    """Return the texts of a session's finished calls that come before answers, by work key (``key:unscramble``)."""
-    query = select(calls.c.work_key, calls.c.purpose, calls.c.text).where(
+    """Return the texts of a session's finished calls that come before answers, by work key (``key:unscramble``).
+
+    The text of a call that was cut short, declined or empty is empty: it is not made again, and nothing of it is used.
+    """
+    query = select(calls.c.work_key, calls.c.purpose, calls.c.text, calls.c.status).where(
         calls.c.session_id == session_id,
-        calls.c.purpose.in_(("unscramble", "reason")),
-        calls.c.text.is_not(None),
-        calls.c.status.in_(("answered", "truncated")),
+        calls.c.purpose.in_((UNSCRAMBLE, "reason")),
+        calls.c.status.not_in(UNFINISHED),
     )
-    return {f"{row.work_key}:{row.purpose}": row.text for row in connection.execute(query)}
+    found = connection.execute(query.order_by(calls.c.call_id))
+    return {f"{row.work_key}:{row.purpose}": given_back(row.text, row.status) for row in found}
 
 
 class People:

@@ -472,8 +472,11 @@ def test_a_session_says_whether_replies_lead_on(make_study) -> None:
             "The captain slept.",
         ),
         ("Here is the corrected text:\n\nThe captain slept.", "The captain slept."),
-        ("No changes needed.", None),
-        ("The text is correct as it is.", None),
+        ("No changes needed.", "The cpatain slept."),
+        ("The text is correct as it is.", "The cpatain slept."),
+        ("The text is correct:\n\nThe captain slept.", "The captain slept."),
+        ("The captain slept. (I corrected 'cpatain'.)", "The captain slept."),
+        ("<think>\nA captain?\n</think>\n\nThe captain slept.", "The captain slept."),
         ("I cannot make sense of this text.", None),
         ("", None),
     ],
@@ -483,3 +486,37 @@ def test_a_line_is_asked_about_as_it_was_restored_without_the_models_remarks(
 ) -> None:
     assert restored_text("The cpatain slept.", reply) == asked
     assert restored_text("The cpatain\nslept.", "The captain\nslept.") == "The captain\nslept."
+
+
+@pytest.mark.parametrize(
+    ("remark", "stays"),
+    [("\n\nNote: I corrected one word.", False), ("\n\n**Changes:** cpatain", False), ("\n\nLet me know!", False),
+     ("\n\nI fixed one word.", False), ("\nI fixed supper.", False), ("\nHe had a note.", True)],
+)  # fmt: skip
+def test_remarks_below_a_text_of_several_lines_are_no_part_of_it(remark: str, stays: bool) -> None:
+    text = "The captain\nslept."
+    assert restored_text("The cpatain\nslept.", text + remark) == (text + remark if stays else text)
+    as_long = "The captain\nNote: slept."
+    assert restored_text("The cpatain\nNoet: slept.", as_long) == as_long, "a line of the text itself"
+
+
+@pytest.mark.parametrize("status", ["truncated", "refused", "empty"])
+def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again(
+    make_study, status: str
+) -> None:
+    study = make_study(with_models(), READ)
+    session = sessions(study, strategy="unscramble_first")[1]
+    first, *_ = session.begin({})
+    shown = session.trial_of(first.work_key)["shown"]["word"]
+    half = {"truncated": "thi", "refused": "I can", "empty": None}[status]
+    (answer,) = session.follow(reply(first, half, status=status))
+    assert f"\n\n{shown}\n\nWhich word was it?" in answer.messages[0].content
+    assert session.request_of(answer.work_key) == answer
+
+
+def test_the_limit_of_an_answer_leaves_room_to_restore_a_text(make_study) -> None:
+    study = make_study(with_models(), READ)
+    session = sessions(study, strategy="unscramble_first", max_tokens=2)[1]
+    first, *_ = session.begin({})
+    (answer,) = session.follow(reply(first, "thing"))
+    assert first.max_tokens > 2 and answer.max_tokens == 2

@@ -284,6 +284,21 @@ def test_a_restored_text_that_is_stored_is_not_asked_for_again(study, store) -> 
     assert [one.purpose for one in again.begin({}, calls)] == ["answer", *["unscramble"] * 3]
 
 
+@pytest.mark.parametrize(("status", "text"), [("truncated", "gar"), ("refused", None), ("empty", "")])
+def test_a_restoring_call_without_a_whole_text_is_not_made_again(study, store, status, text) -> None:
+    settings = ModelSettings("hf:m", {"strategy": "unscramble_first"}, study.folder)
+    session = next(plan_sessions(study, "m", settings, {}))
+    request = session.begin({})[0]
+    keep(store, session, request, Reply(request.work_key, text, status))
+    with store.read() as connection:
+        calls = calls_before(connection, session.session_id)
+    assert calls == {request.work_key: ""}
+    begun = next(plan_sessions(study, "m", settings, {})).begin({}, calls)
+    assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
+    (live,) = session.follow(Reply(request.work_key, text, status))
+    assert begun[0] == live, "as it is asked without a break"
+
+
 def a_person_finishes(study: Study, store: Store, *, is_pilot: bool = False) -> str:
     plan = plan_session(study, study.items, list_id=1, session_key="p")
 
