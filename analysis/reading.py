@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +93,30 @@ def _of_study(folder: Path) -> Source:
         )
     newest = handed[-1]
     source = _of_handover(newest.parent)
-    stored = [
-        file.stat().st_mtime for file in (folder / "study.db", folder / "study.db-wal") if file.is_file()
-    ]
-    if stored and max(stored) > newest.stat().st_mtime + _LAG_S:
-        told = f"{folder / 'study.db'} was written to after its tables were handed over ({newest.parent}): they may lack trials"
-        source = Source(**{**vars(source), "remarks": (*source.remarks, told)})
+    if _is_older(source.dictionary.get("created_at"), folder / "study.db"):
+        told = (
+            f"{folder / 'study.db'} has trials that came after its tables were handed over ({newest.parent})"
+        )
+        source = replace(source, remarks=(*source.remarks, told))
     return source
+
+
+def _is_older(handed_over: object, store: Path) -> bool:
+    """Whether the study's own store holds trials that came after its tables were handed over.
+
+    Looked up without a lock, so that a study that is served is not disturbed; False where nothing can be said, as with a
+    store on a server.
+    """
+    try:
+        moment = datetime.fromisoformat(str(handed_over))
+        log = store.with_name(f"{store.name}-wal")
+        if log.is_file() and log.stat().st_size and log.stat().st_mtime > moment.timestamp() + _LAG_S:
+            return True
+        with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as opened:
+            (newest,) = opened.execute("SELECT max(received_at) FROM trials").fetchone()
+        return newest is not None and datetime.fromisoformat(str(newest)) > moment + timedelta(seconds=1)
+    except (sqlite3.Error, OSError, ValueError, TypeError):
+        return False
 
 
 def _of_handover(folder: Path) -> Source:

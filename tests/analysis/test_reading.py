@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -149,13 +151,18 @@ def test_tables_older_than_the_store_say_so(tmp_path: Path) -> None:
         os.utime(
             tmp_path / "reports" / f"2026-11-{day}_10-00-00" / "data" / "dictionary.json", (moment, moment)
         )
-    (tmp_path / "study.db").write_bytes(b"")
-    os.utime(tmp_path / "study.db", (2001, 2001))
+    with closing(sqlite3.connect(tmp_path / "study.db")) as store, store:
+        store.execute("CREATE TABLE trials (received_at TEXT)")
+        store.execute("INSERT INTO trials VALUES ('2026-11-21T09:59:59.120Z')")
+    # the dictionary was written at 2026-11-21T10:00:00Z
     assert load(tmp_path).remarks == ()
     assert load(tmp_path).trials["reader"].nunique() == 1
-    os.utime(tmp_path / "study.db", (2100, 2100))
+    with closing(sqlite3.connect(tmp_path / "study.db")) as store, store:
+        store.execute("INSERT INTO trials VALUES ('2026-11-21T10:20:00.000Z')")
     (told,) = load(tmp_path).remarks
-    assert "may lack trials" in told
+    assert "has trials that came after its tables were handed over" in told
+    (tmp_path / "study.db").write_bytes(b"no database")
+    assert load(tmp_path).remarks == ()
 
 
 def test_a_batch_holds_no_more_rows_than_asked_for(handover: Make) -> None:
