@@ -357,7 +357,7 @@ def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
 def print_outcome(outcome: Outcome) -> None:
     """Print what one model's run came to."""
     from experiment.models.money import written
-    from experiment.models.runs.telling import unread
+    from experiment.models.runs.telling import read_beside, unread
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
     never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
@@ -370,6 +370,8 @@ def print_outcome(outcome: Outcome) -> None:
             f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
             err=True,
         )
+    if outcome.first_tokens:
+        click.echo(f"  {read_beside(outcome.first_tokens, outcome.answered)}", err=True)
     if outcome.unrestored:
         click.echo(
             f"  {outcome.unrestored} texts were not restored (refused, or cut off): the questions after them are about the texts "

@@ -132,7 +132,8 @@ class Reply:
     Attributes
     ----------
     text : str or None
-        The label with the highest probability, or the generated text.
+        The label with the highest probability, or the generated text; of a server that tells first tokens the label where its reply
+        gives it too, else the reply.
     status : ReplyStatus
         How the answer ended; ``error`` and ``timeout`` are faults of the way, not answers.
     label_logprobs : dict of str to float or None

@@ -152,6 +152,11 @@ def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, i
     return best if is_alone and parsed.status == "unparsed" else None
 
 
+def mark_of(path: str | None) -> str | None:
+    """Return what the path of a reply says of its first token: ``unsettled``, ``disagrees``, or None."""
+    return next((one for one in (path or "").split("+") if one in ("unsettled", "disagrees")), None)
+
+
 def standing(best: str | None, given: str | None) -> Standing:
     """Say how the label that a reply gives stands to what its first token tells."""
     if best is None:
@@ -233,7 +238,8 @@ def _first_of_answer(
     elif start is None and part is not None:
         start = _place(whole, ends, texts, part)
     if start is None:
-        if thinks or any(mark in whole for mark in _THOUGHT_ENDS):
+        is_beginning = bool(whole.strip()) and answer.startswith(whole.strip())
+        if not is_beginning and (thinks or any(mark in whole for mark in _THOUGHT_ENDS)):
             return None
         start = 0
     for place in range(bisect_right(ends, start), len(tokens)):

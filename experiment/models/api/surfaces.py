@@ -402,7 +402,8 @@ class Speaker:
         is_told = request.labels is not None and any(token.alternatives for token in tokens)
         if request.labels is not None and status != "refused":
             labels, is_cut = request.labels, status == "truncated"
-            scores = first_token_scores(tokens, content, labels, part=read, thinks=thought is not None)
+            thinks = thought is not None and self.wishes.surface != "responses"
+            scores = first_token_scores(tokens, content, labels, part=read, thinks=thinks)
             best = None if scores is None else scores.best
             given = label_given(answer, labels, best, is_cut=is_cut)
             if scores is not None and given is not None and (given == best or is_whole(given, answer or "")):

@@ -34,6 +34,9 @@ class Outcome:
         How often which reply status came.
     response_statuses : dict
         How the answers stored by this run were read: how many are ``valid``, ``unparsed``, ``refused``, ….
+    first_tokens : dict
+        Choices whose first token leaves the label open (``unsettled``), or makes another label most probable than the reply gives
+        (``disagrees``); both are read from the reply.
     unrestored : int
         Texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were.
     cost_usd : float
@@ -77,6 +80,7 @@ class Outcome:
     statuses: dict[str, int] = field(default_factory=dict)
     response_statuses: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    first_tokens: dict[str, int] = field(default_factory=dict)
     unrestored: int = 0
     cost_usd: float = 0.0
     dearest: float = 1.0

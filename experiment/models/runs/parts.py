@@ -54,6 +54,7 @@ def ended_of(part: Part) -> dict[str, Any]:
     return {
         "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
         "response_statuses": outcome.response_statuses, "given_up": outcome.given_up, "ended": outcome.ended,
+        "first_tokens": outcome.first_tokens,
         "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
         "estimate": outcome.estimate, "lost_usd": outcome.lost_usd,
         "unanswered_usd": outcome.unanswered_usd, "blocks": outcome.blocks,

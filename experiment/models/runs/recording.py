@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
+from experiment.models.api.first_token import mark_of
 from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
@@ -271,6 +272,8 @@ class Recording:
             outcome.unrestored += not is_restored(reply.text, reply.status)
         elif ":" not in reply.work_key:
             self.unanswered.answered(reply.work_key)
+            if (mark := mark_of(reply.path)) is not None:
+                outcome.first_tokens[mark] = outcome.first_tokens.get(mark, 0) + 1
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
 
     def _operation(

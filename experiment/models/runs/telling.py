@@ -21,6 +21,21 @@ def unread(response_statuses: Mapping[str, int]) -> str:
     return f"{named} of {sum(response_statuses.values())} answers"
 
 
+def read_beside(first_tokens: Mapping[str, int], answered: int) -> str:
+    """Say how many choices are read from the reply because their first token does not say the same."""
+    why = {
+        "unsettled": "leaves the label open",
+        "disagrees": "makes another label most probable (as it may where answers are drawn)",
+    }
+    named = ", ".join(
+        f"of {first_tokens[mark]} it {said}" for mark, said in why.items() if mark in first_tokens
+    )
+    return (
+        f"{sum(first_tokens.values())} of {answered} answers are read from the reply, since their first token does not say the same: "
+        f"{named}; the column path names them"
+    )
+
+
 def blocks_of(asking: Asking, left: int) -> str:
     """Say in words how far a model is that has so many trials left."""
     total = len(asking.found.rounds)
