@@ -27,6 +27,7 @@ GROUP = "reader_group"
 TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")
 TIMES = ("latency_ms", "ttft_ms")
 COSTS = (*TOKENS, *TIMES, "surprisal", "cost_usd")
+_READ = tuple(name for name in COSTS if name != "total_tokens")
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,11 @@ def cost_ratios(
     """
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
+    kept = [GROUP, "set", "item_id", factor, "excluded_reason", "timed", *_READ]
+    machines = trials.loc[trials["reader_kind"].isin(["model", "baseline"]), list(dict.fromkeys(kept))]
     found = []
     for measure in measures:
-        rows = costs_of(trials[trials["reader_kind"].isin(["model", "baseline"])], measure)
+        rows = costs_of(machines, measure)
         keys = [rows[name] for name in (GROUP, "set", "item_id", factor)]
         means = rows["cost"].groupby(keys, dropna=False, observed=True).mean().unstack()
         if intact not in means:
