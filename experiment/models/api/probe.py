@@ -1,7 +1,7 @@
 """A few tiny requests that find out what an endpoint has, before money is spent on what it lacks.
 
 1. A choice with everything that is usual: what the server refuses by name is dropped and noted, what it takes and does
-   not give (log-probabilities that do not come) is seen from the answer.
+   not give (log-probabilities that do not come) is seen from the answer, and so is whether its first token is a label at all.
 2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
 3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes. What is told of the
    first tokens of an answer is held against what is told of them as the end of a prompt: some servers are off by a token.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Generator, Mapping
 from copy import copy
@@ -24,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 from experiment.models.api.capabilities import UNTRIED, Capabilities
 from experiment.models.api.counts import Usage, read_usage
 from experiment.models.api.dialects import STRUCTURES, Structure
+from experiment.models.api.first_token import LEAST_MASS
 from experiment.models.api.reading import read_json
 from experiment.models.api.retrying import (
     FIRST_TRIES,
@@ -233,6 +235,8 @@ async def probe(
         dialect.top_logprobs = 0
         remarks.append("It takes a request for log-probabilities and sends none.")
     thinks = reply is not None and bool(reply.reasoning or reply.reasoning_tokens)
+    if reply is not None and top and (remark := _of_labels(reply)):
+        remarks.append(remark)
     # what takes no answer needs no room for thoughts
     short = replace(plain, wishes=replace(plain.wishes, thinking_tokens=0))
     is_stable = await _find_prompt_logprobs(asking, short, texts["prompt"], remarks)
@@ -315,6 +319,20 @@ async def _without(
             return reply
     remarks.append(f"It did not answer the probe: {fault}")
     return None
+
+
+def _of_labels(reply: Reply) -> str | None:
+    """Say where the choice was answered with other words first, so that a first token tells little of labels."""
+    if reply.label_logprobs is None and reply.label_bounds is None:
+        return None
+    mass = math.fsum(math.exp(value) for value in (reply.label_logprobs or {}).values())
+    if mass >= LEAST_MASS:
+        return None
+    return (
+        f"Asked for one of two letters, its first token was one of them with a probability of {mass:.2g}: it opens answers with other "
+        "words. Choices are read from what it writes; their label_logprobs say little, unless label_only: true holds it to labels or "
+        "label_scoring: whole scores them."
+    )
 
 
 async def _find_draws(

@@ -50,6 +50,23 @@ def test_a_rich_server_is_found_to_be_rich(server) -> None:
     assert found.gaps(["states"]) == ["scripted tells no hidden states: only local models do."]
 
 
+def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server) -> None:
+    server.answer = lambda body: "The first is A"
+    server.logprobs = lambda body: {"The": math.log(0.99), "A": math.log(0.004), "b": math.log(0.002)}
+    found = capabilities(api_settings(server))
+    assert found.top_logprobs == 20
+    assert any("one of them with a probability of 0.006" in one for one in found.sentences()), found.remarks
+    server.logprobs = lambda body: {" a": math.log(0.6), "The": math.log(0.3)}
+    assert not any("opens answers" in one for one in capabilities(api_settings(server)).sentences())
+
+
+@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
+def test_an_answer_that_thoughts_left_no_room_for_takes_no_log_probabilities_away(server, surface) -> None:
+    server.answer = lambda body: ""
+    server.logprobs = lambda body: {"A": math.log(0.99), "So": math.log(0.004)}
+    assert capabilities(api_settings(server, api=surface)).top_logprobs > 0
+
+
 def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server) -> None:
     count = itertools.count()
     server.prompt = lambda word: -1.0 - next(count) * 1e-3
