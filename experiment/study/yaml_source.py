@@ -51,8 +51,17 @@ class YamlSource:
         return f"{where}: {dotted}" if dotted else where
 
 
-def read_yaml(file: Path) -> YamlSource:
+def read_yaml(
+    file: Path, *, as_text: bool = False, begin: str = "Start from `wrods new DIR --from your-own`."
+) -> YamlSource:
     """Read one YAML document.
+
+    Parameters
+    ----------
+    as_text : bool
+        Whether numbers, ``true`` and ``false`` stay text, as they are written; ``null`` is none either way.
+    begin : str
+        What is advised where the file is empty.
 
     Raises
     ------
@@ -69,10 +78,12 @@ def read_yaml(file: Path) -> YamlSource:
         raise UserError(
             f"{file.name} is not UTF-8 (byte {error.start})", mend="Save it as UTF-8 in your editor."
         ) from None
-    return parse_yaml(text, file)
+    return parse_yaml(text, file, as_text=as_text, begin=begin)
 
 
-def parse_yaml(text: str, file: Path) -> YamlSource:
+def parse_yaml(
+    text: str, file: Path, *, as_text: bool = False, begin: str = "Write its settings."
+) -> YamlSource:
     """Parse the text of one YAML document; see :func:`read_yaml`."""
     try:
         root = YAML(pure=True).compose(text)
@@ -90,13 +101,13 @@ def parse_yaml(text: str, file: Path) -> YamlSource:
     except YAMLError as error:
         raise UserError(f"{file.name}: not readable as YAML ({error})") from None
     if root is None:
-        raise UserError(f"{file.name} is empty", mend="Start from `wrods new DIR --from your-own`.")
+        raise UserError(f"{file.name} is empty", mend=begin)
     lines: dict[KeyPath, int] = {}
-    data = _construct(root, (), lines, file)
+    data = _construct(root, (), lines, file, as_text=as_text)
     return YamlSource(file, data, lines)
 
 
-def _construct(node: Node, path: KeyPath, lines: dict[KeyPath, int], file: Path) -> Any:
+def _construct(node: Node, path: KeyPath, lines: dict[KeyPath, int], file: Path, *, as_text: bool) -> Any:
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, MappingNode):
         mapping: dict[str, Any] = {}
@@ -111,19 +122,24 @@ def _construct(node: Node, path: KeyPath, lines: dict[KeyPath, int], file: Path)
                     mend="Keep one of the two.",
                 )
             lines[(*path, key)] = line
-            mapping[key] = _construct(value_node, (*path, key), lines, file)
+            mapping[key] = _construct(value_node, (*path, key), lines, file, as_text=as_text)
         return mapping
     if isinstance(node, SequenceNode):
-        return [_construct(child, (*path, i), lines, file) for i, child in enumerate(node.value)]
-    return _scalar(node)
+        return [
+            _construct(child, (*path, i), lines, file, as_text=as_text) for i, child in enumerate(node.value)
+        ]
+    return _scalar(node, as_text=as_text)
 
 
-def _scalar(node: ScalarNode) -> Any:
+def _scalar(node: ScalarNode, *, as_text: bool) -> Any:
     text = str(node.value)
     if node.style is not None:
         return text
     if text.lower() in CONSTANTS and text in (text.lower(), text.capitalize(), text.upper()):
-        return CONSTANTS[text.lower()]
+        constant = CONSTANTS[text.lower()]
+        return constant if constant is None or not as_text else text
+    if as_text:
+        return text
     if INTEGER.match(text):
         return int(text)
     if NUMBER.match(text):

@@ -7,21 +7,20 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
-
+from experiment.models.imports.mapping_format import check_mapping
+from experiment.study.yaml_source import read_yaml
 from stimuli.errors import UserError, missing_column, nearest
 
 Row = Mapping[str, Any]
+_LONGEST_CELL = 2**31 - 1
+"""Characters; Python's own limit of 131,072 is less than a long reply of a model has."""
 
 
 @dataclass(frozen=True)
@@ -129,83 +128,19 @@ class Line:
         return number
 
 
-@cache
-def _validator() -> Draft202012Validator:
-    text = resources.files("experiment.models.imports").joinpath("mapping.schema.json").read_text("utf-8")
-    return Draft202012Validator(json.loads(text))
-
-
 def read_mapping(file: Path) -> Columns:
-    """Read a mapping of columns.
+    """Read a mapping of columns; numbers, true and false in it are text, as they are written.
 
     Raises
     ------
     UserError
         It is no YAML, or says what a mapping does not.
     """
-    yaml = YAML(typ="rt")
-    yaml.allow_duplicate_keys = False
-    try:
-        given = yaml.load(file.read_text("utf-8"))
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{file.name}, line {line}: {error.problem}", mend="Write it as YAML.") from error
-    _take_codes_as_text(file, given)
-    fault = best_match(_validator().iter_errors(given))
-    if fault is not None:
-        place = ".".join(map(str, fault.absolute_path)) or "the file"
-        known = _validator().schema["properties"]  # type: ignore[index]
-        wrong = [name for name in given if name not in known] if isinstance(given, Mapping) else []
-        close = nearest(str(wrong[0]), known) if wrong else None
-        hint = f"Did you mean {close!r}? " if close else ""
-        line = _line_of(given, list(fault.absolute_path), wrong)
-        if fault.validator == "type" and place == "rt":
-            raise UserError(
-                f"{file.name}, line {line}: rt is {fault.instance!r}; it names a column and its unit",
-                mend=f"Write it as rt: {{column: {fault.instance}, unit: ms}}, or unit: s.",
-            )
-        raise UserError(
-            f"{file.name}, line {line}: {place}: {fault.message}", mend=f"{hint}Known: {', '.join(known)}."
-        )
-    return Columns(file, given)
-
-
-def _take_codes_as_text(file: Path, given: object) -> None:
-    """Take numbers and yes or no that stand for a table's values as the table writes them: ``map: {1: word, 0: nonword}``."""
-    if not isinstance(given, dict):
-        return
-    for name, part in given.items():
-        if name == "map" and isinstance(part, dict):
-            texts: dict[object, object] = {}
-            for code, value in part.items():
-                text = _code(code)
-                if text in texts:
-                    raise UserError(
-                        f"{file.name}: {text!r} stands twice under map",
-                        mend="Let each value of the table stand once.",
-                    )
-                texts[text] = _code(value)
-            given[name] = texts
-        elif name == "value":
-            given[name] = _code(part)
-        else:
-            _take_codes_as_text(file, part)
-
-
-def _code(given: object) -> object:
-    if isinstance(given, bool):
-        return json.dumps(given)
-    return str(given) if isinstance(given, int | float) else given
-
-
-def _line_of(given: Any, path: list[Any], wrong: list[str]) -> int:
-    line = 1
-    for part in [*path, *wrong[:1]]:
-        if not isinstance(given, Mapping) or part not in given or not hasattr(given, "lc"):
-            break
-        line = given.lc.key(part)[0] + 1
-        given = given[part]
-    return line
+    source = read_yaml(
+        file, as_text=True, begin="Say what the columns of the table are: reader, item, response and more."
+    )
+    check_mapping(source)
+    return Columns(file, source.data)
 
 
 @dataclass
@@ -245,7 +180,12 @@ class Source:
                 )
             except UnicodeDecodeError as error:
                 raise UserError(
-                    f"{self.file.name} is not UTF-8: {error.reason}", mend="Save it as UTF-8."
+                    f"{self.file.name} is not UTF-8: {error.reason}",
+                    mend="Save it as UTF-8; of a spreadsheet or a Parquet file, save the table as CSV.",
+                ) from error
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise UserError(
+                    f"{self.file.name} is no whole gzip file: {error}", mend="Copy or download it anew."
                 ) from error
 
     def _lines(self, text: io.TextIOWrapper) -> Iterator[Line]:
@@ -270,6 +210,7 @@ class Source:
         head = text.readline()
         text.seek(0)
         mark = "\t" if name.endswith(".tsv") else ";" if ";" in head and "," not in head else ","
+        csv.field_size_limit(_LONGEST_CELL)
         reader = csv.DictReader(text, delimiter=mark)
         self._refuse_doubles(reader.fieldnames or ())
         for row in reader:

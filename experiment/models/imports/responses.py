@@ -7,6 +7,7 @@ under the same place is refused. Every row is read before the first is stored, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -139,9 +140,15 @@ class _Table:
                     mend="Where readers worked through several lists, name the column that tells their sessions apart under "
                     "`session` (it may be that of the list).",
                 )
-        if listed is not None and not listed.isdigit():
-            raise UserError(f"{rows[0].where}: the list is {listed!r}; it must be a number from 1")
-        return int(listed) if listed is not None else number
+        if listed is None:
+            return number
+        found = _counted(listed)
+        if not found:
+            raise UserError(
+                f"{rows[0].where}: the list is {listed!r}; it must be a whole number from 1",
+                mend="Map what the table calls its lists to 1, 2, … under `list`.",
+            )
+        return found
 
     def remarks(self, given: Sequence[GivenSession]) -> list[str]:
         """Say where response times would be of another size than people's are: their unit may be the other one."""
@@ -277,9 +284,18 @@ def _whole(columns: Columns, name: str, row: Line) -> int | None:
     text = columns.text(name, row)
     if text is None:
         return None
-    if not text.removesuffix(".0").isdigit():
-        raise UserError(f"{row.where}: {name} is {text!r}; it must be a whole number")
-    return int(text.removesuffix(".0"))
+    found = _counted(text)
+    if found is None:
+        raise UserError(
+            f"{row.where}: {name} is {text!r}; it must be a whole number", mend="Mend or empty the cell."
+        )
+    return found
+
+
+def _counted(text: str) -> int | None:
+    """Return a whole number that is not negative, also as spreadsheets write it (3.0); None where a text is none."""
+    found = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", text)
+    return None if found is None else int(found[1])
 
 
 def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> _Key:
