@@ -29,6 +29,8 @@ Examples:
 RELEASES = ("scrambled_bench",)
 SHOWN = 20
 """How many different answers that could not be read are shown."""
+LARGE = 5000
+"""Trials from which on storing takes so long that it is said before."""
 
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -160,6 +162,11 @@ def _tables(
                 given = read_scrambled_bench(loaded, before, files[0])
             else:
                 given = read_responses(loaded, before, [Source(file) for file in files], columns)
+        trials = sum(len(session.responses) for source in given.sources for session in source.sessions)
+        if trials >= LARGE:
+            click.echo(
+                f"Storing {trials:,} trials; until that is done nothing else writes to the store.", err=True
+            )
         with open_store(store_address(read_config()) or loaded.folder) as store:
             found = write_import(given, store, actor=this_user(), new_version=new_version)
     if given.items.content is not None:

@@ -99,3 +99,11 @@ def test_files_that_are_no_text_are_told_as_such(folder) -> None:
         assert refused.exit_code == 2 and "no whole gzip file" in refused.output
     (folder / "t.jsonl").write_text(json.dumps({"participant": "P"}) + "\n[1]\n", "utf-8")
     assert "line 2 is no JSON object" in take(folder, table=folder / "t.jsonl").output
+
+
+def test_a_large_import_says_that_others_wait_before_it_stores(folder, monkeypatch) -> None:
+    from experiment.cli import import_ as command
+
+    assert "Storing" not in take(folder, "--json").output
+    monkeypatch.setattr(command, "LARGE", 6)
+    assert "Storing 6 trials; until that is done nothing else writes" in take(folder).output
