@@ -62,6 +62,8 @@ class ScriptedOpenAI:
         Whether the probe is told the same of a token in a prompt and in an answer.
     heeds : set of str
         Ways of holding an answer to labels that are heeded, as the dialect names them.
+    elsewhere : str or None
+        Address to which it sends every request, probes too, instead of answering.
     delay : float
         Seconds before each answer.
     billed : Counter
@@ -86,6 +88,7 @@ class ScriptedOpenAI:
         self.usage: dict[str, Any] = {}
         self.message: dict[str, Any] = {}
         self.delay = delay
+        self.elsewhere: str | None = None
         self.draws = "seed"
         self.agrees = True
         self.keeps_requests = True
@@ -181,6 +184,8 @@ class ScriptedOpenAI:
         is_probe = any(text in str(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)
+            if self.elsewhere is not None:
+                return web.Response(status=307, headers={"Location": self.elsewhere})
             answer = self._drawn(body) or self.answer_to(body)
             told = self._told_of_ends(body)
             refusal = self._refusal(request, body)
@@ -253,6 +258,8 @@ class ScriptedOpenAI:
         refusal = self._refusal(request, body)
         if refusal is not None:
             return refusal
+        if self.elsewhere is not None:
+            return web.Response(status=307, headers={"Location": self.elsewhere})
         behaviour = self.next_behaviour(body)
         name, detail = (behaviour, "") if isinstance(behaviour, str) else behaviour
         self.counts[name] += 1

@@ -1,4 +1,8 @@
-"""Ends a run in which request after request fails for the same reason: then something of its set-up is wrong."""
+"""Ends a run in which request after request fails for the same reason: then something of its set-up is wrong.
+
+A refusal costs nothing, and a server that is known to answer this model refuses prompts, not the set-up: however many it
+refuses in a row, those behind them are asked. What a server fails with takes tries and time, and may be billed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ MOST_ALIKE = 20
 """Requests in a row that may fail for the same reason while none was answered."""
 
 MOST_ALIKE_LATER = 100
-"""The same once there were answers."""
+"""The same once there were answers; what a server refuses does not count then."""
 
 
 class Alike:
@@ -17,11 +21,14 @@ class Alike:
     Parameters
     ----------
     has_answered : bool
-        Whether the model is known to answer, in this run or before it.
+        Whether the model has answered before, as where a study has answers of it.
+    was_probed : bool
+        Whether its server has answered the probe.
     """
 
-    def __init__(self, *, has_answered: bool) -> None:
+    def __init__(self, *, has_answered: bool, was_probed: bool = False) -> None:
         self._has_answered = has_answered
+        self._was_probed = was_probed
         self._fault = ""
         self._in_a_row = 0
 
@@ -30,14 +37,19 @@ class Alike:
         self._has_answered = True
         self._in_a_row = 0
 
-    def failed(self, fault: str, reason: str) -> RunStopped | None:
+    def failed(self, fault: str, reason: str, *, is_refused: bool) -> RunStopped | None:
         """Note a request that came to nothing; return the end of the run where too many were alike.
 
         Parameters
         ----------
         fault : str
             The reason without what differs from request to request.
+        is_refused : bool
+            The server refused it, which bills nothing.
         """
+        if is_refused and (self._has_answered or self._was_probed):
+            self._in_a_row = 0
+            return None
         self._in_a_row = self._in_a_row + 1 if fault == self._fault else 1
         self._fault = fault
         if self._in_a_row < (MOST_ALIKE_LATER if self._has_answered else MOST_ALIKE):

@@ -66,6 +66,8 @@ class Capabilities:
     limit_name : str
     requests : int
         Requests that the probe took.
+    answered : bool
+        Whether any of them was answered.
     remarks : tuple of str
         What else was seen.
     """
@@ -89,6 +91,7 @@ class Capabilities:
     cached_counts: bool = False
     limit_name: str = "max_tokens"
     requests: int = 0
+    answered: bool = False
     remarks: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, object]:

@@ -287,6 +287,10 @@ class ApiEngine:
         }
 
     @property
+    def _was_probed(self) -> bool:
+        return self._capabilities is not None and self._capabilities.answered
+
+    @property
     def _uses_cache(self) -> bool:
         in_a_study = self.settings.folder.is_absolute()
         return bool(self.settings.options.get("cache", in_a_study)) and not self.timing
@@ -306,7 +310,7 @@ class ApiEngine:
         async with Transport(self.server, self._key, self.settings.name) as transport:
             sending = Sending(
                 transport, self._speaker, self._limiter, replies.put, timeout=self.timeout, cap=self.concurrency,
-                key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered,
+                key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered, was_probed=self._was_probed,
                 pace=self._pace, is_timed=self.timing,
             )  # fmt: skip
             self._sending = sending

@@ -35,6 +35,7 @@ from experiment.models.api.retrying import (
     judge_failure,
     judge_status,
     no_whole_labels,
+    sent_elsewhere,
     unreached,
 )
 from experiment.models.api.surfaces import Call, Speaker
@@ -164,6 +165,8 @@ class _Asking:
             if response.status >= 300:
                 if till is not None:
                     till.refused()
+                if response.status < 400:
+                    raise sent_elsewhere(response.status, response.headers, self.transport.base_url, path)
                 return judge_status(
                     response.status,
                     response.body,
@@ -277,6 +280,7 @@ async def probe(
         cached_counts=reply is not None and reply.cached_tokens is not None,
         limit_name=dialect.limit_name,
         requests=asking.count,
+        answered=asking.has_answered,
         remarks=tuple(remarks),
     ), tokens
 

@@ -10,6 +10,7 @@ import email.utils
 import json
 import re
 import time
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -266,6 +267,23 @@ def unreached(base_url: str, reason: str) -> RunStopped:
     return RunStopped(
         f"no server answers at {base_url}: {reason}",
         mend="Start it or correct base_url, then give the same command again: it goes on where it stopped.",
+    )
+
+
+def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path: str) -> RunStopped:
+    """Return the stop of a run whose server answers with another address; a key never follows it there.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for under ``base_url``, such as ``/chat/completions``; taken off the address that is named.
+    """
+    asked = f"{base_url.rstrip('/')}{path}"
+    location = headers.get("location", "")
+    to = urllib.parse.urljoin(asked, location).removesuffix(path) if location else ""
+    return RunStopped(
+        f"the server sends requests elsewhere ({status}): {f'{base_url} → {to}' if to else 'it does not say where'}",
+        mend=f"Give {to if to else 'the right address'} as base_url (it usually ends in /v1), if that is the model's server.",
     )
 
 

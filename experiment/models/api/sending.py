@@ -35,6 +35,7 @@ from experiment.models.api.retrying import (
     judge_failure,
     judge_status,
     said,
+    sent_elsewhere,
     unreached,
     without_marks,
 )  # fmt: skip
@@ -98,6 +99,7 @@ class Sending:
         allow: Allow | None = None,
         release: Callable[[Request], None] | None = None,
         has_answered: bool = False,
+        was_probed: bool = False,
         pace: float = 1.0,
         is_timed: bool = False,
     ) -> None:
@@ -110,7 +112,7 @@ class Sending:
         self._key = key
         self._allow = allow
         self._release = release
-        self._alike = Alike(has_answered=has_answered)
+        self._alike = Alike(has_answered=has_answered, was_probed=was_probed)
         self._pace = pace
         self._is_timed = is_timed
         self._loop = asyncio.get_running_loop()
@@ -351,10 +353,8 @@ class Sending:
         self, one: Underway, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
     ) -> Reply | Retry:
         if status < 400:
-            raise RunStopped(
-                f"the server sends requests elsewhere ({status}): {headers.get('location', '')}",
-                mend="Give that address as base_url (it usually ends in /v1).",
-            )
+            assert one.call is not None
+            raise sent_elsewhere(status, headers, self._transport.base_url, one.call.path)
         verdict = judge_status(status, text, headers, secret=self._key, answered=self._answered)
         if verdict.kind == "rate_limit":
             self._limiter.limited(sent_at, verdict.after)
@@ -389,7 +389,8 @@ class Sending:
             if not self._wait_for_network(one, verdict):
                 return
         if not verdict.again or self._is_given_up(one, verdict):
-            if (end := self._alike.failed(fault, verdict.reason)) is not None:
+            is_refused = verdict.kind == "no" and not one.is_owing
+            if (end := self._alike.failed(fault, verdict.reason, is_refused=is_refused)) is not None:
                 self._stop(end)
             status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
             self._finish_one(self._failed(one, verdict, status))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api import ApiEngine
-from experiment.models.api.alike import MOST_ALIKE
+from experiment.models.api.alike import MOST_ALIKE, MOST_ALIKE_LATER
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.retrying import ALIKE_TRIES, TRIES, Retry, RunStopped, retry_after
 from experiment.models.engine import REPLY_STATUSES
@@ -223,7 +223,7 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
     server.always["trial"] = fault
     replies = []
     with pytest.raises(RunStopped, match="20 requests in a row failed alike") as stopped:
-        for reply in engine(server).answer(choices(200)):
+        for reply in engine(server, probe=False).answer(choices(200)):
             replies.append(reply)
     assert replies[0].error in str(stopped.value)
     assert {reply.status for reply in replies} == {"error"}
@@ -234,7 +234,7 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
 def test_an_id_in_each_refusal_does_not_make_it_another_one(server) -> None:
     server.script.extend(("400", f"Bad parameter (request id req_{n}f3a9c{n})") for n in range(100))
     with pytest.raises(RunStopped, match="failed alike"):
-        list(engine(server, concurrency=1).answer(choices(100)))
+        list(engine(server, concurrency=1, probe=False).answer(choices(100)))
     assert len(server.requests) == MOST_ALIKE
 
 
@@ -243,6 +243,28 @@ def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server) 
     assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
     server.script.extend(["ok"] + ["400"] * 40)
     assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
+
+
+@pytest.mark.parametrize("shown_by", ["probe", "store"])
+def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusals(
+    server, shown_by: str
+) -> None:
+    """More than would ever end a run, each for the same reason: the prompts behind them are answered."""
+    refused = MOST_ALIKE_LATER + 30
+    server.script.extend([("400", "Your prompt was flagged")] * refused)
+    asked = engine(server, concurrency=1, probe=shown_by == "probe")
+    asked.has_answered = shown_by == "store"
+    replies = list(asked.answer(choices(refused + 5)))
+    assert [reply.status for reply in replies] == ["error"] * refused + ["answered"] * 5
+    assert len(server.requests) == refused + 5
+
+
+def test_failures_that_may_be_billed_end_the_run_of_a_model_that_is_known_to_answer(server) -> None:
+    server.always["trial"] = "html"
+    asked = engine(server)
+    asked.has_answered = True
+    with pytest.raises(RunStopped, match=f"{MOST_ALIKE_LATER} requests in a row failed alike: "):
+        list(asked.answer(choices(2 * MOST_ALIKE_LATER)))
 
 
 def test_closing_yields_what_is_finished_and_ends(server) -> None:

@@ -208,6 +208,27 @@ def test_all_of_a_faulty_server_is_answered_or_recorded() -> None:
 
 
 def test_a_redirect_is_not_followed_with_the_key(server) -> None:
-    server.always["trial"] = "307"
-    with pytest.raises(RunStopped, match="elsewhere"):
+    server.elsewhere = "https://models.example.org/v1/chat/completions"
+    with pytest.raises(RunStopped, match="elsewhere") as stopped:
         list(api_engine(server).answer(choices(3)))
+    assert "base_url" in str(stopped.value) and "https://models.example.org/v1 " in str(stopped.value)
+    assert len(server.requests) <= 3
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("https://models.example.org/v1/chat/completions", "Give https://models.example.org/v1 as base_url"),
+        ("/openai/v1/chat/completions", "/openai/v1 as base_url"),
+        ("https://login.example.org/?next=1", "Give https://login.example.org/?next=1 as base_url"),
+        ("", "it does not say where"),
+    ],
+)
+def test_a_probe_ends_at_the_first_redirect_and_names_where_it_leads(
+    server, location: str, named: str
+) -> None:
+    server.elsewhere = location
+    with pytest.raises(RunStopped, match="sends requests elsewhere") as stopped:
+        list(api_engine(server, probe=True).answer(choices(50)))
+    assert named in str(stopped.value)
+    assert (len(server.probes), len(server.requests)) == (1, 0)
