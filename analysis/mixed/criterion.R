@@ -26,7 +26,8 @@ score <- function(eta, d) {
 }
 expected <- function(eta, d) w * family$mu.eta(eta)^2 / variance(family$linkinv(eta), d)
 observed <- function(eta, d) {
-  h <- 1e-5 * pmax(1e-3, abs(eta))
+  top <- max(abs(eta))
+  h <- 1e-5 * pmax(abs(eta), 1e-3 * if (top > 0) top else 1)
   -(score(eta + h, d) - score(eta - h, d)) / (2 * h)
 }
 total <- function(eta, d) {

@@ -50,6 +50,10 @@ _ORDINARY = (2e-3, 5.0)
 _ORDINARY_COLUMNS = (0.05, 20.0)
 """Root mean squares of columns with random slopes for which bobyqa's steps are right."""
 
+_ROUGH = "# glmer takes these standard errors from differences of a deviance that it finds to a tolerance: a few per cent."
+_SMALL_SIGMA = 1e-3
+"""Residual standard deviations below this are small beside lmerTest's steps."""
+
 
 def lme4_program(fit: Fit, file: str) -> str:
     """Write an R program that reads a CSV file and fits the model with lme4 at tight control.
@@ -88,6 +92,7 @@ def lme4_program(fit: Fit, file: str) -> str:
         *([f"# {fit.method}"] if not model.family.has_scale else []),
         *([f"# penalty: {criterion.penalty}"] if criterion.penalty is not None else []),
         *(f"# {reason}" for reason in why),
+        *([_ROUGH] if criterion.dispersion == "glmer" else []),
         "library(lme4)",
         *(["library(lmerTest)  # Satterthwaite degrees of freedom"] if model.family.has_scale else []),
         *(["library(Matrix)"] if why else []),
@@ -173,11 +178,14 @@ def _linear(fit: Fit, data: ProgramData) -> list[str]:
         f"REML = {'TRUE' if fit.model.reml else 'FALSE'}",
         f"start = {numbers_in_r(lme4_theta(fit))}",
     ]
-    if _ordinary_columns(fit):
-        control = f"lmerControl({_NARROW}, {_UNCHECKED})"
-        return _call("lmer", [*arguments, f"control = {control}"]) + _report(fit)
     terms = fit.model.matrices.covariance.terms
     unit = np.concatenate([_row_sizes(t.transform)[t.positions[0]] for t in terms])
+    degrees = [f"unit <- {numbers_in_r(unit)}", *_source("degrees.R"), ""] if len(fit.fixed) else []
+    if _ordinary_columns(fit):
+        control = f"lmerControl({_NARROW}, {_UNCHECKED})"
+        fitted = _call("lmer", [*arguments, f"control = {control}"])
+        return [*fitted, *(degrees if fit.sigma < _SMALL_SIGMA else []), *_report(fit)]
+    control = f'lmerControl(optimizer = "scaled", {_STEPS}, calc.derivs = FALSE, {_UNCHECKED})'
     return [
         "# Steps as large as the columns ask for: bobyqa takes the same for all parameters.",
         "scaled <- function(fn, par, lower, upper, control) {",
@@ -185,13 +193,8 @@ def _linear(fit: Fit, data: ProgramData) -> list[str]:
         "  found <- minqa::bobyqa(par / unit, function(z) fn(z * unit), lower / unit, upper / unit, control)",
         "  list(par = found$par * unit, fval = found$fval, feval = found$feval, conv = 0, message = found$msg)",
         "}",
-        *_call(
-            "lmer",
-            [
-                *arguments,
-                f'control = lmerControl(optimizer = "scaled", {_STEPS}, calc.derivs = FALSE, {_UNCHECKED})',
-            ],
-        ),
+        *_call("lmer", [*arguments, f"control = {control}"]),
+        *degrees,
         *_report(fit),
     ]
 

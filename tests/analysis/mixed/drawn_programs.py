@@ -132,6 +132,7 @@ def make_data(seed: int) -> pd.DataFrame:
     d["count"] = rng.poisson(np.exp(0.5 + 0.5 * eta))
     d["spread"] = rng.negative_binomial(2, 2 / (2 + np.exp(1 + 0.4 * eta)))
     d["rt"] = (600 * np.exp(0.1 * eta) * rng.gamma(12, 1 / 12, count)).round(1)
+    d["y6"], d["y.big"] = 1e-6 * d["y"], d["y"] + rng.normal(0, 0.6, 20)[p] * (d["big"] / 1e6 - 5)
     return d
 
 
@@ -261,18 +262,17 @@ def faults(ours: dict[str, Any], theirs: Any) -> list[str]:
 def main() -> None:
     """Run the models asked for on the command line and print what differs."""
     count, first = int(sys.argv[1]), int(sys.argv[2])
-    with tempfile.TemporaryDirectory() as folder:
-        outcomes = run(list(drawn_models(count, first)), Path(folder), minutes=120)
-    for outcome in outcomes:
-        if outcome.faults:
-            print(
-                outcome.drawn.seed,
-                " ".join(f"'{a}'" for a in outcome.drawn.arguments),
-                outcome.ours["warnings"],
-            )
-            for fault in outcome.faults[:6]:
-                print("   ", fault)
-    print(f"{count} drawn, {len(outcomes)} fitted, {sum(bool(o.faults) for o in outcomes)} differ")
+    models, fitted, differ = list(drawn_models(count, first)), 0, 0
+    for at in range(0, count, 8):
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = run(models[at : at + 8], Path(folder), minutes=60)
+        for outcome in outcomes:
+            if outcome.faults:
+                given = " ".join(f"'{a}'" for a in outcome.drawn.arguments)
+                print(outcome.drawn.seed, given, outcome.ours["warnings"])
+                print("\n".join(f"    {fault}" for fault in outcome.faults[:6]))
+        fitted, differ = fitted + len(outcomes), differ + sum(bool(o.faults) for o in outcomes)
+        print(f"{min(at + 8, count)} drawn, {fitted} fitted, {differ} differ", flush=True)
 
 
 if __name__ == "__main__":
