@@ -102,7 +102,9 @@ def ends_open(label: str, reply: str) -> bool:
 
 def _whole(reply: str, labels: Sequence[str]) -> str | None:
     """Return the label that a reply is, marks around it and hyphens in it aside."""
-    told = fold(reply.strip(WRAPPING))
+    if (bare := reply.strip(WRAPPING)) in labels:
+        return bare
+    told = fold(bare)
     if _NEGATIVE.match(told) and told not in labels:
         return None
     exact = {fold(label.strip(WRAPPING) or label): label for label in labels}

@@ -77,6 +77,10 @@ def test_labels_that_only_case_tells_apart_are_compared_as_written() -> None:
     assert scores.logprobs == pytest.approx({"A": math.log(0.6), "a": math.log(0.3)})
 
 
+def test_replies_with_labels_that_only_case_tells_apart_are_read_as_written() -> None:
+    assert [parse_label(text, ("A", "a")).value for text in ("A", "a", "(A)", "a.")] == ["A", "a", "A", "a"]
+
+
 def test_labels_that_are_signs_are_told_from_marks_around_labels() -> None:
     scores = first_token_scores(drawn({"?": 0.5, "!": 0.3, '"': 0.1}), "?", ("?", "!"))
     assert scores.logprobs == pytest.approx({"?": math.log(0.5), "!": math.log(0.3)}) and scores.best == "?"
