@@ -272,9 +272,8 @@ def _start_lines(fit: Fit) -> list[str]:
     matrices = fit.model.matrices
     r = np.asarray(np.linalg.qr(matrices.x, mode="r"))
     along = np.sqrt(np.diag(r @ fit.vcov.to_numpy() @ r.T))
-    # The spread of a linear predictor that the coefficients leave unknown.
-    least = 0.1 * float(along.mean()) / np.sqrt(len(matrices.x)) if len(along) else 1e-3
-    size = max(0.1 * float(np.abs(fit.theta).max(initial=0.0)), least)
+    # Theta is relative to the residuals' spread, so that a tenth of the largest, or of a small one, is a step.
+    size = 0.1 * max(float(np.abs(fit.theta).max(initial=0.0)), 0.2)
     log_d = [float(np.log(fit.dispersion))] if fit.dispersion is not None else []
     values = np.concatenate([fit.theta, log_d, fit.fixed["estimate"].to_numpy()])
     units = np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), along])

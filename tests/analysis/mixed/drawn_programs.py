@@ -148,7 +148,7 @@ def draw(seed: int) -> Drawn:
     words = [str(one(one((NUMBERS, FACTORS, CALLS)))) for _ in range(rng.integers(1, 4))]
     fixed = words[0] if rng.random() > 0.05 else "1"
     for word in words[1:]:
-        fixed += (" * " if rng.random() < 0.25 else " + ") + word
+        fixed += (" * " if fixed != "1" and rng.random() < 0.25 else " + ") + word
     fixed = ("0 + " if rng.random() < 0.08 else "") + fixed
     fixed += " + offset(log(e))" if rng.random() < 0.1 and link in {None, "logit", "log"} else ""
     nagq = int(one((3, 5, 9))) if family != "gaussian" and rng.random() < 0.3 else 1

@@ -40,6 +40,8 @@ COLUMNS = (
     "y.big ~ big + (big | p)|",
     "y.big ~ I(big - 5e6) + (1 + I(big - 5e6) || p) + (1 | i)|",
     "rt ~ x + (1 | p)|--family inverse.gaussian",
+    # A covariance that has lost a dimension, far from one in its units.
+    "I(1000 * rt) ~ x + (x | p)|--family Gamma --link identity",
     "truth ~ C(n, contr.helmert) + (1 | code.p)|--family binomial",
     "TFanswer ~ big + (x | p)|--family binomial --nagq 3",
 )
