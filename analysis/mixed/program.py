@@ -107,8 +107,7 @@ def lme4_program(fit: Fit, file: str) -> str:
     elif why:
         lines += _written_out(fit, data)
     else:
-        name = "glmer.nb" if fit.family == "negative.binomial" else "glmer"
-        lines += _call(name, _generalised_arguments(fit, data)) + _report(fit) + _saturated_lines(fit)
+        lines += _call("glmer", _generalised_arguments(fit, data)) + _report(fit) + _saturated_lines(fit)
     return "\n".join(lines) + "\n"
 
 
@@ -128,8 +127,8 @@ def _why_written_out(fit: Fit) -> list[str]:
         reasons.append("glmer has no penalty")
     if criterion.nagq > 1 and (len(terms) > 1 or terms[0].width > 1):
         reasons.append("glmer has quadrature for one random effect a level only")
-    if criterion.nagq > 1 and fit.family == "negative.binomial":
-        reasons.append("glmer.nb by quadrature leaves out terms that depend on theta")
+    if fit.family == "negative.binomial":
+        reasons.append("glmer.nb leaves theta out of standard errors and may stop before it has an answer")
     if criterion.dispersion == "ml" and not (_ordinary_estimates(fit) and _ordinary_columns(fit)):
         reasons.append("glmer's steps are for columns of ordinary size; here some are very small or large")
     return [f"{reason}, so the criterion is written out over lme4's matrices." for reason in reasons[:1]] + [
@@ -201,13 +200,9 @@ def _linear(fit: Fit, data: ProgramData) -> list[str]:
 
 def _generalised_arguments(fit: Fit, data: ProgramData) -> list[str]:
     start = f"list(theta = {numbers_in_r(lme4_theta(fit))}, fixef = {numbers_in_r(fit.fixed['estimate'].to_numpy())})"
-    arguments = data.arguments()
-    if fit.family == "negative.binomial":
-        arguments += [f"initCtrl = list(theta = {_number(fit.dispersion)})"]
-    else:
-        arguments += [f"family = {_family(fit)}"]
     return [
-        *arguments,
+        *data.arguments(),
+        f"family = {_family(fit)}",
         f"nAGQ = {fit.model.criterion.nagq}",
         *([f"start = {start}"] if len(fit.fixed) else []),
         f"control = glmerControl({_NARROW}, tolPwrss = 1e-12{', nAGQ0initStep = FALSE' if len(fit.fixed) else ''})",
@@ -227,10 +222,6 @@ def _saturated_lines(fit: Fit) -> list[str]:
         f"log_likelihood <- as.numeric(logLik(m)) + sum({saturated})",
         "print(log_likelihood, digits = 10)",
     ]
-
-
-def _number(value: float | None) -> str:
-    return f"{1.0 if value is None else value:.12g}"
 
 
 def lme4_theta(fit: Fit) -> Array:

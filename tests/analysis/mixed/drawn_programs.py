@@ -187,7 +187,7 @@ def _said(file: Path, drawn: Drawn, option: str) -> str | None:
         return None
     if done.exception is not None:
         raise RuntimeError(f"{drawn}: {done.exception!r}") from done.exception
-    return done.output
+    return done.stdout
 
 
 def drawn_models(count: int, first: int) -> Iterator[Drawn]:
