@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,13 +40,19 @@ RUNAWAY = (
 )
 
 
-def analyse(plan: Plan, data: ModelData) -> Analysis:
+def analyse(
+    plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = fit, reduce: bool = True
+) -> Analysis:
     """Fit what a plan asks for to its data and test its contrasts.
 
     Parameters
     ----------
     plan : Plan
     data : ModelData
+    engine : callable
+        Called as :func:`analysis.mixed.fit` is; a power analysis gives one that keeps the matrices of a design.
+    reduce : bool
+        False reports the first fit, the full structure, as it is.
 
     Returns
     -------
@@ -65,7 +71,7 @@ def analyse(plan: Plan, data: ModelData) -> Analysis:
         alone = "With one answer to each item and no second participant no mixed model can be fitted."
         return replace(nothing, remarks=(*told, alone))
     try:
-        model = fitted(plan, data, terms)
+        model = fitted(plan, data, terms, engine=engine, reduce=reduce)
     except UserError as error:
         return replace(nothing, remarks=(*told, f"The model could not be fitted: {error.message}."))
     except (np.linalg.LinAlgError, FloatingPointError) as error:
@@ -82,7 +88,14 @@ def fixed_part(plan: Plan, data: ModelData) -> str:
     return f"reader_group * {plan.factor}" if len(data.groups) > 1 else plan.factor
 
 
-def fitted(plan: Plan, data: ModelData, terms: list[RandomTerm]) -> FittedModel:
+def fitted(
+    plan: Plan,
+    data: ModelData,
+    terms: list[RandomTerm],
+    *,
+    engine: Callable[..., Fit] = fit,
+    reduce: bool = True,
+) -> FittedModel:
     """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left.
 
     Raises
@@ -94,16 +107,18 @@ def fitted(plan: Plan, data: ModelData, terms: list[RandomTerm]) -> FittedModel:
     if len(data.groups) > 1:
         levels["reader_group"] = list(data.groups)
     settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
+    if plan.measure.link is not None:
+        settings["link"] = plan.measure.link
     steps: list[Step] = []
     notes: list[str] = []
     while True:
         text = formula(plan.measure.response, fixed_part(plan, data), terms)
-        model = _read(fit(text, data.rows, **settings), text, settings)
+        model = _read(engine(text, data.rows, **settings), text, settings)
         at_zero, doubtful = _doubts(model, terms)
-        simpler, told = without_runaway_items(terms, model, data)
+        simpler, told = without_runaway_items(terms, model, data) if reduce else (terms, "")
         if told:
             notes.append(RUNAWAY)
-        elif model.singular or not model.converged:
+        elif reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:

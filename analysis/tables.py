@@ -127,9 +127,7 @@ class Tables:
         if self.source.regions is None:
             return
         types = self.source.types.get("regions")
-        said = [
-            name for name in ("reader_kind", "reader", "reader_group", "item_id", "excluded_reason") if name
-        ]
+        said = ["reader_kind", "reader", "reader_group", "set", "item_id", "excluded_reason"]
         of_trial = self.trials[[*_PLACE, *said, *self.factors]].rename(
             columns={"excluded_reason": "_trial_excluded"}
         )
