@@ -147,5 +147,5 @@ def test_a_fit_shows_itself_as_its_summary(data: pd.DataFrame) -> None:
 
 def test_new_rows_with_a_doubled_column_are_refused(data: pd.DataFrame) -> None:
     found = fit("rt ~ log.freq + (1 | item)", data)
-    with pytest.raises(UserError, match="two columns named 'log.freq'"):
+    with pytest.raises(UserError, match=r"two columns named 'log\.freq'"):
         predict(found, pd.concat([data, data[["log.freq"]]], axis=1))
