@@ -3,8 +3,10 @@
 ``make bench`` or ``python tests/benchmarks/bench_recovery.py [--sets 1000] [--designs …] [--size 64 80] [--lme4 N] [--out FOLDER]
 [--workers N]``. 64 participants in two groups read 80 items in two by two conditions. Gaussian intervals are t with
 Satterthwaite's degrees of freedom, logistic ones z; beside those, t with as many degrees of freedom as the least of an
-effect's grouping factors leaves (``between``). ``--lme4 N`` fits the first N sets by lme4 as well. Fits are kept in FOLDER as
-they are made, one line each, and a run that was interrupted goes on. A data set's seed hangs on its design, size and number alone.
+effect's grouping factors leaves (``between``); for Gaussian designs also those that the exact standard error would give, which
+is what chance did to the sets drawn. ``--lme4 N`` fits the first N sets by lme4 as well, ``--profile N`` finds profile intervals.
+Fits are kept in FOLDER as they are made, one line each, and a run that was interrupted goes on. A data set's seed hangs on its
+design, size and number alone.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from analysis.mixed import fit, linear_contrasts
+from analysis.mixed import fit, linear_contrasts, profile_intervals
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -41,6 +43,7 @@ FIXED = {"(Intercept)": 1.0, "a": -0.6, "b": 0.3, "group": -0.4, "a:b": 0.2}
 PEOPLE = np.array([0.8, 0.5, 0.4, 0.5])
 THINGS = np.array([0.6, 0.4])
 """Standard deviations of intercept, a, b, a:b over participants, and of intercept and a over items."""
+PROFILED = ("a", "group")
 CORRELATION = 0.3
 RESIDUAL = 0.3
 FIFTH = 0.2
@@ -135,6 +138,34 @@ def recover(name: str, number: int, size: tuple[int, int]) -> dict[str, Any]:
     }
 
 
+def profile(name: str, number: int, size: tuple[int, int]) -> dict[str, Any]:
+    """Find profile intervals of one effect within and one between participants."""
+    design = DESIGNS[name]
+    found = fit(design.formula, simulate(design, number, size), family=design.family)
+    table = profile_intervals(found, which=list(PROFILED)).set_index("parameter")
+    ends = {term: [float(table.at[term, end]) for end in ("ci_low", "ci_high")] for term in PROFILED}
+    return {"number": number, "intervals": ends}
+
+
+def exact_errors(design: Design, size: tuple[int, int]) -> dict[str, float]:
+    """Standard errors of generalised least squares at the true variances, by fixed effect."""
+    k, m, _ = PARTS[design.structure]
+    data = simulate(design, 0, size)
+    x = np.column_stack([np.ones(len(data)), data["a"], data["b"], data["group"], data["a"] * data["b"]])
+    v = RESIDUAL**2 * np.eye(len(data))
+    for part, sd, columns in (
+        ("participant", PEOPLE[:k], x[:, [0, 1, 2, 4][:k]]),
+        ("item", THINGS[:m], x[:, :m]),
+    ):
+        root = FIFTH * np.linalg.cholesky(
+            np.outer(sd, sd) * (CORRELATION + (1.0 - CORRELATION) * np.eye(len(sd)))
+        )
+        codes = data[part].to_numpy()
+        v += (columns @ root @ root.T @ columns.T) * (codes[:, None] == codes[None, :])
+    covariance = np.linalg.inv(x.T @ np.linalg.solve(v, x))
+    return dict(zip(FIXED, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+
+
 def kept(file: Path) -> list[dict[str, Any]]:
     """Read the fits made so far; a last line cut short is left out."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
@@ -147,9 +178,9 @@ def kept(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def file_of(name: str, size: tuple[int, int], folder: Path, engine: str = "") -> Path:
+def file_of(name: str, size: tuple[int, int], folder: Path, kind: str = "") -> Path:
     """Where a design's fits are kept."""
-    return folder / f"{name}-{size[0]}x{size[1]}{engine}.jsonl"
+    return folder / f"{name}-{size[0]}x{size[1]}{kind}.jsonl"
 
 
 def missing(file: Path, sets: int) -> list[int]:
@@ -161,14 +192,22 @@ def missing(file: Path, sets: int) -> list[int]:
     return [n for n in range(sets) if n not in done]
 
 
-def run(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path, workers: int) -> None:
-    """Fit what is missing, in parallel; all designs grow together."""
+def run(
+    names: Iterable[str],
+    sets: int,
+    size: tuple[int, int],
+    folder: Path,
+    workers: int,
+    make: Callable[[str, int, tuple[int, int]], dict[str, Any]] = recover,
+    kind: str = "",
+) -> None:
+    """Make what is missing, in parallel; all designs grow together."""
     folder.mkdir(parents=True, exist_ok=True)
-    todo = [(n, name) for name in names for n in missing(file_of(name, size, folder), sets)]
+    todo = [(n, name) for name in names for n in missing(file_of(name, size, folder, kind), sets)]
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        asked = {pool.submit(recover, name, n, size): name for n, name in sorted(todo)}
+        asked = {pool.submit(make, name, n, size): name for n, name in sorted(todo)}
         for done in as_completed(asked):
-            with file_of(asked[done], size, folder).open("a", encoding="utf-8") as file:
+            with file_of(asked[done], size, folder, kind).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(done.result()) + "\n")
 
 
@@ -211,17 +250,18 @@ def between(term: str, design: Design, size: tuple[int, int]) -> float:
 def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path) -> None:
     """Print bias and coverage with their Monte Carlo errors."""
     print(
-        "| design | parameter | truth | bias ± Monte Carlo error | SE / spread | coverage, % | t between, % |"
+        "| design | parameter | truth | bias ± Monte Carlo error | SE / spread | coverage, % | t between, % | exact SE, % |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     ends = []
     for name in names:
         fits = [f for f in kept(file_of(name, size, folder)) if f["number"] < sets]
         count = len(fits)
         if not count:
             continue
+        exact = exact_errors(DESIGNS[name], size) if DESIGNS[name].family == "gaussian" else {}
         for term, true in DESIGNS[name].truth.items():
-            ratio = covered = wider = ""
+            ratio = covered = wider = chance = ""
             if term in FIXED:
                 estimate, se, df = np.array([f["fixed"][term] for f in fits]).T
                 away = np.abs(estimate - true) / se
@@ -229,12 +269,14 @@ def report(names: Iterable[str], sets: int, size: tuple[int, int], folder: Path)
                 covered = share(away <= stats.t.isf(0.025, df))
                 if DESIGNS[name].family == "binomial":
                     wider = share(away <= stats.t.isf(0.025, between(term, DESIGNS[name], size)))
+                else:
+                    chance = share(np.abs(estimate - true) <= stats.norm.isf(0.025) * exact[term])
             else:
                 estimate = np.array([f["sd"][term] for f in fits])
             error = np.std(estimate, ddof=1) / np.sqrt(count)
             print(
                 f"| {name} | {term} | {true:.3g} | {estimate.mean() - true:+.4f} ± {error:.4f} "
-                f"| {ratio} | {covered} | {wider} |"
+                f"| {ratio} | {covered} | {wider} | {chance} |"
             )
         ends.append(
             f"{name}: {count} sets, {sum(f['converged'] for f in fits)} converged, "
@@ -263,12 +305,30 @@ def report_lme4(names: Iterable[str], size: tuple[int, int], folder: Path) -> No
     print()
 
 
+def report_profiles(names: Iterable[str], size: tuple[int, int], folder: Path) -> None:
+    """Print coverage of profile intervals beside Wald's on the same sets."""
+    print("| design | sets | parameter | Wald, % | profile, % |\n| --- | --- | --- | --- | --- |")
+    for name in names:
+        wald = {f["number"]: f["fixed"] for f in kept(file_of(name, size, folder))}
+        both = [f for f in kept(file_of(name, size, folder, "-profile")) if f["number"] in wald]
+        for term in PROFILED if both else ():
+            true = DESIGNS[name].truth[term]
+            estimate, se, df = np.array([wald[f["number"]][term] for f in both]).T
+            low, high = np.array([f["intervals"][term] for f in both]).T
+            held = np.abs(estimate - true) / se <= stats.t.isf(0.025, df)
+            print(
+                f"| {name} | {len(both)} | {term} | {share(held)} | {share((low <= true) & (true <= high))} |"
+            )
+    print()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--designs", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("PARTICIPANTS", "ITEMS"))
     parser.add_argument("--lme4", type=int, default=0, metavar="N", help="fit the first N sets by lme4 too")
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="profile the first N sets")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "wrods-recovery")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
@@ -277,6 +337,9 @@ def main() -> None:
     size = (asked.size[0], asked.size[1])
     run(asked.designs, asked.sets, size, asked.out, asked.workers)
     report(asked.designs, asked.sets, size, asked.out)
+    if asked.profile:
+        run(asked.designs, asked.profile, size, asked.out, asked.workers, profile, "-profile")
+        report_profiles(asked.designs, size, asked.out)
     if asked.lme4:
         run_lme4(asked.designs, asked.lme4, size, asked.out)
         report_lme4(asked.designs, size, asked.out)
