@@ -7,66 +7,27 @@ study can be rehearsed before it is run.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from analysis.measures import MEASURES, Measure, measure_named
+from analysis.plan import (
+    ALPHA,
+    Bound,
+    Difference,
+    Plan,
+    against_reference,
+    read_bound,
+    read_contrast,
+)
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from stimuli.errors import UserError, unknown_name
 
-
-@dataclass(frozen=True)
-class Difference:
-    """A contrast between two levels of the compared factor: ``first`` minus ``second``."""
-
-    first: str
-    second: str
-
-    @property
-    def label(self) -> str:
-        """The contrast in words, with a true minus."""
-        return f"{self.first} − {self.second}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One analysis to run.
-
-    Attributes
-    ----------
-    name : str
-        The key in the study, or a name for an exploratory analysis.
-    planned : bool
-        Whether the study named it.
-    measure : Measure
-    factor : str
-    levels : tuple of str
-        Levels of the factor, reference first.
-    groups : tuple of str
-        Reader groups, in the order in which the study names them.
-    contrasts : tuple of Difference
-    stand_in : bool
-        Whether simulated readers take the place of people.
-    remarks : tuple of str
-        What of the plan could not be taken as written.
-    trials : str or None
-        Only trials that end with this step (choose, recover …), where blocks answer in different ways.
-    """
-
-    name: str
-    planned: bool
-    measure: Measure
-    factor: str
-    levels: tuple[str, ...]
-    groups: tuple[str, ...]
-    contrasts: tuple[Difference, ...]
-    stand_in: bool = False
-    remarks: tuple[str, ...] = ()
-    trials: str | None = None
+__all__ = ["Bound", "Difference", "Plan", "against_reference", "plans", "read_contrast"]
 
 
 def plans(tables: Tables) -> list[Plan]:
@@ -95,43 +56,70 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
         raise unknown_name(f"{where}.compare:", factor, factors)
     groups = [str(group) for group in spec.get("between") or ["human"]]
     levels = factors[factor]
-    contrasts = tuple(read_contrast(text, levels, where) for text in spec.get("contrasts") or [])
     given = spec["measure"]
-    by_group = given if isinstance(given, dict) else dict.fromkeys(groups, given)
+    by_group = {
+        str(group): measure_named(str(one))
+        for group, one in (given if isinstance(given, dict) else dict.fromkeys(groups, given)).items()
+    }
+    measures = list(dict.fromkeys(by_group[group] for group in groups if group in by_group))
+    bound = _bound(spec.get("equivalence"), measures, where)
     found = []
-    for measure in dict.fromkeys(str(by_group[group]) for group in groups if group in by_group):
-        own = [group for group in groups if by_group.get(group) == measure]
-        label = name if len(set(by_group.values())) == 1 else f"{name} ({measure_named(measure).noun})"
+    for measure in measures:
         plan = Plan(
-            label,
+            name if len(set(by_group.values())) == 1 else f"{name} ({measure.noun})",
             True,
-            measure_named(measure),
+            measure,
             factor,
             tuple(levels),
-            tuple(own),
-            contrasts or against_reference(levels),
+            tuple(group for group in groups if by_group.get(group) == measure),
+            _contrasts(spec, levels, where),
             trials=spec.get("trials"),
+            key=name,
+            alpha=_alpha(spec.get("alpha", ALPHA), where),
+            family=str(spec.get("family") or ""),
+            equivalence=bound,
+            formula=_text(spec.get("formula")),
+            fallback=_text(spec.get("fallback")),
+            exclude=dict(spec.get("exclude") or {}),
+            stop=_text(spec.get("stop")),
         )
         found.append(_with_stand_in(plan, tables.trials))
     return found
 
 
-def read_contrast(text: str, levels: list[str], where: str = "contrast") -> Difference:
-    """Read ``initial - internal``; a UserError names the nearest level where one is misspelt."""
-    sides = re.split(r"\s+[-−–]\s+", str(text).strip())
-    if len(sides) != 2 or sides[0] == sides[1]:
+def _contrasts(spec: Mapping[str, Any], levels: list[str], where: str) -> tuple[Difference, ...]:
+    """Read the contrasts with the direction of each: one for all, or one by contrast."""
+    said = [str(text) for text in spec.get("contrasts") or [f"{one} - {levels[0]}" for one in levels[1:]]]
+    given = spec.get("direction") or "two-sided"
+    by_contrast = given if isinstance(given, dict) else dict.fromkeys(said, given)
+    for text in by_contrast:
+        if text not in said:
+            raise unknown_name(f"{where}.direction: contrast", str(text), said)
+    return tuple(read_contrast(text, levels, where, str(by_contrast.get(text, "two-sided"))) for text in said)
+
+
+def _bound(said: Any, measures: list[Measure], where: str) -> Bound | None:
+    """Read an equivalence bound, in the scale that all measures of the plan share."""
+    if said is None:
+        return None
+    place = f"{where}.equivalence"
+    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and measures[0].scale == "raw"):
+        named = ", ".join(measure.name for measure in measures)
         raise UserError(
-            f"{where}.contrasts: {text!r} is not the difference of two levels", mend="Write: a - b."
+            f"{place} is {said!r}; differences in {named} have no scale in common",
+            mend="Bound times and tokens, which are compared as ratios, or take the bound out.",
         )
-    for side in sides:
-        if side not in levels:
-            raise unknown_name(f"{where}.contrasts: level", side, levels)
-    return Difference(sides[0], sides[1])
+    return read_bound(str(said), measures[0], place)
 
 
-def against_reference(levels: list[str]) -> tuple[Difference, ...]:
-    """Compare each level with the first, the reference."""
-    return tuple(Difference(level, levels[0]) for level in levels[1:])
+def _alpha(given: Any, where: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 0.5:
+        raise UserError(f"{where}.alpha is {given!r}; it lies between 0 and 0.5", mend="For example 0.05.")
+    return float(given)
+
+
+def _text(given: Any) -> str | None:
+    return None if given is None else str(given)
 
 
 def _with_stand_in(plan: Plan, trials: pd.DataFrame) -> Plan:

@@ -4,9 +4,24 @@ from analysis.measures.declared import (
     DESCRIBED,
     MEASURES,
     MISSING,
+    OF_MODELS,
+    PLANNABLE,
     RECOVERED,
+    WORDS,
+    WORDS_WITH_ONE_TYPO,
     Measure,
     measure_named,
 )
 
-__all__ = ["DESCRIBED", "MEASURES", "MISSING", "RECOVERED", "Measure", "measure_named"]
+__all__ = [
+    "DESCRIBED",
+    "MEASURES",
+    "MISSING",
+    "OF_MODELS",
+    "PLANNABLE",
+    "RECOVERED",
+    "WORDS",
+    "WORDS_WITH_ONE_TYPO",
+    "Measure",
+    "measure_named",
+]

@@ -54,7 +54,14 @@ MEASURES = {
     for measure in (
         Measure("correct", "Accuracy", "accuracy", "binomial", False, "", "correct"),
         Measure(
-            "reading_time", "Reading time", "reading time", "gaussian", True, "ms", "log_reading_time", "people"
+            "reading_time",
+            "Reading time",
+            "reading time",
+            "gaussian",
+            True,
+            "ms",
+            "log_reading_time",
+            "people",
         ),
         Measure("rt", "Response time", "response time", "gaussian", True, "ms", "log_rt", "people"),
     )
@@ -68,7 +75,13 @@ MISSING = Measure("missing", "Missing answers", "missing answers", "binomial", F
 """Whether a trial brought no valid answer (timeouts, refusals, unreadable replies): missingness by condition is a result."""
 
 WORDS = Measure(
-    "recovered", "Recovered words", "recovered words", "binomial", False, "", "cbind(recovered, not_recovered)"
+    "recovered",
+    "Recovered words",
+    "recovered words",
+    "binomial",
+    False,
+    "",
+    "cbind(recovered, not_recovered)",
 )
 """Words of a typed answer that are as they were, of the words that were changed."""
 

@@ -1,0 +1,200 @@
+"""One analysis as it is planned: its measure, contrasts with their direction, bound, level, family, model, exclusions.
+
+The texts that a study writes (``initial - internal``, ``5 points``, ``10%``, ``1.2 times``) are read here. What a plan leaves
+unsaid has the defaults of :class:`Plan`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import log
+from typing import Any, Literal, get_args
+
+from analysis.measures import Measure
+from stimuli.errors import UserError, unknown_name
+
+Direction = Literal["two-sided", "greater", "less"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+ALPHA = 0.05
+"""Level of every test where nothing else is said."""
+
+_BOUND = re.compile(r"([0-9]*\.?[0-9]+) ?(points?|%|times|ms|bits?|nats?|tokens?)")
+_PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A contrast between two levels of the compared factor: ``first`` minus ``second``.
+
+    Attributes
+    ----------
+    first, second : str
+    direction : {'two-sided', 'greater', 'less'}
+        What is expected of the difference within a reader: greater or less than nothing, or either. Comparisons between
+        readers are two-sided.
+    """
+
+    first: str
+    second: str
+    direction: Direction = "two-sided"
+
+    @property
+    def label(self) -> str:
+        """The contrast in words, with a true minus."""
+        return f"{self.first} − {self.second}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The smallest difference between readers that matters; a smaller one counts as none.
+
+    Attributes
+    ----------
+    value : float
+        Percentage points; a ratio above 1 (a difference of 1.2 times lies between 1/1.2 and 1.2); or a difference in the
+        measure's own unit.
+    unit : {'points', 'ratio', 'raw'}
+    said : str
+        As the study writes it.
+    """
+
+    value: float
+    unit: Literal["points", "ratio", "raw"]
+    said: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """What the bound is on the scale of the test: points, a natural logarithm, or the measure's unit."""
+        return log(self.value) if self.unit == "ratio" else self.value
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One analysis to run.
+
+    Attributes
+    ----------
+    name : str
+        The key in the study, or a name for an exploratory analysis.
+    planned : bool
+        Whether the study named it.
+    measure : Measure
+    factor : str
+    levels : tuple of str
+        Levels of the factor, reference first.
+    groups : tuple of str
+        Reader groups, in the order in which the study names them.
+    contrasts : tuple of Difference
+        With the direction of each.
+    stand_in : bool
+        Whether simulated readers take the place of people.
+    remarks : tuple of str
+        What of the plan could not be taken as written.
+    trials : str or None
+        Only trials that end with this step (choose, recover …), where blocks answer in different ways.
+    key : str
+        The key in the study, also where readers with different measures make it several analyses; empty for exploratory ones.
+    alpha : float
+        Level of its tests.
+    family : str
+        Name of the family in which its tests are corrected together with those of other analyses; empty where each contrast
+        is a family of its own, over its readers.
+    equivalence : Bound or None
+        The bound of its equivalence tests, for differences between its first reader group and each other.
+    formula, fallback : str or None
+        Its own model in lme4's notation, and the one that takes its place where it is singular or does not converge.
+    exclude : mapping
+        Exclusions beyond the study's: ``trials`` (time → bounds), ``sessions`` (sign → rule), ``answers: wrong``.
+    stop : str or None
+        When collection stops; None for the study's wanted participants.
+    """
+
+    name: str
+    planned: bool
+    measure: Measure
+    factor: str
+    levels: tuple[str, ...]
+    groups: tuple[str, ...]
+    contrasts: tuple[Difference, ...]
+    stand_in: bool = False
+    remarks: tuple[str, ...] = ()
+    trials: str | None = None
+    key: str = ""
+    alpha: float = ALPHA
+    family: str = ""
+    equivalence: Bound | None = None
+    formula: str | None = None
+    fallback: str | None = None
+    exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stop: str | None = None
+
+    @property
+    def participants_at_stop(self) -> int | None:
+        """How many participants its own stopping rule names; None where it has none or says it otherwise."""
+        found = _PARTICIPANTS.fullmatch(self.stop.strip()) if self.stop else None
+        return int(found[1]) if found else None
+
+
+def read_contrast(
+    text: str, levels: list[str], where: str = "contrast", direction: str = "two-sided"
+) -> Difference:
+    """Read ``initial - internal``; a UserError names the nearest level or direction where one is misspelt."""
+    if direction not in DIRECTIONS:
+        raise unknown_name(f"{where}.direction:", direction, DIRECTIONS)
+    sides = re.split(r"\s+[-−–]\s+", str(text).strip())
+    if len(sides) != 2 or sides[0] == sides[1]:
+        raise UserError(
+            f"{where}.contrasts: {text!r} is not the difference of two levels", mend="Write: a - b."
+        )
+    for side in sides:
+        if side not in levels:
+            raise unknown_name(f"{where}.contrasts: level", side, levels)
+    return Difference(sides[0], sides[1], direction)
+
+
+def read_bound(text: str, measure: Measure, where: str = "equivalence") -> Bound:
+    """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``.
+
+    Parameters
+    ----------
+    text : str
+    measure : Measure
+        Points are for shares, percentages and ratios for times and counts of tokens, other units for what is modelled in them.
+    where : str
+        What an error calls the place.
+
+    Raises
+    ------
+    UserError
+        For another form, a bound that holds nothing or everything, or one that is not on the measure's scale.
+    """
+    found = _BOUND.fullmatch(str(text).strip())
+    if found is None:
+        raise UserError(f"{where} is {text!r}", mend="Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
+    number, unit = float(found[1]), found[2]
+    if unit.startswith("point"):
+        bound = Bound(number, "points", str(text))
+    elif unit in ("%", "times"):
+        bound = Bound(1 + number / 100 if unit == "%" else number, "ratio", str(text))
+    else:
+        bound = Bound(number, "raw", str(text))
+    same_unit = bound.unit != "raw" or unit.removesuffix("s") == measure.unit.removesuffix("s")
+    if bound.unit != measure.scale or not same_unit:
+        wanted = {
+            "points": "in percentage points, such as 5 points",
+            "ratio": "as a ratio, such as 10% or 1.2 times",
+            "raw": f"in its unit, such as 0.5 {measure.unit}",
+        }[measure.scale]
+        raise UserError(f"{where} is {text!r}; differences in {measure.noun} are bounded {wanted}")
+    if bound.half_width <= 0 or (bound.unit == "points" and bound.value >= 100):
+        rule = "lies above 1" if unit == "times" else "lies above 0"
+        rule += " and below 100" if bound.unit == "points" else ""
+        raise UserError(f"{where} is {text!r}; a bound {rule}")
+    return bound
+
+
+def against_reference(levels: list[str], direction: str = "two-sided") -> tuple[Difference, ...]:
+    """Compare each level with the first, the reference."""
+    return tuple(read_contrast(f"{level} - {levels[0]}", levels, direction=direction) for level in levels[1:])
