@@ -115,6 +115,11 @@ Examples:
     show_default=True,
     help="What becomes of stored sessions of a model that is not what it was (revision, settings, prompts).",
 )
+@click.option(
+    "--ask-again",
+    is_flag=True,
+    help="Ask what was longer than a model reads again, as where its server reads more now.",
+)
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one fails half-way.")
 @click.option(
     "--yes",
@@ -141,6 +146,7 @@ def run(
     concurrency: int | None,
     new_version: bool,
     if_changed: str,
+    ask_again: bool,
     keep_going: bool,
     yes: bool,
     as_json: bool,
@@ -155,8 +161,8 @@ def run(
     Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
     rest is asked, twenty trials of each model that costs something tell what it will cost.
 
-    Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (a
-    conversation longer than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
+    Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (longer
+    than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
     Ctrl-C ended the run. 2: the study or an option is not as it should be.
 
     Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
@@ -212,7 +218,7 @@ def run(
     )
     outcomes, faults = _run_all(
         loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
-        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches},
+        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},
     )  # fmt: skip
     _finish(loaded, models, outcomes, faults, as_json=as_json)
 
@@ -357,7 +363,7 @@ def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
 def print_outcome(outcome: Outcome) -> None:
     """Print what one model's run came to."""
     from experiment.models.money import written
-    from experiment.models.runs.telling import read_beside, unread
+    from experiment.models.runs.telling import read_beside, told_never, unread
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
     never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
@@ -378,15 +384,8 @@ def print_outcome(outcome: Outcome) -> None:
             "as shown; the calls say which (purpose unscramble)",
             err=True,
         )
-    for reason, count in outcome.ended.items():
-        click.echo(f"  {count} sessions have ended: {reason}", err=True)
-    if outcome.given_up:
-        click.echo(
-            f"  {outcome.given_up} trials of sessions that ended so can never be answered and are not asked again. What was "
-            "answered is in the tables. Ask for fewer trials a session, or context: independent, or name a model that reads "
-            "more.",
-            err=True,
-        )
+    for told in told_never(outcome):
+        click.echo(f"  {told}", err=True)
     tokens = outcome.tokens
     if tokens.get("prompt_tokens"):
         click.echo(

@@ -20,6 +20,10 @@ Examples:
 """
 
 
+SHOWN = 5
+"""Trials that can never be answered which are named for each model."""
+
+
 @click.command(epilog=_EXAMPLE)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
@@ -96,10 +100,16 @@ def _print(told: Mapping[str, Any]) -> None:
     click.echo(f"{told['study']}")
     for one in told["readers"]:
         ended = told["ended"].get(one["reader"]) if one["reader_kind"] == "model" else None
-        why = f"; {ended['sessions']} ended: {ended['reason']}" if ended else ""
+        why = f"; {ended['sessions']} ended: {ended['reason']}" if ended and ended["sessions"] else ""
         click.echo(
             f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions{_states(one)}, {one['trials']} trials{why}"
         )
+        if ended and ended["trials"]:
+            click.echo(f"    can never be answered, and are not asked again: {ended['trials']} trials")
+            for fault in ended["faults"][:SHOWN]:
+                click.echo(f"      {fault}")
+            if ended["trials"] > SHOWN:
+                click.echo(f"      … and {ended['trials'] - SHOWN} more (--json names all)")
         if one["unanswered"]:
             named = ", ".join(f"{count} {status}" for status, count in sorted(one["unanswered"].items()))
             click.echo(f"    without an answer: {named}")

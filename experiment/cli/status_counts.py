@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from experiment.models.engine import UNFINISHED
+from experiment.models.runs.too_long import ENDED, never_trials
 from experiment.store.exclusions import EXCLUDED, excluded_sessions, exclusions
-from experiment.store.tables import TRIAL_KEY, calls, sessions, trials
+from experiment.store.tables import TRIAL_KEY, calls, flags, sessions, trials
 
 PEOPLE = ("human", "simulated")
 
@@ -22,7 +23,7 @@ def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
     list of dict
         ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` how many
         whole ``sessions`` and how many ``trials``, those in sessions that count among them; ``unanswered``: trials that were
-        asked and have no answer, by the status of the last call.
+        asked and have no answer yet, by the status of the last call.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _standing(connection, study):
@@ -119,15 +120,20 @@ def _sessions(connection: Connection, names: list[str], at_once: int = 500) -> I
 
 def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
     """Iterate over counts of trials whose last call failed and that have no answer, by reader and status."""
+    of_study = select(sessions.c.session_id).where(sessions.c.study == study)
+    never = never_trials(flags.c.session_id.in_(of_study)).subquery()
+    is_never = and_(never.c.session_id == calls.c.session_id, never.c.trial_index == calls.c.trial_index)
     same_trial: ColumnElement[bool] = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
     last = (
         select(func.max(calls.c.call_id).label("call_id"))
         .join(sessions, sessions.c.session_id == calls.c.session_id)
         .join(trials, same_trial, isouter=True)
-        # a finished session has all its trials
+        .join(never, is_never, isouter=True)
+        # a finished session has all its trials, and what is left of one that has ended is told apart
         .where(
             sessions.c.study == study,
-            sessions.c.state != "finished",
+            sessions.c.state.not_in(("finished", ENDED)),
+            never.c.session_id.is_(None),
             sessions.c.session_id.not_in(excluded_sessions()),
             trials.c.session_id.is_(None),
             calls.c.trial_index.is_not(None),

@@ -7,7 +7,7 @@ left without that is looked through for names of parameters, and only as long as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from experiment.models.api.retrying import refusal_of, said
@@ -49,8 +49,12 @@ def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | Non
     field = str(error.get("param") or "")
     if str(error.get("code") or "") in OF_PROMPTS or field in ("prompt", "input") or ".content" in field:
         return ""
-    words = said(body, secret)
-    own = [text.lower() for text in _texts(sent)]
+    return f"{field} {without_texts(said(body, secret), _texts(sent))}".strip()
+
+
+def without_texts(words: str, texts: Iterable[str]) -> str:
+    """Return what a server says without the lines of some texts, and without what it quotes of them."""
+    own = [text.lower() for text in texts]
     for text in sorted({line.strip() for one in own for line in one.split("\n")}, key=len, reverse=True):
         if len(text) >= _LEAST:
             words = re.sub(re.escape(text), " ", words, flags=re.IGNORECASE)
@@ -59,7 +63,7 @@ def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | Non
         quoted = next(part for part in found.groups() if part is not None).strip().lower()
         return " " if any(quoted in text for text in own) else found[0]
 
-    return f"{field} {_QUOTED.sub(without, words)}".strip()
+    return _QUOTED.sub(without, words)
 
 
 def _texts(sent: Mapping[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from experiment.models.runs.paying import Paying
 from experiment.models.runs.pending import Begun, Due, Pending
 from experiment.models.runs.planned import Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
+from experiment.models.runs.too_long import flagged
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from stimuli.seeds import generator
@@ -307,16 +308,20 @@ class Asking:
         before: dict[str, str] = {}
         if stored or self.found.stored:
             before = self.recording.read(lambda connection: calls_before(connection, session.session_id))
-        self.recording.expect(session.session_id, len(session) - len(stored))
+        name = session.session_id
+        never = self.recording.read(lambda connection: flagged(connection, [name])).get(name, {})
+        self.recording.expect(session.session_id, len(session) - len(stored) - len(never))
         if self._bundle is not None and not self._is_probe and not session.leads_on:
             requests = session.begin({}, before)
             there = {key for key in (one.work_key for one in requests)
-                     if session.trial_of(key)["trial_index"] in stored}  # fmt: skip
+                     if session.trial_of(key)["trial_index"] in stored.keys() | never.keys()}  # fmt: skip
             return Begun(requests, frozenset(there))
         requests = [
             one
             for one in session.begin(stored, before)
-            if one.work_key not in self.out and one.work_key.partition(":")[0] not in self._failed
+            if one.work_key not in self.out
+            and one.work_key.partition(":")[0] not in self._failed
+            and session.trial_of(one.work_key)["trial_index"] not in never
         ]
         if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
             self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]

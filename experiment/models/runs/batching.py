@@ -22,6 +22,7 @@ from experiment.models.money.purse import book
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.planned import Blocks, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
+from experiment.models.runs.too_long import flagged
 from experiment.models.runs.unanswered import WORDS
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
@@ -270,7 +271,10 @@ class Batches:
         """Return the requests that can be answered now, and how many trials are missing."""
         stored = recording.read(lambda connection: told_of(connection, session.session_id))
         before = recording.read(lambda connection: calls_before(connection, session.session_id))
-        return session.begin(stored, before), len(session) - len(stored)
+        never = recording.read(lambda connection: flagged(connection, [session.session_id]))
+        return session.begin(stored, before), len(session) - len(stored) - len(
+            never.get(session.session_id, ())
+        )
 
     def _check(self, named: dict[str, list[str]], planned: set[str], *, refuses: bool) -> None:
         """Say what was handed over that the plan does not have; stop where nobody decided what becomes of it."""

@@ -48,7 +48,7 @@ from experiment.models.runs.telling import (
     told_endpoint,
     told_parity,
 )
-from experiment.models.runs.too_long import reasons_of
+from experiment.models.runs.too_long import ask_again, reasons_of
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
 from experiment.study import Study
@@ -82,6 +82,8 @@ class Run:
         What is missing is handed over as batches.
     cancels : bool
         Batches that are out are given up, and nothing is asked.
+    asks_again : bool
+        What was longer than a model reads is asked again.
     opener : callable
     draw, say : callable
         Take the figures of all models twice a second, and lines for people.
@@ -100,6 +102,7 @@ class Run:
         keep_going: bool = False,
         is_batch: bool = False,
         cancels: bool = False,
+        asks_again: bool = False,
         opener: Opener = open_engine,
         draw: Draw | None = None,
         say: Say | None = None,
@@ -112,7 +115,7 @@ class Run:
         self._lease_at = lease_at
         self._if_changed = if_changed
         self._yes, self._keep_going = yes, keep_going
-        self._is_batch, self._cancels = is_batch, cancels
+        self._is_batch, self._cancels, self._asks_again = is_batch, cancels, asks_again
         self._opener = opener
         self._draw, self._say = draw or (lambda figures: None), say or (lambda line: None)
         self._cost = None if self.limits.cost is None else Allowance(self.limits.cost)
@@ -168,6 +171,8 @@ class Run:
         plan = sessions_of(self.study, reader, settings, engine, self.store, self.version)
         batches = Batches(settings, self.store, price, study=self.study.id, reader=reader, say=self._say)
         batches.look(cancels=self._cancels)
+        if self._asks_again:
+            self.store.write(lambda connection: ask_again(connection, self.study.id, reader)).result()
         found = survey(plan(), self.store)
         if not found.planned:
             raise UserError(
@@ -176,6 +181,7 @@ class Run:
             )
         outcome = Outcome(reader, use, new_run_id(), found.sessions, found.planned, found.stored)
         outcome.given_up = found.given_up
+        outcome.too_long = [fault for some in found.never.values() for fault in some.values()]
         if found.ended:
             with self.store.read() as connection:
                 outcome.ended = reasons_of(connection, found.ended)

@@ -56,7 +56,9 @@ class Outcome:
     batches : str
         What became of all batches, in words.
     given_up : int
-        Trials that can never be answered: of conversations that ended before them, being longer than the model reads.
+        Trials that can never be answered: longer than the model reads, or of conversations that became so before them.
+    too_long : list of str
+        Those that are so by themselves, in this run or before it, with the reason.
     ended : dict
         How many conversations of the plan ended so, in this run or before it, by reason.
     blocks : str
@@ -92,6 +94,7 @@ class Outcome:
     batches: str = ""
     given_up: int = 0
     ended: dict[str, int] = field(default_factory=dict)
+    too_long: list[str] = field(default_factory=list)
     blocks: str = ""
     engine: dict[str, object] = field(default_factory=dict)
     interrupted: bool = False

@@ -9,7 +9,7 @@ from experiment.models.money import Purse
 from experiment.models.runs.asking import Asking
 from experiment.models.runs.batching import Batches
 from experiment.models.runs.live import Figures, Speed
-from experiment.models.runs.outcome import Outcome
+from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
 from experiment.models.runs.recording import Recording
 
 
@@ -54,6 +54,7 @@ def ended_of(part: Part) -> dict[str, Any]:
     return {
         "answered": outcome.answered, "left": outcome.left, "errors": outcome.failed, "error_kinds": outcome.error_kinds,
         "response_statuses": outcome.response_statuses, "given_up": outcome.given_up, "ended": outcome.ended,
+        "too_long": outcome.too_long[:SHOWN_ERRORS],
         "first_tokens": outcome.first_tokens,
         "statuses": outcome.statuses, "tokens": outcome.tokens, "cost_usd": outcome.cost_usd, "cached": outcome.cached,
         "estimate": outcome.estimate, "lost_usd": outcome.lost_usd,

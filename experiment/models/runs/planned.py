@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from experiment.models.planning import ModelSession
-from experiment.models.runs.too_long import ENDED
+from experiment.models.runs.too_long import ENDED, flagged
 from experiment.store import Store
 from experiment.store.tables import sessions, trials
 
@@ -44,9 +44,11 @@ class Survey:
     ----------
     sessions, planned, stored : int
     given_up : int
-        Trials of conversations that ended before them (:mod:`experiment.models.runs.too_long`).
+        Trials that are longer than the model reads, or of conversations that became so (:mod:`experiment.models.runs.too_long`).
     ended : set of str
-        Those conversations.
+        Sessions that ended so.
+    never : dict of str to dict
+        By session the indices of trials that can never be answered, with the reason.
     missing : dict of Round to int
         Trials without an answer, by round.
     out : Counter of Round
@@ -66,6 +68,7 @@ class Survey:
     stored: int = 0
     given_up: int = 0
     ended: set[str] = field(default_factory=set)
+    never: dict[str, dict[int, str]] = field(default_factory=dict)
     missing: dict[Round, int] = field(default_factory=dict)
     out: Counter[Round] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -178,6 +181,9 @@ def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
     numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
     while chunk := list(islice(numbered, CHUNK)):
         held = stored_counts(store, [session.session_id for _, session in chunk])
+        begun = [name for name, (_, state) in held.items() if state != "finished"]
+        with store.read() as connection:
+            found.never |= flagged(connection, begun)
         for number, session in chunk:
             _count(found, shapes, number, session, held.get(session.session_id), store)
     return found
@@ -207,8 +213,10 @@ def _count(
         found.given_up += total - stored
         found.ended.add(session.session_id)
         return
-    if stored:
-        done = stored_trials(store, session.session_id)
+    never = found.never.get(session.session_id, {})
+    found.given_up += len(never)
+    if stored or never:
+        done = stored_trials(store, session.session_id) | never.keys()
         left = [trial for trial in session.trials if trial["trial_index"] not in done]
         kinds = Counter(kind_of(trial) for trial in left)
         sizes = Counter(blocks.of_trial[trial["trial_index"]] for trial in left)

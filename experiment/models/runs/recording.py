@@ -20,9 +20,9 @@ from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.planning.restoring import UNSCRAMBLE, is_restored
+from experiment.models.runs import too_long
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import Outcome
-from experiment.models.runs.too_long import end, reason_of
 from experiment.models.runs.unanswered import Unanswered
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
@@ -263,9 +263,13 @@ class Recording:
                 self._tokens[name] += getattr(reply, name) or 0
         outcome.cached += reply.from_cache
         outcome.cost_usd += cost or 0.0
-        if (reason := reason_of(session, reply)) is not None:
+        if (reason := too_long.reason_of(session, request, reply)) is not None:
             outcome.given_up += self._left.get(session.session_id, 0)
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
+        elif (fault := too_long.fault_of(session, request, reply)) is not None:
+            outcome.given_up += 1
+            outcome.too_long.append(fault)
+            self.unanswered.answered(reply.work_key)
         elif reply.status in UNFINISHED:
             self.unanswered.add(session.session_id, session.trial_of(reply.work_key), request, reply)
         elif request.purpose == UNSCRAMBLE:
@@ -309,10 +313,11 @@ class Recording:
                 "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
-        why = reason_of(session, reply)
+        why = too_long.reason_of(session, request, reply)
+        fault = None if why is not None else too_long.fault_of(session, request, reply)
         known = session.session_id in self._there
         is_last = False
-        if row is not None:
+        if row is not None or fault is not None:
             left = self._left.get(session.session_id, 1) - 1
             self._left[session.session_id] = left
             is_last = left <= 0
@@ -342,7 +347,11 @@ class Recording:
                 if is_last and _is_complete(connection, session.session_id, planned):
                     records.finish_session(connection, session.session_id)
             if why is not None:
-                end(connection, session.session_id, why)
+                too_long.end(connection, session.session_id, why)
+            if fault is not None:
+                too_long.flag(connection, session.session_id, int(trial["trial_index"]), fault)
+            if is_last:
+                too_long.close(connection, session.session_id, planned)
             purse.settled(connection, back)
             return stored
 

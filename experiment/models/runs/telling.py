@@ -10,6 +10,7 @@ from experiment.models.api.capabilities import UNTRIED
 from experiment.models.money import written
 from experiment.models.money.estimate import Estimate
 from experiment.models.runs.asking import Asking
+from experiment.models.runs.outcome import SHOWN_ERRORS, Outcome
 
 
 def unread(response_statuses: Mapping[str, int]) -> str:
@@ -34,6 +35,27 @@ def read_beside(first_tokens: Mapping[str, int], answered: int) -> str:
         f"{sum(first_tokens.values())} of {answered} answers are read from the reply, since their first token does not say the same: "
         f"{named}; the column path names them"
     )
+
+
+def told_never(outcome: Outcome) -> list[str]:
+    """Say which trials of a model can never be answered, why, and what lets them be asked; nothing where all can be."""
+    if not outcome.given_up:
+        return []
+    lines = [f"{count} sessions have ended: {reason}" for reason, count in outcome.ended.items()]
+    lines += [f"can never be answered: {fault}" for fault in outcome.too_long[:SHOWN_ERRORS]]
+    more = len(outcome.too_long) - SHOWN_ERRORS
+    in_talks = outcome.given_up - len(outcome.too_long)
+    parts = [
+        *([f"{in_talks} trials of sessions that ended so"] if in_talks else []),
+        *([f"{len(outcome.too_long)} trials whose prompts are too long"] if outcome.too_long else []),
+    ]
+    fewer = "Ask for fewer trials a session, or context: independent, or name" if in_talks else "Name"
+    return [
+        *lines,
+        *([f"… and {more} more"] if more > 0 else []),
+        f"{' and '.join(parts)} can never be answered and are not asked again. What was answered is in the tables. {fewer} a model "
+        "that reads more; or, where its server reads more now, give --ask-again.",
+    ]
 
 
 def blocks_of(asking: Asking, left: int) -> str:

@@ -1,41 +1,151 @@
-"""Conversations that have become longer than a model reads: they end where they are, and are not asked again.
+"""Prompts that are longer than a model reads: they can never be answered as the study stands, and are not asked again.
 
-Every later turn would be longer still, so that asking again would never bring an answer. What was answered stays.
+A prompt that stands alone is one trial: a flag says that it cannot be answered, and why. Of a conversation every later turn
+would be longer still, so that it ends where it is; what was answered stays. Settings are part of a session's name, so that
+with other ones everything is asked; where only the server's own have changed, :func:`ask_again` takes all of it back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from experiment.models.engine import UNFINISHED, Reply
+from experiment.models.api.refusals import without_texts
+from experiment.models.engine import Reply, Request
 from experiment.models.planning import ModelSession
+from experiment.store import records
 from experiment.store.attendance import end_session
-from experiment.store.tables import sessions
+from experiment.store.exclusions import excluded_sessions
+from experiment.store.tables import flags, sessions, trials
 
 ENDED = "ended"
 """State of a session that is over without all of its trials."""
 BEGINS = "the conversation became longer than the model reads"
+REST = "the prompts that are left are longer than the model reads"
+TOO_LONG, ASKED_AGAIN = "too_long", "asked_again"
+"""Kinds of flags of trials; the newest decides."""
+BY = "wrods run"
+_AT_ONCE = 400
 _SAID = re.compile(
-    r"the model reads at most|(?:context|prompt|input|sequence)[ _-]?(?:length|size|window)?\b[^.\n]{0,60}"
-    r"(?:exceed|too long|too large|longer than|maximum|overflow)|(?:maximum|max|exceeds?)[^.\n]{0,40}context|too many tokens",
+    r"the model (?:reads|writes) at most|(?:context|prompt|input|sequence)[ _-]?(?:length|size|window)?\b[^.\n]{0,60}"
+    r"(?:exceed|too long|too large|longer than|maximum|overflow)|(?:maximum|max|exceeds?)[^.\n]{0,40}context|too many tokens"
+    r"|inputs?`? (?:tokens )?[^.\n]{0,40}must (?:be|have) (?:<=?|less than|at most) ?\d+",
     re.IGNORECASE,
 )
 
 
-def reason_of(session: ModelSession, reply: Reply) -> str | None:
-    """Return why a conversation ends with a reply: its next turn is longer than the model reads; None where it goes on."""
-    if session.manner.context != "session" or reply.status not in UNFINISHED or reply.error is None:
+def is_too_long(request: Request, reply: Reply) -> bool:
+    """Say whether a request was refused since it is longer than the model reads, by what is said of it."""
+    if reply.status != "error" or reply.error is None:
+        return False
+    return bool(_SAID.search(without_texts(reply.error, [one.content for one in request.messages])))
+
+
+def reason_of(session: ModelSession, request: Request, reply: Reply) -> str | None:
+    """Return why a conversation ends with a reply: its next turn is longer than the model reads; None where it goes on.
+
+    Practice that the model itself answers stands before all trials of a session, which is one conversation as far as that goes.
+    """
+    manner = session.manner
+    in_talk = manner.context == "session" or (
+        manner.practice == "answered" and bool(session.trial_of(reply.work_key)["is_practice"])
+    )
+    if not in_talk or not is_too_long(request, reply):
         return None
-    return f"{BEGINS}: {reply.error.splitlines()[0][:200]}" if _SAID.search(reply.error) else None
+    return f"{BEGINS}: {str(reply.error).splitlines()[0][:200]}"
+
+
+def fault_of(session: ModelSession, request: Request, reply: Reply) -> str | None:
+    """Return which trial can never be answered, and why: its prompt is longer than the model reads; None where it may be."""
+    if session.manner.context == "session" or not is_too_long(request, reply):
+        return None
+    trial = session.trial_of(reply.work_key)
+    return f"item {trial['item_id']} (trial {trial['trial_index']}): {str(reply.error).splitlines()[0][:300]}"
 
 
 def end(connection: Connection, session_id: str, reason: str) -> None:
     """Note that a conversation has ended, and why."""
     end_session(connection, session_id, ENDED, reason)
+
+
+def flag(connection: Connection, session_id: str, trial_index: int, fault: str) -> None:
+    """Note that a trial can never be answered, and why; once."""
+    if trial_index not in flagged(connection, [session_id]).get(session_id, {}):
+        records.add_flag(connection, session_id, TOO_LONG, fault, BY, trial_index=trial_index, attempt=1)
+
+
+def close(connection: Connection, session_id: str, planned: int) -> None:
+    """End a session of which nothing is left but trials that can never be answered."""
+    count = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
+    never = flagged(connection, [session_id]).get(session_id, {})
+    if never and int(connection.scalar(count) or 0) + len(never) >= planned:
+        end(connection, session_id, REST)
+
+
+def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dict[int, str]]:
+    """Return the trials of some sessions that can never be answered, with the reason, by session and trial index."""
+    found: dict[str, dict[int, str]] = defaultdict(dict)
+    for start in range(0, len(session_ids), _AT_ONCE):
+        some = session_ids[start : start + _AT_ONCE]
+        for row in connection.execute(never_trials(flags.c.session_id.in_(some))):
+            found[row.session_id][int(row.trial_index)] = str(row.reason)
+    return dict(found)
+
+
+def never_trials(where: ColumnElement[bool]) -> Any:
+    """Return the query of trials that can never be answered, in the order in which they were met.
+
+    Parameters
+    ----------
+    where : ColumnElement
+        Of which sessions the flags are looked at.
+    """
+    is_kind = flags.c.kind.in_((TOO_LONG, ASKED_AGAIN))
+    newest = (
+        select(func.max(flags.c.flag_id))
+        .where(where, is_kind)
+        .group_by(flags.c.session_id, flags.c.trial_index)
+    )
+    same = and_(trials.c.session_id == flags.c.session_id, trials.c.trial_index == flags.c.trial_index)
+    return (
+        select(flags.c.session_id, flags.c.trial_index, flags.c.reason)
+        .join(trials, same, isouter=True)
+        .where(flags.c.flag_id.in_(newest), flags.c.kind == TOO_LONG, trials.c.session_id.is_(None))
+        .order_by(flags.c.flag_id)
+    )
+
+
+def ask_again(connection: Connection, study: str, reader: str) -> int:
+    """Have what was too long for a model asked again, as where its server reads more now; return how many sessions have some."""
+    of_reader = and_(sessions.c.study == study, sessions.c.reader == reader)
+    mine = select(sessions.c.session_id).where(of_reader)
+    named: set[str] = set()
+    for row in connection.execute(never_trials(flags.c.session_id.in_(mine))).all():
+        records.add_flag(
+            connection,
+            row.session_id,
+            ASKED_AGAIN,
+            "wrods run --ask-again",
+            BY,
+            trial_index=row.trial_index,
+            attempt=1,
+        )
+        named.add(row.session_id)
+    opened = (
+        update(sessions)
+        .where(of_reader, sessions.c.state == ENDED, _is_ours())
+        .values(state="started", ended_reason=None)
+        .returning(sessions.c.session_id)
+    )
+    return len(named | set(connection.scalars(opened)))
+
+
+def _is_ours() -> ColumnElement[bool]:
+    return sessions.c.ended_reason.startswith(BEGINS) | (sessions.c.ended_reason == REST)
 
 
 def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:
@@ -44,17 +154,43 @@ def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, 
     for session_id in sorted(session_ids):
         query = select(sessions.c.ended_reason).where(sessions.c.session_id == session_id)
         reason = str(connection.scalar(query) or BEGINS)
-        found[reason] = found.get(reason, 0) + 1
+        if reason != REST:
+            found[reason] = found.get(reason, 0) + 1
     return found
 
 
 def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
-    """Return of each reader whose conversations ended so how many did (``sessions``), and the ``reason`` of the first."""
-    query = select(sessions.c.reader, sessions.c.ended_reason).where(
-        sessions.c.study == study, sessions.c.state == ENDED, sessions.c.ended_reason.startswith(BEGINS)
-    )
+    """Return what each reader can never be asked.
+
+    Returns
+    -------
+    dict
+        By reader: conversations that ended (``sessions``) with the ``reason`` of the first, and ``trials`` that are too long by
+        themselves with their ``faults``, in the order in which they were met.
+    """
     found: dict[str, dict[str, Any]] = {}
+
+    def of(reader: object) -> dict[str, Any]:
+        return found.setdefault(str(reader), {"sessions": 0, "reason": None, "trials": 0, "faults": []})
+
+    counted = and_(sessions.c.study == study, sessions.c.session_id.not_in(excluded_sessions()))
+    query = select(sessions.c.reader, sessions.c.ended_reason).where(
+        counted, sessions.c.state == ENDED, sessions.c.ended_reason.startswith(BEGINS)
+    )
     for row in connection.execute(query.order_by(sessions.c.created_at, sessions.c.session_id)):
-        one = found.setdefault(str(row.reader), {"sessions": 0, "reason": row.ended_reason})
+        one = of(row.reader)
         one["sessions"] += 1
+        one["reason"] = one["reason"] or row.ended_reason
+    readers = {row.session_id: row.reader for row in connection.execute(_readers(counted))}
+    for row in connection.execute(
+        never_trials(flags.c.session_id.in_(select(sessions.c.session_id).where(counted)))
+    ):
+        one = of(readers[row.session_id])
+        one["trials"] += 1
+        one["faults"].append(row.reason)
     return found
+
+
+def _readers(counted: ColumnElement[bool]) -> Any:
+    some = select(flags.c.session_id).where(flags.c.kind == TOO_LONG)
+    return select(sessions.c.session_id, sessions.c.reader).where(counted, sessions.c.session_id.in_(some))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiment.models.engine import Reply
-from experiment.models.runs.too_long import BEGINS, reason_of
+from experiment.models.engine import Message, Reply, Request
+from experiment.models.runs.too_long import BEGINS, fault_of, reason_of
 from tests.experiment.models.running import TRIALS, edit, invoke, stored, study_in, with_models
 
 torch = pytest.importorskip("torch")
@@ -18,12 +18,25 @@ torch = pytest.importorskip("torch")
 class Talk:
     """As much of a session as is looked at."""
 
-    def __init__(self, context: str) -> None:
-        self.manner = type("Manner", (), {"context": context})()
+    def __init__(self, context: str, practice: str = "none") -> None:
+        self.manner = type("Manner", (), {"context": context, "practice": practice})()
+
+    def trial_of(self, work_key: str) -> dict[str, object]:
+        return {"is_practice": work_key == "practice", "item_id": "s1", "trial_index": 3}
 
 
-def failed(error: str) -> Reply:
-    return Reply("key", None, "error", error=error)
+ASKED = Request(
+    "key",
+    (Message("user", "Is this sentence too long for the maximum context of a model?"),),
+    None,
+    8,
+    0.0,
+    1,
+)
+
+
+def failed(error: str, key: str = "key") -> Reply:
+    return Reply(key, None, "error", error=error)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +47,41 @@ def failed(error: str) -> Reply:
         "HTTP 400: the request exceeds the available context size, try increasing it",
         "HTTP 400: Input length 9001 exceeds maximum context length",
         "HTTP 400: prompt is too long: 210000 tokens > 200000 maximum",
+        "the answer may take 90 tokens, and the model writes at most 64; a lower max_tokens lets it",
+        "HTTP 422: Input validation error: `inputs` must have less than 1024 tokens. Given: 3000",
+        "HTTP 422: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3000 `inputs` tokens",
+        "HTTP 400: The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        "HTTP 400: The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        "HTTP 400: Trying to keep the first 5000 tokens when context the overflows.",
     ],
 )
 def test_what_servers_say_of_a_conversation_that_is_too_long_is_understood(error: str) -> None:
-    assert str(reason_of(Talk("session"), failed(error))).startswith(BEGINS)  # type: ignore[arg-type]
-    assert reason_of(Talk("independent"), failed(error)) is None, "the next trial may be shorter"  # type: ignore[arg-type]
+    assert str(reason_of(Talk("session"), ASKED, failed(error))).startswith(BEGINS)  # type: ignore[arg-type]
+    assert reason_of(Talk("independent"), ASKED, failed(error)) is None, "the next trial may be shorter"  # type: ignore[arg-type]
+    assert fault_of(Talk("session"), ASKED, failed(error)) is None  # type: ignore[arg-type]
+    assert fault_of(Talk("independent"), ASKED, failed(error)) == f"item s1 (trial 3): {error}"  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("error", ["HTTP 500: out of memory", "no answer within 60 s", "HTTP 429: slow down"])
-def test_other_faults_end_no_conversation(error: str) -> None:
-    assert reason_of(Talk("session"), failed(error)) is None  # type: ignore[arg-type]
+def test_practice_that_the_model_answers_is_a_conversation_with_all_that_is_behind_it() -> None:
+    error = "prompt and answer take 530 tokens, and the model reads at most 512"
+    talk = Talk("independent", "answered")
+    assert str(reason_of(talk, ASKED, failed(error, "practice"))).startswith(BEGINS)  # type: ignore[arg-type]
+    assert reason_of(talk, ASKED, failed(error)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "HTTP 500: out of memory",
+        "no answer within 60 s",
+        "HTTP 429: slow down",
+        "HTTP 400: flagged: 'too long for the maximum context of a model'",
+        "HTTP 400: flagged: Is this sentence too long for the maximum context of a model?",
+    ],
+)
+def test_other_faults_end_no_conversation_whatever_they_quote(error: str) -> None:
+    assert reason_of(Talk("session"), ASKED, failed(error)) is None  # type: ignore[arg-type]
+    assert fault_of(Talk("independent"), ASKED, failed(error)) is None  # type: ignore[arg-type]
 
 
 def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(
@@ -61,11 +99,14 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(
     first = invoke("run", study)
     answered = len(stored(study))
     assert answered and first.exit_code == 0
-    never = f"0 of {TRIALS} left, {TRIALS - answered} can never be answered"
+    planned = json.loads(invoke("status", study, "--json").output)["runs"][0]["planned"]
+    assert planned >= TRIALS
+    never = f"0 of {planned} left, {planned - answered} can never be answered"
     again = invoke("run", study)
     assert again.exit_code == 0 and len(stored(study)) == answered
     for said in (first.output, again.output):
-        assert never in said and "not asked again" in said
+        assert never in said, said
+        assert "not asked again" in said, said
         assert "asks for these again" not in said
     reasons = [
         [line for line in said.splitlines() if "sessions have ended: the conversation became longer" in line]
@@ -74,4 +115,4 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(
     assert reasons[0] and sorted(reasons[0]) == sorted(reasons[1])
     status = " ".join(invoke("status", study).output.split())
     assert "ended: the conversation became longer than the model reads" in status
-    assert f"{answered} of {TRIALS} trials, {TRIALS - answered} can never be answered (finished)" in status
+    assert f"{answered} of {planned} trials, {planned - answered} can never be answered (finished)" in status
