@@ -8,7 +8,7 @@ from analysis.estimation import analyse
 from analysis.frames import WRONG, accuracy_data, missing_data
 from analysis.measures import MISSING
 from analysis.measures.accuracy import with_chance
-from analysis.planned import Plan
+from analysis.plan import Plan
 from analysis.results import Analysis
 from analysis.tables import Tables
 

@@ -20,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.frames import ModelData, indicator
 from analysis.mixed import linear_contrasts, margins
-from analysis.planned import Difference, Plan
+from analysis.plan import Difference, Plan
 from analysis.results import Contrast, FittedModel, can_be_estimated
 
 NODES = 40

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from analysis.estimation import analyse
 from analysis.frames import time_data
-from analysis.planned import Plan
+from analysis.plan import Plan
 from analysis.preparing import time_bounds
 from analysis.results import Analysis
 from analysis.tables import Tables

@@ -12,7 +12,7 @@ import numpy as np
 from analysis.contrasts import contrasts_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, fit, linear_contrasts
-from analysis.planned import Plan
+from analysis.plan import Plan
 from analysis.random_structure import RandomTerm, Step, formula, justified, reduced
 from analysis.results import (
     Analysis,

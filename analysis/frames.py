@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.planned import Plan
-from analysis.preparing import TimeRule
+from analysis.plan import Plan
+from analysis.preparing import IDENTICAL, TIMED, TimeRule, left_out_by_plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
@@ -54,19 +54,39 @@ class ModelData:
         return len(self.groups) > 0 and len(self.levels) > 1
 
 
+ALSO_TIMED = (TIMED, IDENTICAL)
+"""Reasons that are none for a measure of time of models: every timed trial is a measurement."""
+
+
 def analysed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Return the trials that a plan can use, with ``item`` and ``participant`` columns; all groups of the plan."""
+    return analysed_as_planned(trials, plan)[0]
+
+
+def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials that a plan can use, and in sentences what its own exclusions left out.
+
+    Raises
+    ------
+    UserError
+        As :func:`analysis.preparing.left_out_by_plan`.
+    """
+    used = trials["excluded_reason"].isna()
+    if plan.measure.name == "latency_ms":
+        used |= trials["excluded_reason"].isin(ALSO_TIMED)
     rows = trials[
-        trials["excluded_reason"].isna()
+        used
         & trials["reader_group"].isin(plan.groups)
         & trials[plan.factor].notna()
         & trials["item_id"].notna()
         & ((trials["trial_type"] == plan.trials) if plan.trials else True)
-    ].copy()
+    ]
+    gone, told = left_out_by_plan(rows, trials, plan.exclude)
+    rows = rows[~gone].copy()
     several = rows["set"].nunique(dropna=False) > 1
     rows["item"] = rows["set"].astype(str) + "/" + rows["item_id"] if several else rows["item_id"]
     rows["participant"] = rows["reader"]
-    return rows
+    return rows, told
 
 
 def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1) -> ModelData:
@@ -91,11 +111,10 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw:
     """
     if failures not in FAILURES:
         raise unknown_name("failures:", failures, FAILURES)
-    rows = analysed(trials, plan)
+    rows, remarks = analysed_as_planned(trials, plan)
     valid = rows["response_status"] == "valid"
     # what nobody judged (a summary) is neither right nor wrong
     judged = rows["response_status"].notna() & ~(valid & rows["correct"].isna())
-    remarks = []
     if failures == LEFT_OUT:
         lost = int((judged & ~valid).sum())
         if lost:
@@ -105,7 +124,7 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw:
         judged &= valid
     rows, valid = rows[judged].copy(), valid[judged]
     rows.loc[~valid, "correct"] = at_chance(rows[~valid], draw) if failures == AT_CHANCE else 0.0
-    data = _fitting(rows, plan, constant_matters=True)
+    data = in_model(rows, plan, share="correct")
     return replace(data, remarks=(*remarks, *data.remarks))
 
 
@@ -126,10 +145,11 @@ def at_chance(rows: pd.DataFrame, draw: int) -> NDArray[np.float64]:
 
 def missing_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     """Return the data of a model of missingness: whether a trial that asked for an answer brought no valid one."""
-    rows = analysed(trials, plan)
+    rows, remarks = analysed_as_planned(trials, plan)
     rows = rows[rows["response_status"].notna()].copy()
     rows["missing"] = (rows["response_status"] != "valid").astype(float)
-    return _fitting(rows, plan, constant_matters=True)
+    data = in_model(rows, plan, share="missing")
+    return replace(data, remarks=(*remarks, *data.remarks))
 
 
 def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelData:
@@ -137,11 +157,10 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
 
     The response is the log of the time, or the time itself where the plan's measure is not logged.
     """
-    rows = analysed(trials, plan)
+    rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
     times = rows[measure.name]
     valid = rows["response_status"].isna() | (rows["response_status"] == "valid")
-    remarks = []
     lost = int((~valid).sum())
     if lost:
         remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} trials, without a valid answer.")
@@ -156,11 +175,28 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         timed &= kept
     rows = rows[timed].copy()
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
-    data = _fitting(rows, plan, constant_matters=False)
+    data = in_model(rows, plan)
     return replace(data, remarks=(*remarks, *data.remarks))
 
 
-def _fitting(rows: pd.DataFrame, plan: Plan, *, constant_matters: bool) -> ModelData:
+ALWAYS = {
+    "correct": ("always wrong", "always right"),
+    "missing": ("never missing", "always missing"),
+}
+"""What a share of none and of all means."""
+
+
+def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelData:
+    """Keep the reader groups and levels that one model can hold, and say what stays out.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        The analysed trials with their response.
+    plan : Plan
+    share : str, optional
+        Column from 0 to 1 of a logistic model: a condition in which all is 0 or all is 1 cannot be in it.
+    """
     remarks: list[str] = []
     usable: dict[str, list[str]] = {}
     for group in plan.groups:
@@ -168,18 +204,19 @@ def _fitting(rows: pd.DataFrame, plan: Plan, *, constant_matters: bool) -> Model
         if own.empty:
             remarks.append(f"{headed(group)}: no trials to analyse; not in the model.")
             continue
-        cells = own.groupby(plan.factor, observed=True)[plan.measure.name]
+        cells = own.groupby(plan.factor, observed=True)[share or plan.measure.name]
         low, high = cells.min().to_dict(), cells.max().to_dict()
         missing = [level for level in plan.levels if level not in low]
         constant = [
-            level for level in plan.levels if constant_matters and level in low and low[level] == high[level]
+            level
+            for level in plan.levels
+            if share is not None and level in low and low[level] == high[level] and low[level] in (0, 1)
         ]
         if missing:
             remarks.append(f"{headed(group)}: no trials in {_quoted(missing)}.")
         if constant:
-            told = ", ".join(
-                f"always {'right' if high[level] == 1 else 'wrong'} in {level}" for level in constant
-            )
+            words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
+            told = ", ".join(f"{words[int(high[level])]} in {level}" for level in constant)
             remarks.append(
                 f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
             )

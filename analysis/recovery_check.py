@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.measures import MEASURES, Measure
-from analysis.planned import Plan, against_reference
+from analysis.plan import Plan, against_reference
 from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
 

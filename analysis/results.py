@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.mixed import APPROXIMATE, Fit
-from analysis.planned import Plan
+from analysis.plan import Plan
 from analysis.random_structure import Step
 
 LARGEST_SE = 10.0

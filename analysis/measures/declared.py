@@ -30,6 +30,8 @@ class Measure:
         Unit of the raw value; empty for proportions.
     response : str
         What the formula names on its left side.
+    link : str or None
+        Link of its model where it is not the family's usual one.
     of : {'all', 'people', 'models'}
         Which readers can have it.
     """
@@ -41,6 +43,7 @@ class Measure:
     logged: bool
     unit: str
     response: str
+    link: str | None = None
     of: Literal["all", "people", "models"] = "all"
 
     @property
@@ -61,9 +64,9 @@ MEASURES = {
             True,
             "ms",
             "log_reading_time",
-            "people",
+            of="people",
         ),
-        Measure("rt", "Response time", "response time", "gaussian", True, "ms", "log_rt", "people"),
+        Measure("rt", "Response time", "response time", "gaussian", True, "ms", "log_rt", of="people"),
     )
 }
 """The measures that are compared as exploratory where nothing is planned."""
@@ -99,9 +102,9 @@ WORDS_WITH_ONE_TYPO = Measure(
 OF_MODELS = {
     measure.name: measure
     for measure in (
-        Measure("surprisal", "Surprisal", "surprisal", "gaussian", False, "bits", "surprisal", "models"),
-        Measure("margin", "Margin of choices", "margin", "gaussian", False, "nats", "margin", "models"),
-        Measure("latency_ms", "Latency", "latency", "gaussian", True, "ms", "log_latency_ms", "models"),
+        Measure("surprisal", "Surprisal", "surprisal", "gaussian", False, "bits", "surprisal", of="models"),
+        Measure("margin", "Margin of choices", "margin", "gaussian", False, "nats", "margin", of="models"),
+        Measure("latency_ms", "Latency", "latency", "gaussian", True, "ms", "log_latency_ms", of="models"),
         *(
             Measure(
                 f"{kind}_tokens",
@@ -111,7 +114,7 @@ OF_MODELS = {
                 True,
                 "tokens",
                 f"log_{kind}_tokens",
-                "models",
+                of="models",
             )
             for kind in ("prompt", "completion", "reasoning")
         ),

@@ -4,6 +4,7 @@ from analysis.preparing.alternatives import Alternative, alternatives, of_flagge
 from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds, time_reasons
 from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
 from analysis.preparing.flow import flow, flow_steps, time_steps
+from analysis.preparing.of_plan import left_out_by_plan
 from analysis.preparing.signs import SignRule, declared_rules, session_signs, sessions_against_rules
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "flag_trials",
     "flow",
     "flow_steps",
+    "left_out_by_plan",
     "newest_design",
     "of_flagged_sessions",
     "session_signs",

@@ -1,0 +1,79 @@
+"""What a single planned analysis leaves out beyond the study's own exclusions, and how many trials that are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.preparing.bounds import time_bounds
+from analysis.preparing.signs import NOT_IN_TRIALS, sessions_against_rules
+from stimuli.errors import UserError, unknown_name
+
+KINDS = ("trials", "sessions", "answers")
+
+
+def left_out_by_plan(
+    rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
+) -> tuple[pd.Series[bool], list[str]]:
+    """Mark the rows that a plan leaves out, and say why and how many.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Trials that the analysis would use.
+    trials : pandas.DataFrame
+        The whole flagged trials table, in which signs of sessions are measured.
+    exclude : mapping
+        ``trials``: a time's column → ``outside 200 ms to 2 s`` (a trial without that time stays); ``sessions``: sign → rule, as
+        in the study's own exclusions; ``answers``: ``wrong`` for valid wrong answers.
+
+    Returns
+    -------
+    left_out : pandas.Series of bool
+        Aligned with ``rows``.
+    told : list of str
+        A sentence for each rule; a row counts for the first that applies to it.
+
+    Raises
+    ------
+    UserError
+        A rule that nobody knows, bounds of no known form, a sign that the trials table does not hold.
+    """
+    left_out = pd.Series(False, index=rows.index)
+    told = []
+    for said, applies in _rules(rows, trials, exclude):
+        now = applies & ~left_out
+        told.append(
+            f"Left out as planned for this analysis: {int(now.sum()):,} of {len(rows):,} trials, {said}."
+        )
+        left_out |= applies
+    return left_out, told
+
+
+def _rules(
+    rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
+) -> Iterator[tuple[str, pd.Series[bool]]]:
+    for kind in exclude:
+        if kind not in KINDS:
+            raise unknown_name("analysis.planned: exclude", str(kind), KINDS)
+    for sign, rule in (exclude.get("sessions") or {}).items():
+        if sign in NOT_IN_TRIALS:
+            raise UserError(
+                f"analysis.planned: exclude.sessions.{sign} is a sign of key strokes, which the trials table does not hold",
+                mend="Declare it in analysis.exclude.sessions, where the dashboard applies it.",
+            )
+        against = sessions_against_rules(trials, {"sessions": {sign: rule}})
+        meets = against.loc[against["meets"].fillna(False).astype(bool), "session_id"]
+        yield f"of sessions with {sign} {rule}", rows["session_id"].isin(meets)
+    for column in exclude.get("trials") or {}:
+        bounds = time_bounds(dict(exclude), str(column))
+        if column not in rows or bounds is None:
+            raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
+        yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.holds(rows[column])
+    answers = exclude.get("answers")
+    if answers not in (None, "wrong"):
+        raise UserError(f"analysis.planned: exclude.answers is {answers!r}", mend="Write wrong.")
+    if answers == "wrong":
+        yield "answered wrong", (rows["response_status"] == "valid") & (rows["correct"] == 0)
