@@ -117,15 +117,18 @@ class ApiEngine:
 
     def describe(self) -> dict[str, object]:
         """Return server, model, dialect, probe, versions and how often which failure came; never the key."""
+        # where a server of one's own listens says nothing of what answers: that is the name that it reports
+        where = {"server": "own"} if self.server.is_own else {"base_url": self.base_url}
         identity = {
             "kind": "openai",
             "model": self.settings.name,
-            "base_url": self.base_url,
+            **where,
             "wishes": self.wishes.describe(),
         }
         return {
             **identity,
             "identity": identity,
+            "base_url": self.base_url,
             "resolved_models": sorted(self._resolved),
             "dialect": self.dialect.describe(),
             "probe": None if self._capabilities is None else self._capabilities.describe(),

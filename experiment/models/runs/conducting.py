@@ -42,12 +42,7 @@ from experiment.models.runs.parts import Part, ended_of, figures_of
 from experiment.models.runs.planned import survey
 from experiment.models.runs.recording import Recording
 from experiment.models.runs.signals import interruptible
-from experiment.models.runs.telling import (
-    blocks_of,
-    new_run_id,
-    told_endpoint,
-    told_parity,
-)
+from experiment.models.runs.telling import blocks_of, new_run_id, told_endpoint, told_parity
 from experiment.models.runs.too_long import ask_again, reasons_of
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
@@ -264,7 +259,7 @@ class Run:
         for part in probing:
             part.figures.state = "probe"
         if probing and not self.stop.is_asked:
-            self._in_threads(probing, clock, lambda part: find_out(part, self.study), leaves=True)
+            self._in_threads(probing, clock, self._find_out, leaves=True)
         for part in probing:
             part.figures.state = "waits"
             if isinstance(part.fault, UserError):
@@ -283,6 +278,9 @@ class Run:
             )
             self._board.begin(part.outcome.run_id, figures_of(part))
         return able
+
+    def _find_out(self, part: Part) -> None:
+        find_out(part, self.study, if_changed=self._if_changed)
 
     def _computed(self, part: Part) -> None:
         """Say and record by which way a model on this machine computes, once that was checked against plain passes."""
