@@ -13,15 +13,15 @@ from analysis.mixed import fit, lme4_program
 
 from .drawn_programs import Drawn, drawn_models, faults, make_data, run
 
-FEW = 32
-"""Models drawn; about one in five is refused as no model of its data, by both."""
+FEW = 40
+"""Models drawn; of about two in five the data hold no such model, and ``wrods fit`` refuses them."""
 
 
 @pytest.mark.r
 @pytest.mark.full
 def test_programs_of_models_drawn_at_random_give_our_numbers(tmp_path: Path) -> None:
     outcomes = run(list(drawn_models(FEW, 1)), tmp_path)
-    assert len(outcomes) >= 25
+    assert len(outcomes) >= FEW // 2
     assert not {outcome.drawn: outcome.faults for outcome in outcomes if outcome.faults}
 
 
