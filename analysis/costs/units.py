@@ -1,0 +1,167 @@
+"""What each item cost each reader in each condition, people and models in one table, each measure in its own unit.
+
+People have times; models have tokens, reasoning tokens, surprisal, and times only where a trial ran alone. A log cost is what
+ratios are made of: for people the mean of the logarithms of their times, for a model the logarithm of the item's mean over its
+sessions (token counts may be 0 in one session and not in another).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.costs.words import NEXT, SECOND, TARGET, region_rows, word_table
+from analysis.measures.cost import COSTS, costs_of
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.tables import Tables
+from stimuli.errors import UserError, unknown_name
+
+MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
+OF_WORDS = ("surprisal_changed", "surprisal_after")
+MEASURES_OF_MODELS = (*COSTS, *OF_WORDS)
+UNITS = {
+    **dict.fromkeys((*MEASURES_OF_PEOPLE, "latency_ms", "ttft_ms"), "ms"),
+    **dict.fromkeys(("surprisal", *OF_WORDS), "bits"),
+    **dict.fromkeys((name for name in COSTS if name.endswith("tokens")), "tokens"),
+    "cost_usd": "US dollars",
+}
+_COLUMNS = ["measure", "reader_group", "reader_kind", "reader", "item"]
+
+
+@dataclass(frozen=True)
+class UnitCosts:
+    """Costs by reader, item and condition.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        A row per ``measure, reader_group, reader_kind, reader`` (the group's name for a model), ``item`` (set and item)
+        and level of the factor: ``cost`` (mean, in the unit of :data:`UNITS`; of people geometric), ``value`` (its natural
+        logarithm, nan where the cost is 0), ``trials``.
+    factor : str
+    levels : tuple of str
+        The intact one first.
+    remarks : tuple of str
+        What could not be measured, and why.
+    """
+
+    rows: pd.DataFrame
+    factor: str
+    levels: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def unit_costs(tables: Tables, factor: str) -> UnitCosts:
+    """Collect all costs that a study recorded.
+
+    ``time_changed`` and ``surprisal_changed`` are means over the changed words of a trial (in the intact level over the same
+    words unchanged), ``time_after`` and ``surprisal_after`` over the two intact words behind each.
+
+    Parameters
+    ----------
+    tables : Tables
+    factor : str
+        The factor whose first level is the intact one.
+
+    Raises
+    ------
+    UserError
+        For an unknown factor.
+    """
+    if factor not in tables.factors:
+        raise unknown_name("factor:", factor, tables.factors)
+    parts = [_times(tables, factor, name) for name in ("reading_time", "rt")]
+    machines = tables.trials[~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
+    parts += [_of_models(machines, factor, name) for name in COSTS]
+    remarks: tuple[str, ...] = ()
+    try:
+        parts.append(_of_words(tables, factor))
+    except UserError as error:
+        remarks = (f"No costs of single words: {error.message}.",)
+    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return UnitCosts(rows, factor, tuple(tables.factors[factor]), remarks)
+
+
+def item_names(rows: pd.DataFrame) -> pd.Series[str]:
+    """Name items so that equal names in several sets stay apart."""
+    return rows["set"].astype(str) + "/" + rows["item_id"].astype(str)
+
+
+def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
+    trials = tables.trials
+    valid = trials["response_status"].isna() | (trials["response_status"] == "valid")
+    used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS) & valid
+    used &= trials[factor].notna() & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
+    rows = trials.loc[
+        used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", "set", "item_id", factor]
+    ]
+    rows = rows.assign(
+        measure=measure,
+        item=item_names(rows),
+        value=np.log(trials.loc[rows.index, measure]),
+    )
+    means = _averaged(rows, factor, "value")
+    means["cost"] = np.exp(means["value"])
+    return means
+
+
+def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
+    kept = [
+        *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms"),
+        *(
+            "ttft_ms",
+            "prompt_tokens",
+            "completion_tokens",
+            "reasoning_tokens",
+            "surprisal",
+            "cost_usd",
+            factor,
+        ),
+    ]
+    rows = costs_of(machines[kept], measure)
+    rows = rows[rows[factor].notna()]
+    rows = rows.assign(reader=rows["reader_group"], measure=measure, item=item_names(rows))
+    return _logged(_averaged(rows, factor, "cost"))
+
+
+def _of_words(tables: Tables, factor: str) -> pd.DataFrame:
+    table = word_table(tables, factor)
+    sums: list[pd.DataFrame] = []
+    keys = [*_COLUMNS, factor]
+    for batch in region_rows(tables, table):
+        rows = batch[batch["zone"].notna() & batch[factor].notna()]
+        people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+        part = rows["zone"].map({TARGET: "changed", NEXT: "after", SECOND: "after"})
+        rows = rows.assign(
+            measure=np.where(people, "time_", "surprisal_") + part,
+            reader=rows["reader"].where(people, rows["reader_group"]),
+            item=item_names(rows),
+            number=np.where(people, np.log(rows["rt"].where(rows["rt"] > 0)), rows["surprisal"]),
+        )
+        rows = rows[rows["number"].notna()]
+        sums.append(rows.groupby(keys, sort=False)["number"].agg(["sum", "count"]).reset_index())
+        if len(sums) > 8:
+            sums = [_summed(sums, keys)]
+    found = _summed(sums, keys)
+    found["mean"] = found.pop("sum") / found["count"]
+    found = found.rename(columns={"count": "trials"})
+    people = found["reader_kind"].isin(PARTICIPANT_KINDS)
+    found["cost"] = np.where(people, np.exp(found["mean"].where(people)), found["mean"])
+    return _logged(found.drop(columns="mean"))
+
+
+def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    return whole.groupby(keys, sort=False, as_index=False).sum()
+
+
+def _averaged(rows: pd.DataFrame, factor: str, name: str) -> pd.DataFrame:
+    cells = rows.groupby([*_COLUMNS, factor], sort=False)[name].agg(["mean", "count"]).reset_index()
+    return cells.rename(columns={"mean": name, "count": "trials"})
+
+
+def _logged(rows: pd.DataFrame) -> pd.DataFrame:
+    rows["value"] = np.log(rows["cost"].where(rows["cost"] > 0))
+    return rows
