@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from experiment.checking.needs import Asked
-from experiment.models.api import Capabilities, Need
+from experiment.models.api import NEEDS, Capabilities, Need
 from experiment.models.api.dialects import read_wishes
 from experiment.models.engine import Request
 from experiment.models.servers import server_of
@@ -38,11 +38,14 @@ class Giving:
         A sentence for each thing that is asked of it and that it does not give.
     remark : str or None
         Why nothing is known, and how it would be.
+    lacks : frozenset of Need
+        Everything that it is known not to give, asked for or not.
     """
 
     known_from: str | None
     gaps: tuple[str, ...] = ()
     remark: str | None = None
+    lacks: frozenset[Need] = frozenset()
 
 
 def address_of(settings: ModelSettings) -> tuple[str, str, str]:
@@ -100,13 +103,17 @@ def giving_of(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
         at, found = known
-        return Giving(f"its probe of {at[:10]}", (*found.gaps(needs), *_unused(settings, found, needs)))
+        gaps = (*found.gaps(needs), *_unused(settings, found, needs))
+        return Giving(
+            f"its probe of {at[:10]}", gaps, lacks=frozenset(one for one in NEEDS if found.gaps([one]))
+        )
     if settings.kind == "hf":
         return _of_checkpoint(settings, needs, longest)
     if settings.kind == "baseline":
         return Giving(
             "its kind",
             tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
+            lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning")),
         )
     return Giving(None, remark=f"What {settings.use} gives, its package alone knows.")
 
@@ -154,7 +161,8 @@ def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Requ
             remark=f"Not looked into: the files of {source.place} are not on this machine yet; a run downloads them.",
         )
     gaps = []
-    if {"surprisal", "states"} & set(needs) and _has_encoder(folder):
+    lacks: frozenset[Need] = frozenset(("surprisal", "states") if _has_encoder(folder) else ())
+    if lacks & set(needs):
         told = {
             "surprisal": "reads with an encoder, in both directions: it has no surprisal, and regions of it stay empty",
             "states": "reads with an encoder: its hidden states are not kept",
@@ -165,7 +173,7 @@ def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Requ
         gaps.append(
             f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
         )
-    return Giving("its checkpoint", tuple(gaps))
+    return Giving("its checkpoint", tuple(gaps), lacks=lacks)
 
 
 def _downloaded(name: str, revision: str | None) -> Path | None:

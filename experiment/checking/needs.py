@@ -1,4 +1,4 @@
-"""What a study asks of each of its models, and which planned analyses of a model have no value whatever it gives."""
+"""What a study asks of each of its models."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ from experiment.study import Study
 
 SHORT_LABEL = 4
 """Letters of a label that most tokenizers take for one token; longer ones may be several."""
-OF_PEOPLE = {
-    "rt": "response times are measured of people alone (a model's latency_ms is a measure only with `wrods run --timing`)",
-    "reading_time": "reading times are measured of people alone (a model's surprisal of what is read is in the regions table)",
-}
-"""Measures that no model has."""
 
 
 @dataclass(frozen=True)
@@ -106,51 +101,3 @@ def replicates_alike(study: Study, settings: ModelSettings, manner: Manner | Non
         f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they tell nothing that one does "
         "not. Set a temperature, or replicates: 1"
     )
-
-
-@dataclass(frozen=True)
-class Planned:
-    """One planned analysis that names a model, and why the model has no value for it (None where it has)."""
-
-    name: str
-    measure: str
-    lack: str | None
-
-
-def planned_of(study: Study, name: str, plan: Mapping[str, Any]) -> list[Planned]:
-    """Hold every planned analysis that names a model against what such a session holds.
-
-    Parameters
-    ----------
-    study : Study
-    name : str
-        Of the model.
-    plan : mapping
-        The plan of one of its sessions.
-    """
-    context = study.get("models", "context", default="independent")
-    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
-    found = []
-    for analysis, planned in study.get("analysis", "planned", default={}).items():
-        if name not in planned["between"]:
-            continue
-        said = planned["measure"]
-        measure = said if isinstance(said, str) else said.get(name)
-        if measure is None:
-            found.append(Planned(analysis, "", f"names no measure for {name}"))
-            continue
-        own = [one for one in trials if planned.get("trials") in (None, one["trial_type"])]
-        found.append(Planned(analysis, measure, _lack(measure, context, own)))
-    return found
-
-
-def _lack(measure: str, context: str, trials: Sequence[Mapping[str, Any]]) -> str | None:
-    if measure in OF_PEOPLE:
-        return OF_PEOPLE[measure]
-    if context == "teacher_forced":
-        return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
-    if not any(
-        trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"
-    ):
-        return "nothing says which answers are right"
-    return None

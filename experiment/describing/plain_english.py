@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.checking.giving import giving_of, reads_with_encoder
-from experiment.checking.needs import needs_of, planned_of, replicates_alike
+from experiment.checking.needs import needs_of, replicates_alike
+from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
@@ -314,7 +315,7 @@ def _held_against(
     asked = needs_of(study, settings, plan)
     longest = longest_prompt(study, settings, plan) if settings.kind == "hf" else None
     giving = giving_of(settings, asked, probes, longest)
-    planned = planned_of(study, name, plan)
+    planned = planned_of(study, settings, name, plan, giving)
     alike = replicates_alike(study, settings)
     said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]
     if giving.known_from is None:
@@ -324,6 +325,7 @@ def _held_against(
     else:
         said.append(f"By {giving.known_from} it gives all of that.")
     said += [f"Planned analysis {one.name} has nothing of it: {one.lack}." for one in planned if one.lack]
+    said += [f"Planned analysis {one.name}: {one.proviso}." for one in planned if one.proviso]
     said += [f"{alike}."] if alike else []
     refused = _refused_answers(study, settings)
     said += [f"A run refuses it: {refused}."] if refused else []
@@ -331,7 +333,9 @@ def _held_against(
         "asked": {one.need: one.because for one in asked},
         "known_from": giving.known_from,
         "gaps": list(giving.gaps),
-        "planned": {one.name: {"measure": one.measure, "lack": one.lack} for one in planned},
+        "planned": {
+            one.name: {"measure": one.measure, "lack": one.lack, "proviso": one.proviso} for one in planned
+        },
         "held_against": [one for one in said if one],
     }
 

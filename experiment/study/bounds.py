@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiment.study.durations import milliseconds
+from experiment.study.yaml_source import KeyPath
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def session_rules(study: Study) -> dict[str, float]:
     UserError
         A rule bounds its sign from the wrong side, or a share lies outside 0 to 100%.
     """
-    given: Mapping[str, str] = study.get("analysis", "exclude", "sessions", default={})
-    return {sign: _above(sign, text, study) for sign, text in given.items()}
+    path = ("analysis", "exclude", "sessions")
+    given: Mapping[str, str] = study.get(*path, default={})
+    return {sign: read_rule(study, (*path, sign), text) for sign, text in given.items()}
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,11 @@ class Bounds:
 def region_bounds(study: Study) -> Bounds | None:
     """Return between which times the time on a region counts (``analysis.exclude.regions``); None where all do."""
     said = study.get("analysis", "exclude", "regions", "rt")
-    return None if said is None else read_bounds(study, "regions", "rt", said)
+    return None if said is None else read_bounds(study, ("analysis", "exclude", "regions", "rt"), said)
 
 
-def read_bounds(study: Study, unit: str, measure: str, said: str) -> Bounds:
-    """Read the bounds of a measure of trials or regions.
+def read_bounds(study: Study, path: KeyPath, said: str) -> Bounds:
+    """Read the bounds of a measure of trials or regions, which stand at a place in the study.
 
     Raises
     ------
@@ -66,13 +68,19 @@ def read_bounds(study: Study, unit: str, measure: str, said: str) -> Bounds:
     """
     low, high = (float(milliseconds(part)) for part in said.removeprefix(OUTSIDE).split(" to "))
     if low >= high:
-        place = study.place("analysis", "exclude", unit, measure)
-        raise UserError(f"{place} is {said!r}; the first bound is the lower one")
+        raise UserError(f"{study.place(*path)} is {said!r}; the first bound is the lower one")
     return Bounds(low, high, said)
 
 
-def _above(sign: str, text: str, study: Study) -> float:
-    place = study.place("analysis", "exclude", "sessions", sign)
+def read_rule(study: Study, path: KeyPath, text: str) -> float:
+    """Return the value above which a sign counts, by the rule that stands at a place in the study.
+
+    Raises
+    ------
+    UserError
+        As :func:`session_rules`.
+    """
+    place, sign = study.place(*path), str(path[-1])
     whole = _OR_MORE.fullmatch(text)
     if whole:
         return int(whole[1]) - _JUST_BELOW

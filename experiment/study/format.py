@@ -25,13 +25,6 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
-@cache
-def not_yet() -> dict[str, str]:
-    """Return the parts of the study format that this version of wrods cannot honour, with a reason each."""
-    text = resources.files("experiment.study").joinpath("not_yet.json").read_text("utf-8")
-    return dict(json.loads(text)["parts"])
-
-
 def check_format(source: YamlSource) -> None:
     """Raise one UserError that lists every fault of a study file in the order of its lines."""
     data = source.data
@@ -107,15 +100,12 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         json.dumps(instance, ensure_ascii=False) if not isinstance(instance, dict) else "a group of settings"
     )
     if error.validator == "additionalProperties":
-        return _say_unknown(place, path, schema.get("properties", {}))
+        return _say_unknown(place, str(path[-1]), schema.get("properties", {}))
     if error.validator == "required":
         missing = [name for name in rule if name not in instance]
         return f"{place}: {', '.join(missing)} is missing; it must be given"
     if error.validator == "enum" or error.validator == "const":
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
-        later = not_yet().get(f"{_general(path)}={instance}")
-        if later:
-            return f"{place} is {value}; {later}"
         close = nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close else ""
         return f"{place} is {value}; allowed: {', '.join(allowed)}.{hint}"
@@ -153,11 +143,7 @@ def _say(source: YamlSource, error: ValidationError) -> str:
     return f"{place}: {error.message}"
 
 
-def _say_unknown(place: str, path: tuple[str | int, ...], settings: dict[str, Any]) -> str:
-    key = str(path[-1])
-    later = not_yet().get(_general(path))
-    if later:
-        return f"{place}: {later}"
+def _say_unknown(place: str, key: str, settings: dict[str, Any]) -> str:
     known = sorted(settings)
     deeper = [name for name in known if key in _settings_of(settings[name])]
     close = nearest(key, known)
@@ -174,17 +160,6 @@ def _settings_of(schema: Any) -> dict[str, Any]:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     found = schema.get("properties", {}) if isinstance(schema, dict) else {}
     return found if isinstance(found, dict) else {}
-
-
-def _general(path: tuple[str | int, ...]) -> str:
-    """Return a dotted path with list places and free names starred: ``models.who.*.price``."""
-    free = {("models", "who"), ("analysis", "planned")}
-    parts = []
-    for i, part in enumerate(path):
-        of_reader = i == 4 and path[:2] == ("analysis", "planned") and path[3] == "measure"
-        starred = isinstance(part, int) or tuple(path[:i]) in free or of_reader
-        parts.append("*" if starred else str(part))
-    return ".".join(parts)
 
 
 def _pattern_in_words(pattern: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,10 @@ from experiment.columns import trial_columns
 from experiment.study.arms import check_arms
 from experiment.study.bounds import read_bounds, session_rules
 from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
+from experiment.study.plans import check_planned
 from experiment.study.screens import check_procedure
 from experiment.study.texts import read_text
-from stimuli.errors import UserError, nearest
+from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -58,7 +58,7 @@ def check_meaning(study: Study) -> None:
     _check_rating(study)
     _check_bounds(study)
     session_rules(study)
-    _check_planned(study)
+    check_planned(study)
 
 
 def kind_of_material(study: Study) -> str:
@@ -127,7 +127,7 @@ def _check_rating(study: Study) -> None:
 def _check_bounds(study: Study) -> None:
     for unit in ("trials", "regions"):
         for measure, said in study.get("analysis", "exclude", unit, default={}).items():
-            read_bounds(study, unit, measure, said)
+            read_bounds(study, ("analysis", "exclude", unit, measure), said)
 
 
 def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
@@ -140,49 +140,6 @@ def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
             f"{study.place('materials', 'htest', 'fresh')}: fresh items take their words from the released files",
             mend="Name the folder of the released files with `from:`, or use `rules:` alone.",
         )
-
-
-def _check_planned(study: Study) -> None:
-    known = {"human", "simulated", *study.models}
-    kinds = {
-        str(next(iter(screen["block"]["trial"][-1])))
-        for screen in study.get("procedure")
-        if "block" in screen
-    }
-    for name, plan in study.get("analysis", "planned", default={}).items():
-        path = ("analysis", "planned", name)
-        if plan["compare"] not in study.factors:
-            known_factors = ", ".join(study.factors) or "none"
-            raise UserError(
-                f"{study.place(*path, 'compare')} is {plan['compare']!r}, which is no factor of the design (factors: {known_factors})"
-            )
-        said = {plan["measure"]} if isinstance(plan["measure"], str) else set(plan["measure"].values())
-        if "trials" in plan and plan["trials"] not in kinds:
-            raise UserError(
-                f"{study.place(*path, 'trials')} is {plan['trials']!r}; trials of this study end with {', '.join(sorted(kinds))}"
-            )
-        if len(kinds) > 1 and "trials" not in plan and said != {"reading_time"}:
-            raise UserError(
-                f"{study.place(*path)} would mix trials that end with {' and with '.join(sorted(kinds))}",
-                mend=f"Say which: trials: {min(kinds)}.",
-            )
-        for i, group in enumerate(plan["between"]):
-            if group not in known:
-                close = nearest(group, known)
-                hint = f"Did you mean {close!r}? " if close else ""
-                raise UserError(
-                    f"{study.place(*path, 'between', i)} is {group!r}",
-                    mend=f"{hint}Readers: human, simulated, or a model of the study ({', '.join(study.models) or 'none'}).",
-                )
-        levels = list(study.factors[plan["compare"]])
-        for i, contrast in enumerate(plan.get("contrasts", [])):
-            parts = [part.strip() for part in re.split(r"\s-\s", contrast)]
-            wrong = [part for part in parts if part not in levels]
-            if len(parts) != 2 or wrong:
-                raise UserError(
-                    f"{study.place(*path, 'contrasts', i)} is {contrast!r}",
-                    mend=f"A contrast is `level - level`; levels of {plan['compare']}: {', '.join(levels)}.",
-                )
 
 
 def _check_levels(study: Study, kind: str) -> None:

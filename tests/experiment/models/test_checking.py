@@ -280,15 +280,53 @@ def test_a_thought_before_the_answer_asks_for_no_label_probabilities(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "said", ["surprisal", "{human: reading_time, m: surprisal}", "{m: reasoning_tokens}"]
+    ("measure", "lack"),
+    [
+        ("surprisal", "tells no surprisal of what it reads"),
+        ("margin", "tells no probabilities of labels"),
+        ("reasoning_tokens", None),
+        ("completion_tokens", None),
+        ("latency_ms", None),
+        ("missing", None),
+    ],
 )
-def test_a_measure_that_is_stored_and_not_analysed_yet_is_said_to_be(tmp_path: Path, said: str) -> None:
+def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(
+    tmp_path: Path, measure: str, lack: str | None, server: ScriptedOpenAI
+) -> None:
+    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}, price: free"))
+    text = (folder / "study.yaml").read_text("utf-8")
+    said = "missing" if measure == "missing" else f"{{human: reading_time, m: {measure}}}"
+    text = text.replace("{human: reading_time, m: reading_time}", said)
+    (folder / "study.yaml").write_text(text, "utf-8")
+    before = checked(folder)["planned"]["time"]
+    assert before["lack"] is None
+    if measure in ("surprisal", "margin", "reasoning_tokens"):
+        assert "not known before it is looked into" in before["proviso"]
+    after = checked(folder, "--probe")["planned"]["time"]
+    assert (after["lack"] is None) if lack is None else (lack in after["lack"]), after
+    if measure == "latency_ms":
+        assert "--timing" in after["proviso"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ("surprisal", r"line 17: analysis\.planned\.time\.measure is 'surprisal', which people do not have"),
+        ("{human: margin, m: margin}", r"line 17: analysis\.planned\.time\.measure\.human is 'margin'"),
+        ("{m: reasoning_tokens}", r"line 17: analysis\.planned\.time\.between\[1\]: human has no measure"),
+        ("{human: rt, m: rt, n: rt}", r"measure\.n: reader 'n' is not known"),
+        ("latency", r"(?s)is \"latency\"; allowed: correct, .*Did you mean 'latency_ms'"),
+    ],
+)
+def test_a_measure_that_a_reader_cannot_have_is_refused_with_its_line(
+    tmp_path: Path, measure: str, said: str
+) -> None:
     folder = written(tmp_path / "s", one("baseline:random"))
     text = (folder / "study.yaml").read_text("utf-8")
-    (folder / "study.yaml").write_text(text.replace("{human: reading_time, m: reading_time}", said), "utf-8")
-    with pytest.raises(
-        UserError, match=r"line 17: analysis\.planned\.time\.measure.*is stored with every trial of a model"
-    ):
+    (folder / "study.yaml").write_text(
+        text.replace("{human: reading_time, m: reading_time}", measure), "utf-8"
+    )
+    with pytest.raises(UserError, match=said):
         load_study(folder)
 
 

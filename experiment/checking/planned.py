@@ -1,0 +1,121 @@
+"""Which planned analyses of a model have no value of it: whatever it gives, or by what is known that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.checking.giving import Giving
+from experiment.models.api import Need
+from experiment.models.planning import manner_of
+from experiment.models.prompts import read_step
+from experiment.models.settings import ModelSettings
+from experiment.procedure import trials_of
+from experiment.study import Study
+from experiment.study.plans import PlannedMeasure, planned_analyses
+
+OF_PEOPLE = {
+    "rt": "response times are measured of people alone (a model's latency_ms is a measure only with `wrods run --timing`)",
+    "reading_time": "reading times are measured of people alone (a model's surprisal of what is read is in the regions table)",
+}
+"""Measures that no model has."""
+NEEDED: dict[str, Need] = {
+    "surprisal": "surprisal",
+    "margin": "label_logprobs",
+    "reasoning_tokens": "reasoning",
+}
+"""What a model has to give for a measure."""
+LACKS: dict[Need, str] = {
+    "surprisal": "it tells no surprisal of what it reads",
+    "label_logprobs": "it tells no probabilities of labels, so that choices of it have no margin",
+    "reasoning": "it does not count the tokens of its thoughts",
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One planned analysis that names a model.
+
+    Attributes
+    ----------
+    name, measure : str
+    lack : str or None
+        Why the model has no value for it; None where it has, or where nothing is known yet.
+    proviso : str or None
+        On what it depends that there are values.
+    """
+
+    name: str
+    measure: str
+    lack: str | None
+    proviso: str | None = None
+
+
+def planned_of(
+    study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: Giving
+) -> list[Planned]:
+    """Hold every planned analysis that names a model against what its sessions hold and what is known that it gives.
+
+    Parameters
+    ----------
+    study : Study
+    settings : ModelSettings
+        Of the model.
+    name : str
+        Of the model in the study.
+    plan : mapping
+        The plan of one of its sessions.
+    giving : Giving
+        What is known of the model.
+    """
+    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
+    found = []
+    for analysis in planned_analyses(study):
+        if name not in analysis.measures:
+            continue
+        measure = analysis.measures[name]
+        own = [one for one in trials if analysis.trials in (None, one["trial_type"])]
+        lack = _lack(study, settings, measure, own, giving)
+        proviso = None if lack else _proviso(measure, own, giving)
+        found.append(Planned(analysis.name, measure.name, lack, proviso))
+    return found
+
+
+def _lack(
+    study: Study,
+    settings: ModelSettings,
+    measure: PlannedMeasure,
+    trials: Sequence[Mapping[str, Any]],
+    giving: Giving,
+) -> str | None:
+    if measure.name in OF_PEOPLE:
+        return OF_PEOPLE[measure.name]
+    need = NEEDED.get(measure.name)
+    if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
+        return (
+            "its trials have no text that is read for itself (`read`), and only such texts have a surprisal"
+        )
+    if measure.name == "margin" and not any(trial["trial_type"] == "choose" for trial in trials):
+        return "its trials offer no labels to choose among"
+    if need is not None and need in giving.lacks:
+        return LACKS[need]
+    if measure.scale != "points" or measure.name == "missing":
+        return None
+    if manner_of(study, settings).context == "teacher_forced":
+        return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
+    if not any(
+        trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"
+    ):
+        return "nothing says which answers are right"
+    return None
+
+
+def _proviso(measure: PlannedMeasure, trials: Sequence[Mapping[str, Any]], giving: Giving) -> str | None:
+    if measure.name == "latency_ms":
+        return "it has latencies only of sessions by `wrods run --timing`"
+    if measure.name == "completion_tokens" and any(trial["trial_type"] == "choose" for trial in trials):
+        return "a choice that is scored by its labels generates nothing and has no tokens"
+    if measure.name in NEEDED and giving.known_from is None:
+        return f"whether it gives {measure.name} is not known before it is looked into"
+    return None

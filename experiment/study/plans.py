@@ -1,0 +1,352 @@
+"""The planned analyses of a study, with every default stated, and the checks that a schema cannot make.
+
+What a plan leaves unsaid has a default that is the same everywhere: it is told by ``wrods check --explain``, stands in the
+registration, and is handed over to analysis with the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from experiment.study.bounds import read_bounds, read_rule
+from stimuli.errors import UserError, nearest, unknown_name
+
+if TYPE_CHECKING:
+    from experiment.study.study import Study
+
+ALPHA = 0.05
+TWO_SIDED = "two-sided"
+PEOPLE = ("human", "simulated")
+OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
+"""Measures that do not depend on how a trial ends."""
+OF_WORDS = {"recovered", "recovered_with_one_typo"}
+WITH_ANSWERS = {"correct", "missing", *OF_WORDS}
+"""Measures of the answer itself: to leave out wrong answers would leave out what is measured."""
+_SIDES = re.compile(r"\s+[-−–]\s+")
+
+
+@dataclass(frozen=True)
+class PlannedMeasure:
+    """What is known of a measure: what it is in words, of whom, and on which scale its differences are bounded."""
+
+    name: str
+    said: str
+    of: str
+    scale: str
+    unit: str
+    model: str
+
+
+@dataclass(frozen=True)
+class PlannedContrast:
+    """``first`` minus ``second``, as the study writes it, and what is expected of it."""
+
+    said: str
+    first: str
+    second: str
+    direction: str
+
+
+@dataclass(frozen=True)
+class PlannedAnalysis:
+    """One planned analysis with its defaults.
+
+    Attributes
+    ----------
+    name : str
+    measures : dict
+        Of each reader, in the order in which the study names them.
+    compare : str
+    contrasts : tuple of PlannedContrast
+    alpha : float
+    family : str or None
+        None where each contrast is a family of its own, over its readers.
+    equivalence, formula, fallback : str or None
+    exclude : dict
+        Beyond the study's own.
+    stop : str or None
+        None for the study's wanted participants.
+    trials : str or None
+    stated : frozenset of str
+        The keys that the study gives; everything else is a default.
+    """
+
+    name: str
+    measures: Mapping[str, PlannedMeasure]
+    compare: str
+    contrasts: tuple[PlannedContrast, ...]
+    alpha: float
+    family: str | None
+    equivalence: str | None
+    formula: str | None
+    fallback: str | None
+    exclude: Mapping[str, Any]
+    stop: str | None
+    trials: str | None
+    stated: frozenset[str]
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Names of the readers, in order."""
+        return tuple(self.measures)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan in the study's own words with every default written out, as it is handed over."""
+        return {
+            "measure": {reader: one.name for reader, one in self.measures.items()},
+            "compare": self.compare,
+            "between": list(self.readers),
+            "contrasts": [one.said for one in self.contrasts],
+            "direction": {one.said: one.direction for one in self.contrasts},
+            "alpha": self.alpha,
+            "family": self.family,
+            "equivalence": self.equivalence,
+            "formula": self.formula,
+            "fallback": self.fallback,
+            "exclude": dict(self.exclude),
+            "stop": self.stop,
+            "trials": self.trials,
+        }
+
+
+@cache
+def planned_measures() -> dict[str, PlannedMeasure]:
+    """Return every measure that a plan may name."""
+    text = resources.files("experiment.study").joinpath("measures.json").read_text("utf-8")
+    return {name: PlannedMeasure(name, **given) for name, given in json.loads(text)["measures"].items()}
+
+
+def planned_analyses(study: Study) -> list[PlannedAnalysis]:
+    """Return the planned analyses of a study that passed its checks, with every default."""
+    return [
+        _read(str(name), spec, study) for name, spec in study.get("analysis", "planned", default={}).items()
+    ]
+
+
+def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
+    known, given = planned_measures(), spec["measure"]
+    levels = list(study.factors[spec["compare"]])
+    said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
+    directions = spec.get("direction", TWO_SIDED)
+    contrasts = []
+    for text in said:
+        first, second = (part.strip() for part in _SIDES.split(text))
+        way = directions if isinstance(directions, str) else directions.get(text, TWO_SIDED)
+        contrasts.append(PlannedContrast(text, first, second, way))
+    return PlannedAnalysis(
+        name=name,
+        measures={
+            str(reader): known[given if isinstance(given, str) else given[reader]]
+            for reader in spec["between"]
+        },
+        compare=str(spec["compare"]),
+        contrasts=tuple(contrasts),
+        alpha=float(spec.get("alpha", ALPHA)),
+        family=spec.get("family"),
+        equivalence=spec.get("equivalence"),
+        formula=spec.get("formula"),
+        fallback=spec.get("fallback"),
+        exclude=spec.get("exclude", {}),
+        stop=spec.get("stop"),
+        trials=spec.get("trials"),
+        stated=frozenset(spec),
+    )
+
+
+def check_planned(study: Study) -> None:
+    """Check that every planned analysis names what there is, and can be carried out as it is written.
+
+    Raises
+    ------
+    UserError
+        Says line, value, rule and mend.
+    """
+    levels_of_family: dict[str, tuple[str, float]] = {}
+    for name, spec in study.get("analysis", "planned", default={}).items():
+        path = ("analysis", "planned", name)
+        _check_readers(study, path, spec)
+        _check_trials(study, path, spec)
+        _check_contrasts(study, path, spec)
+        _check_bound(study, path, spec)
+        _check_model(study, path, spec)
+        _check_exclusions(study, path, spec)
+        family, alpha = spec.get("family"), float(spec.get("alpha", ALPHA))
+        if family is not None:
+            first, other = levels_of_family.setdefault(family, (name, alpha))
+            if other != alpha:
+                raise UserError(
+                    f"{study.place(*path, 'alpha' if 'alpha' in spec else 'family')}: {name} has alpha {alpha:g} and {first}, of "
+                    f"the same family {family!r}, has {other:g}; a family has one level",
+                    mend="Give both the same alpha.",
+                )
+
+
+Path = tuple[str, str, str]
+
+
+def _check_readers(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    known = {*PEOPLE, *study.models}
+    if spec["compare"] not in study.factors:
+        known_factors = ", ".join(study.factors) or "none"
+        raise UserError(
+            f"{study.place(*path, 'compare')} is {spec['compare']!r}, which is no factor of the design (factors: {known_factors})"
+        )
+    for i, group in enumerate(spec["between"]):
+        if group not in known:
+            close = nearest(group, known)
+            hint = f"Did you mean {close!r}? " if close else ""
+            raise UserError(
+                f"{study.place(*path, 'between', i)} is {group!r}",
+                mend=f"{hint}Readers: human, simulated, or a model of the study ({', '.join(study.models) or 'none'}).",
+            )
+        if group in spec["between"][:i]:
+            raise UserError(
+                f"{study.place(*path, 'between', i)}: {group!r} stands twice", mend="Name it once."
+            )
+    by_reader = _by_reader(spec)
+    for reader in by_reader:
+        if reader not in spec["between"]:
+            fault = unknown_name("reader", reader, spec["between"])
+            raise UserError(f"{study.place(*path, 'measure', reader)}: {fault.message}", mend=fault.mend)
+    for i, reader in enumerate(spec["between"]):
+        if reader not in by_reader:
+            raise UserError(
+                f"{study.place(*path, 'between', i)}: {reader} has no measure",
+                mend=f"Say under measure what is measured of {reader}, or take it out of between.",
+            )
+        measure = planned_measures()[by_reader[reader]]
+        if reader in PEOPLE and measure.of == "models":
+            where = ("measure",) if isinstance(spec["measure"], str) else ("measure", reader)
+            raise UserError(
+                f"{study.place(*path, *where)} is {measure.name!r}, which people do not have ({measure.said})",
+                mend="Give each reader a measure of its own, such as measure: {human: reading_time, "
+                f"MODEL: {measure.name}}}, or compare models alone.",
+            )
+
+
+def _by_reader(spec: Mapping[str, Any]) -> dict[str, str]:
+    given = spec["measure"]
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(spec["between"], given)
+
+
+def _check_trials(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    kinds = {
+        str(next(iter(screen["block"]["trial"][-1])))
+        for screen in study.get("procedure")
+        if "block" in screen
+    }
+    said = set(_by_reader(spec).values())
+    if "trials" in spec and spec["trials"] not in kinds:
+        raise UserError(
+            f"{study.place(*path, 'trials')} is {spec['trials']!r}; trials of this study end with {', '.join(sorted(kinds))}"
+        )
+    if said & OF_WORDS and spec.get("trials", "recover") != "recover":
+        raise UserError(
+            f"{study.place(*path, 'trials')} is {spec['trials']!r}; words are recovered in trials that end with recover",
+            mend="Write trials: recover.",
+        )
+    if said & OF_WORDS and "recover" not in kinds:
+        raise UserError(
+            f"{study.place(*path, 'measure')}: no text is restored in this study, whose trials end with {', '.join(sorted(kinds))}",
+            mend="Measure correct, or let a block end with `recover`.",
+        )
+    if len(kinds) > 1 and "trials" not in spec and not said <= OF_READING | OF_WORDS:
+        raise UserError(
+            f"{study.place(*path)} would mix trials that end with {' and with '.join(sorted(kinds))}",
+            mend=f"Say which: trials: {min(kinds)}.",
+        )
+
+
+def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    levels = list(study.factors[spec["compare"]])
+    for i, contrast in enumerate(spec.get("contrasts", [])):
+        parts = [part.strip() for part in _SIDES.split(contrast)]
+        if len(parts) != 2 or parts[0] == parts[1] or not set(parts) <= set(levels):
+            raise UserError(
+                f"{study.place(*path, 'contrasts', i)} is {contrast!r}",
+                mend=f"A contrast is `level - level`; levels of {spec['compare']}: {', '.join(levels)}.",
+            )
+    said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
+    if isinstance(spec.get("direction"), Mapping):
+        for text in spec["direction"]:
+            if text not in said:
+                fault = unknown_name("contrast", text, said)
+                raise UserError(f"{study.place(*path, 'direction', text)}: {fault.message}", mend=fault.mend)
+
+
+def _check_bound(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    said = spec.get("equivalence")
+    if said is None:
+        return
+    place = study.place(*path, "equivalence")
+    if len(spec["between"]) < 2:
+        raise UserError(
+            f"{place} is {said!r}; it bounds the difference between readers, and the analysis has one",
+            mend="Name a second reader in between, or take the bound out.",
+        )
+    measures = [planned_measures()[name] for name in dict.fromkeys(_by_reader(spec).values())]
+    one = measures[0]
+    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and one.scale == "raw"):
+        raise UserError(
+            f"{place} is {said!r}; differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
+            mend="Times and tokens can be compared as ratios; take the bound out otherwise.",
+        )
+    found = re.fullmatch(r"([0-9.]+) ?(.+)", said)
+    assert found is not None, "the schema lets no other form through"
+    number, unit = float(found[1]), found[2]
+    scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"
+    if scale != one.scale or (scale == "raw" and unit.removesuffix("s") != one.unit.removesuffix("s")):
+        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {one.unit}"}[one.scale]
+        raise UserError(f"{place} is {said!r}; {one.name} is bounded like: {wanted}")
+    low, high = {"points": (0.0, 100.0), "%": (0.0, 1e6), "times": (1.0, 1e4)}.get(
+        "points" if scale == "points" else unit, (0.0, float("inf"))
+    )
+    if not low < number < high:
+        upper = "" if scale != "points" else f" and below {high:g}"
+        raise UserError(f"{place} is {said!r}; a bound lies above {low:g}{upper}")
+
+
+def _check_model(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    if "fallback" in spec and "formula" not in spec:
+        raise UserError(
+            f"{study.place(*path, 'fallback')}: it takes the place of a model of your own, and there is none",
+            mend="Give formula, or take fallback out: the usual model has a rule by which it is reduced.",
+        )
+    if "formula" in spec and len(set(_by_reader(spec).values())) > 1:
+        raise UserError(
+            f"{study.place(*path, 'formula')}: readers have measures of their own, and one model cannot hold both",
+            mend="Plan an analysis for each measure.",
+        )
+
+
+def _check_exclusions(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    exclude = spec.get("exclude", {})
+    for measure, said in exclude.get("trials", {}).items():
+        read_bounds(study, (*path, "exclude", "trials", measure), said)
+    for sign, text in exclude.get("sessions", {}).items():
+        read_rule(study, (*path, "exclude", "sessions", sign), text)
+    of_answers = sorted(set(_by_reader(spec).values()) & WITH_ANSWERS)
+    if "answers" in exclude and of_answers:
+        raise UserError(
+            f"{study.place(*path, 'exclude', 'answers')}: wrong answers are part of what is measured ({', '.join(of_answers)})",
+            mend="Leave them in; they may be left out of times, where they are said to be.",
+        )
+
+
+def completed_plans(study: Study) -> dict[str, Any]:
+    """Return every planned analysis with its defaults written out (:meth:`PlannedAnalysis.to_json`), by name."""
+    return {one.name: one.to_json() for one in planned_analyses(study)}
+
+
+def own_formulas(study: Study) -> Iterator[tuple[str, str, PlannedAnalysis]]:
+    """Yield each formula that a plan gives with its place in the study: place, formula, analysis."""
+    for one in planned_analyses(study):
+        for key, text in (("formula", one.formula), ("fallback", one.fallback)):
+            if text is not None:
+                yield study.place("analysis", "planned", one.name, key), text, one
