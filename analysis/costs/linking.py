@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from analysis.costs.clustered import clustered_slopes
@@ -155,6 +156,28 @@ def rows_of(rows: pd.DataFrame, base: Sequence[str], added: Sequence[str]) -> pd
     return rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
 
 
+def _independent(rows: pd.DataFrame, names: list[str]) -> list[str]:
+    """Leave out predictors that those before them determine: with two changed words length says all that place says."""
+    kept: list[str] = []
+    for name in names:
+        values = rows[[*kept, name]].dropna().to_numpy(dtype=float)
+        if np.linalg.matrix_rank(values - values.mean(axis=0)) > len(kept):
+            kept.append(name)
+    return kept
+
+
+def _slopes(
+    rows: pd.DataFrame, base: list[str], added: list[str], random: str
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Return the slope of a word's own surprisal and that of all, each with its ends; nan where items are too few."""
+    try:
+        found = clustered_slopes(rows_of(rows, base, added), "mean_rt", [*base, *added], "times", random)
+    except UserError:
+        nothing = (float("nan"),) * 3
+        return nothing, nothing
+    return found.of(["surprisal"]), found.of(added)
+
+
 def _linked(
     rows: pd.DataFrame, study: str, folds: int, names: tuple[str, str, str]
 ) -> list[dict[str, float | str | bool | int]]:
@@ -167,6 +190,7 @@ def _linked(
         for spilled in (False, True):
             base = [n for n in BASELINE if baseline and n in told]
             base += [n for n in BASELINE_SPILLED if baseline and spilled and n in told]
+            base = _independent(rows, base)
             added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
             done = compete(
                 {"without": base, "with": [*base, *added]},
@@ -179,13 +203,7 @@ def _linked(
             )
             gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
             without, full = done.candidates
-            try:
-                slopes = clustered_slopes(
-                    rows_of(rows, base, added), "mean_rt", [*base, *added], "times", random
-                )
-            except UserError:  # too few items for that many predictors: nothing is claimed of a slope
-                continue
-            slope = slopes.of(["surprisal"])
+            slope, total = _slopes(rows, base, added, random)
             found.append(
                 {
                     **dict(zip(("reader_group", "model", "words"), names, strict=True)),
@@ -194,7 +212,7 @@ def _linked(
                     "slope": slope[0],
                     "slope_low": slope[1],
                     "slope_high": slope[2],
-                    **dict(zip(("slope_total", "total_low", "total_high"), slopes.of(added), strict=True)),
+                    **dict(zip(("slope_total", "total_low", "total_high"), total, strict=True)),
                     "gain": gain,
                     "gain_low": ends.low,
                     "gain_high": ends.high,
