@@ -23,6 +23,8 @@ from stimuli.errors import UserError
 
 FILE = "answers-cache.db"
 SCHEMA = 1
+READING = 2
+"""Goes up where a server's answer is read otherwise: kept replies hold what was read."""
 COMMIT_EVERY = 200
 COMMIT_EVERY_S = 0.5
 
@@ -57,7 +59,7 @@ def cache_key(about: Mapping[str, object], request: Request) -> str:
     """
     said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
     text = json.dumps(
-        {"schema": SCHEMA, "about": about, "request": said},
+        {"schema": SCHEMA, "reading": READING, "about": about, "request": said},
         sort_keys=True,
         ensure_ascii=True,
         separators=(",", ":"),
