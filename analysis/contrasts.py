@@ -10,14 +10,15 @@ method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
-from statsmodels.stats.multitest import multipletests
 
+from analysis.bounded import two_one_sided
+from analysis.families import adjusted
 from analysis.frames import ModelData, indicator
 from analysis.mixed import linear_contrasts, margins
 from analysis.plan import Difference, Plan
@@ -44,37 +45,19 @@ class CellMean:
 def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contrast, ...]:
     """Test every contrast of a plan in each reader group of the model, and between the first group and each other.
 
-    A family holds one hypothesis (a contrast) over reader groups: its tests within groups form one, its comparisons
-    between groups another. Planned families are corrected by Holm's method; in an exploratory analysis all tests of
-    the analysis are corrected together by Benjamini and Hochberg's.
+    A contrast within a reader group has the plan's direction; a comparison between groups is two-sided, and is tested for
+    equivalence where the plan has a bound. P values are adjusted as :mod:`analysis.families` says, over this analysis alone.
     """
     cells = cell_means(plan.factor, data, model)
     found: list[Contrast] = []
     for difference in plan.contrasts:
         if difference.first not in data.levels or difference.second not in data.levels:
             continue
-        within = [_tested(difference, (group,), plan, cells, model) for group in data.groups]
-        between = [
+        found += [_tested(difference, (group,), plan, cells, model) for group in data.groups]
+        found += [
             _tested(difference, (data.groups[0], group), plan, cells, model) for group in data.groups[1:]
         ]
-        found += (
-            [*corrected(within, "holm"), *corrected(between, "holm")] if plan.planned else [*within, *between]
-        )
-    return tuple(found if plan.planned else corrected(found, "fdr_bh"))
-
-
-def corrected(family: Sequence[Contrast], method: str) -> list[Contrast]:
-    """Return the contrasts of one family with adjusted p values (``holm`` or ``fdr_bh``).
-
-    One that is not estimable stays in the family, as a test that found nothing, and has no adjusted p value.
-    """
-    if not family:
-        return []
-    adjusted = multipletests([one.p if one.estimable else 1.0 for one in family], method=method)[1]
-    return [
-        replace(one, p_adjusted=float(q) if one.estimable else float("nan"), family=len(family))
-        for one, q in zip(family, adjusted, strict=True)
-    ]
+    return tuple(adjusted([(plan, found)])[0])
 
 
 def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[str, str], CellMean]:
@@ -91,14 +74,18 @@ def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[s
 
 
 def _variance(group: str, level: str, factor: str, data: ModelData, model: FittedModel) -> float:
-    """Add up the variance of all random effects that act in one cell."""
+    """Add up the variance of all random effects that act in one cell.
+
+    A slope of something that is neither the compared factor nor who reads is taken at 0 of it.
+    """
     person = group in data.participant_groups
     active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), "people" if person else "model"}
+    active.add(f"reader_group{group}")
     if person:
         active.add(indicator("people", level))
     total = 0.0
     for term in model.variance:
-        z = np.array([1.0 if name in active else 0.0 for name in term.terms])
+        z = np.array([1.0 if set(name.split(":")) <= active else 0.0 for name in term.terms])
         if term.group != "participant" or person:
             total += float(z @ term.cov @ z)
     return total
@@ -124,8 +111,14 @@ def _tested(
     ends = (row["ci_low"], row["ci_high"])
     estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, logistic=logistic)
     estimable = estimable and bool(np.isfinite(row["p"]))
+    df = None if np.isnan(row["df"]) else row["df"]
+    felt = (row["estimate"], row["se"])
     if logistic and estimable:
-        points = _in_points(signed, model)
+        value, error, points = _in_points(signed, model)
+        felt = (value, error)
+    bound = plan.equivalence if len(groups) == 2 and estimable else None
+    direction = difference.direction if len(groups) == 1 else "two-sided"
+    p = one_sided(row["p"], row["statistic"], direction)
     return Contrast(
         first=difference.first,
         second=difference.second,
@@ -133,33 +126,49 @@ def _tested(
         estimate=row["estimate"],
         se=row["se"],
         statistic=row["statistic"],
-        df=None if np.isnan(row["df"]) else row["df"],
-        p=row["p"],
+        df=df,
+        p=p,
         low=row["ci_low"],
         high=row["ci_high"],
-        p_adjusted=row["p"],
+        p_adjusted=p,
         family=1,
         points=points[0],
         points_low=points[1],
         points_high=points[2],
         estimable=estimable,
+        direction=direction,
+        equivalence=None
+        if bound is None
+        else two_one_sided(*felt, None if logistic else df, bound, plan.alpha),
     )
+
+
+def one_sided(p: float, statistic: float, direction: str) -> float:
+    """Return the p value of a directional test from the two-sided one of a symmetric statistic."""
+    if direction == "two-sided" or not np.isfinite(statistic):
+        return p
+    as_expected = (statistic > 0) == (direction == "greater")
+    return p / 2 if as_expected else 1 - p / 2
 
 
 def _se(weights: NDArray[np.float64], vcov: NDArray[np.float64]) -> float:
     return float(np.sqrt(max(float(weights @ vcov @ weights), 0.0)))
 
 
-def _in_points(signed: Sequence[tuple[float, CellMean]], model: FittedModel) -> tuple[float, float, float]:
+def _in_points(
+    signed: Sequence[tuple[float, CellMean]], model: FittedModel
+) -> tuple[float, float, tuple[float, float, float]]:
+    """Return a difference in percentage points, its standard error, and the difference with its 95% interval."""
     value, gradient = 0.0, np.zeros(len(model.coefficients))
     for sign, cell in signed:
         mean, slope = averaged_probability(float(cell.weights @ model.beta), cell.variance)
         value += sign * mean
         gradient += sign * slope * cell.weights
-    half = float(stats.norm.ppf(0.975)) * _se(gradient, model.vcov)
+    error = _se(gradient, model.vcov)
+    half = float(stats.norm.ppf(0.975)) * error
     furthest = len(signed) / 2
     low, high = max(value - half, -furthest), min(value + half, furthest)
-    return 100 * value, 100 * low, 100 * high
+    return 100 * value, 100 * error, (100 * value, 100 * low, 100 * high)
 
 
 @cache

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.mixed import APPROXIMATE, Fit
-from analysis.plan import Plan
+from analysis.plan import Direction, Plan
 from analysis.random_structure import Step
 
 LARGEST_SE = 10.0
@@ -129,6 +129,46 @@ def is_determined(cov: NDArray[np.float64], notes: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True)
+class Equivalence:
+    """Two one-sided tests of a difference between readers against the plan's bound (Schuirmann, 1987).
+
+    Attributes
+    ----------
+    estimate, se : float
+        The difference in percentage points, as a natural logarithm of a ratio, or in the measure's unit.
+    half_width : float
+        The bound on that scale: differences from -half_width to half_width count as none.
+    statistic, p : float
+        Of the less favourable of the two tests.
+    df : float or None
+        None where the statistic is z.
+    p_adjusted : float
+        After the family's correction.
+    family : int
+        How many tests the family holds.
+    low, high : float
+        Ends of the interval with coverage 1 - 2 alpha; it lies inside the bound where the unadjusted p is below alpha.
+    level : float
+        That coverage.
+    equivalent : bool
+        Whether the adjusted p is below alpha.
+    """
+
+    estimate: float
+    se: float
+    half_width: float
+    statistic: float
+    df: float | None
+    p: float
+    p_adjusted: float
+    family: int
+    low: float
+    high: float
+    level: float
+    equivalent: bool
+
+
+@dataclass(frozen=True)
 class Contrast:
     """One tested difference.
 
@@ -139,15 +179,19 @@ class Contrast:
     groups : tuple of str
         The reader group, or the two whose differences are compared.
     estimate, se, statistic, df, p, low, high
-        On the modelled scale (log odds, or log of a time).
+        On the modelled scale (log odds, log of a time or count, bits, nats).
     p_adjusted : float
         After the family's correction.
     family : int
         How many tests the family holds.
     points, points_low, points_high : float or None
-        The same difference in percentage points, averaged over participants and items (accuracy only).
+        The same difference in percentage points, averaged over participants and items (logistic models only).
     estimable : bool
         False where the data do not determine the difference; its numbers then say nothing and are not shown.
+    direction : {'two-sided', 'greater', 'less'}
+        Of the test. The interval is two-sided either way.
+    equivalence : Equivalence or None
+        Only between readers, where the plan has a bound.
     """
 
     first: str
@@ -166,6 +210,8 @@ class Contrast:
     points_low: float | None = None
     points_high: float | None = None
     estimable: bool = True
+    direction: Direction = "two-sided"
+    equivalence: Equivalence | None = None
 
     @property
     def between(self) -> bool:

@@ -12,9 +12,10 @@ from scipy import integrate, special, stats
 
 from analysis import load
 from analysis.accuracy import analyse_accuracy
-from analysis.contrasts import averaged_probability, corrected
+from analysis.contrasts import averaged_probability
 from analysis.cost import analyse_time
 from analysis.descriptives import describe
+from analysis.families import corrected
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced
 from analysis.recovery_check import recovered, recovery_plans

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.contrasts import contrasts_of, corrected
+from analysis.contrasts import contrasts_of
 from analysis.estimation import _read
+from analysis.families import corrected
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
 from analysis.report.content import Content, _Numbers, _section, gather
