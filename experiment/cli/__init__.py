@@ -14,7 +14,7 @@ from experiment.version import installed_version
 from stimuli.errors import UserError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Design": ("new", "check", "build", "preview", "scramble", "freeze"),
+    "Design": ("new", "check", "build", "preview", "scramble", "power", "freeze"),
     "Collect": (
         "demo",
         "serve",

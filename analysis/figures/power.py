@@ -1,0 +1,194 @@
+"""Power curves: a panel for each test, a line for each further size, with Wilson intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, style, styled
+from analysis.readers import headed, spoken
+
+Line = Mapping[Hashable, Any]
+"""Values by column."""
+COLUMNS = 3
+PANEL_HEIGHT, GAP = 1.85, 0.6
+UNITS = {
+    "participants": ("participant", "participants"),
+    "items": ("item", "items"),
+    "prompts": ("prompt wording", "prompt wordings"),
+    "replicates": ("replicate", "replicates"),
+}
+
+
+def power_figure(
+    name: str, title: str, table: pd.DataFrame, needed: pd.DataFrame, wanted: float, alpha: float
+) -> Drawing:
+    """Draw power against the number of participants (or the first size that varies), a line for each further size.
+
+    Parameters
+    ----------
+    name : str
+        File name without ending.
+    title : str
+    table : pandas.DataFrame
+        From :func:`analysis.power.power_table`.
+    needed : pandas.DataFrame
+        From :func:`analysis.power.needed`.
+    wanted, alpha : float
+        Drawn as lines.
+    """
+    axis = next((one for one in UNITS if table[one].nunique() > 1), "participants")
+    others = [one for one in UNITS if one != axis and table[one].nunique() > 1]
+    lines = table[others].drop_duplicates().sort_values(others).to_dict("records") if others else [{}]
+    looks = [style()["people"], *style()["models"]]
+    tests = table[["kind", "contrast", "readers"]].drop_duplicates().to_dict("records")
+    of_a_contrast = len(tests) // max(1, table["contrast"].nunique())
+    columns = min(2 if of_a_contrast in (2, 4) else COLUMNS, len(tests))
+    rows = -(-len(tests) // columns)
+    below = 0.55 + 0.18 * (len(lines) > 4)
+    height = rows * (PANEL_HEIGHT + GAP) + below + 0.1
+    with styled():
+        figure = Figure(figsize=(WIDTH, height))
+        drawn: dict[str, Any] = {}
+        for place, test in enumerate(tests):
+            row, column = divmod(place, columns)
+            width = (1 - 0.075) / columns
+            bottom = (height - (row + 1) * (PANEL_HEIGHT + GAP)) / height
+            axes = figure.add_axes((0.075 + column * width, bottom, width - 0.03, PANEL_HEIGHT / height))
+            own = _of(table, test)
+            _frame(
+                axes, test, own, axis, wanted, alpha, first=column == 0, last=place + columns >= len(tests)
+            )
+            for turn, line in enumerate(lines):
+                drawn[_label(line)] = _curve(
+                    axes, _of(own, line), axis, turn, len(lines), looks[turn % len(looks)]
+                )
+                _needed_mark(axes, _of(_of(needed, test), line), axis, looks[turn % len(looks)])
+        figure.text(
+            0.53, (below - 0.3) / height, f"Number of {UNITS[axis][1]}", ha="center", va="center", fontsize=9
+        )
+        if others:
+            figure.legend(
+                list(drawn.values()),
+                list(drawn),
+                loc="lower center",
+                bbox_to_anchor=(0.53, 0.0),
+                ncols=min(len(lines), 4),
+                fontsize=8,
+                frameon=False,
+                handlelength=3.4,
+            )
+    note = _note(table, axis, wanted, alpha)
+    alternative = _in_words(tests, table, lines, axis)
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _of(table: pd.DataFrame, values: Line) -> pd.DataFrame:
+    for column, value in values.items():
+        table = table[table[column] == value]
+    return table
+
+
+def _label(line: Line) -> str:
+    return ", ".join(f"{value:g} {UNITS[str(name)][int(value != 1)]}" for name, value in line.items())
+
+
+def _headed(readers: str) -> str:
+    names = readers.split(" − ")
+    return " − ".join([headed(names[0]), *(spoken(name) for name in names[1:])])
+
+
+def _frame(
+    axes: Axes,
+    test: Line,
+    own: pd.DataFrame,
+    axis: str,
+    wanted: float,
+    alpha: float,
+    *,
+    first: bool,
+    last: bool,
+) -> None:
+    sizes = sorted(own[axis].unique())
+    reach = max(sizes) - min(sizes) or 1
+    axes.set_xlim(min(sizes) - 0.1 * reach, max(sizes) + 0.1 * reach)
+    axes.set_xticks(sizes)
+    if len(sizes) > 6:
+        axes.tick_params(axis="x", labelrotation=45)
+    axes.set_ylim(-0.03, 1.04)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+    axes.tick_params(labelsize=8, labelleft=first)
+    if first:
+        axes.set_ylabel("Power", fontsize=8.5)
+    equal = (
+        "\nequivalence"
+        if test["kind"] == "equivalence"
+        else "\ndifference"
+        if "−" in test["readers"]
+        else "\n"
+    )
+    told = f"{equal}, {_headed(test['readers'])}" if equal != "\n" else f"\n{_headed(test['readers'])}"
+    axes.set_title(test["contrast"], fontsize=8.5, pad=15)
+    axes.text(0, 1.03, told.strip(), transform=axes.transAxes, fontsize=8, va="bottom", color="#333333")
+    axes.axhline(wanted, color="#222222", lw=0.9, ls=(0, (4, 2)), zorder=1)
+    axes.axhline(alpha, color="#777777", lw=0.8, ls=(0, (1, 2)), zorder=1)
+
+
+def _curve(axes: Axes, own: pd.DataFrame, axis: str, turn: int, count: int, spec: dict[str, Any]) -> Any:
+    own = own.sort_values(axis)
+    low, high = axes.get_xlim()
+    shift = 0.012 * (high - low) * (turn - (count - 1) / 2)
+    x = own[axis].to_numpy(dtype=float) + shift
+    y = own["power"].to_numpy(dtype=float)
+    line = spec["line"] if isinstance(spec["line"], str) else (0, tuple(spec["line"]))
+    axes.vlines(x, own["power_low"], own["power_high"], color=spec["colour"], lw=1.4, zorder=3)
+    (drawn,) = axes.plot(
+        x,
+        y,
+        color=spec["colour"],
+        ls=line,
+        lw=1.3,
+        marker=spec["marker"],
+        ms=4.5,
+        mfc="white" if turn % 2 else spec["colour"],
+        mec=spec["colour"],
+        zorder=4,
+    )
+    return drawn
+
+
+def _needed_mark(axes: Axes, own: pd.DataFrame, axis: str, spec: dict[str, Any]) -> None:
+    """Mark on the lower edge the number with which the wanted power is reached."""
+    found = own[(own["of"] == axis) & (own["reached"] == "yes")]
+    for number in found["number"]:
+        axes.plot([number], [-0.03], marker="^", ms=5, color=spec["colour"], clip_on=False, ls="", zorder=5)
+
+
+def _note(table: pd.DataFrame, axis: str, wanted: float, alpha: float) -> str:
+    fits = sorted(table["fits"].unique())
+    count = f"{fits[0]:,}" if len(fits) == 1 else f"{fits[0]:,} to {fits[-1]:,}"
+    return (
+        f"Power over {count} simulated studies a point, with 95% Wilson intervals. Dashed: the wanted power, {wanted:g}; dotted: "
+        f"the level, {alpha:g}. A triangle marks the number of {axis} with which the wanted power is reached."
+    )
+
+
+def _in_words(tests: Sequence[Line], table: pd.DataFrame, lines: Sequence[Line], axis: str) -> str:
+    told = []
+    for test in tests:
+        for line in lines:
+            own = _of(_of(table, test), line).sort_values(axis)
+            values = ", ".join(
+                f"{100 * power:.0f}% with {size:g}"
+                for size, power in zip(own[axis], own["power"], strict=True)
+            )
+            among = f" ({_label(line)})" if line else ""
+            told.append(f"{test['contrast']}, {test['readers']}, {test['kind']}{among}: {values}")
+    return f"Power by number of {axis}. " + "; ".join(told) + "."

@@ -1,0 +1,47 @@
+"""Power by simulation: draw planned studies of many sizes, analyse each as it would be analysed, count what is found.
+
+``assumptions`` holds what is taken to be true, on the scale of the model; ``given``, ``statements`` and ``pilots`` make it of what
+people have: values by hand, a table of the literature, a pilot or a fit. ``layouts`` says who answers what in a study of a given
+size, ``simulation`` draws and analyses one, ``running`` many at once, ``kept`` holds their fits in a file. ``curves`` counts, and
+``telling`` writes it down.
+"""
+
+from analysis.power.assumptions import Assumptions, without_effects
+from analysis.power.curves import needed, power_table
+from analysis.power.given import Given, assumed
+from analysis.power.kept import Kept
+from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named
+from analysis.power.pilots import from_fit_file, from_pilot
+from analysis.power.running import simulate
+from analysis.power.simulation import Outcome, Question, Study
+from analysis.power.statements import from_mapping, from_option, from_table
+from analysis.power.studies import planned_of
+from analysis.power.telling import Told, tell, write
+
+__all__ = [
+    "LAYOUTS",
+    "Assumptions",
+    "Given",
+    "Kept",
+    "Layout",
+    "Outcome",
+    "Question",
+    "Sizes",
+    "Study",
+    "Told",
+    "assumed",
+    "from_fit_file",
+    "from_mapping",
+    "from_option",
+    "from_pilot",
+    "from_table",
+    "grid",
+    "layout_named",
+    "needed",
+    "planned_of",
+    "power_table",
+    "simulate",
+    "tell",
+    "without_effects",
+    "write",
+]

@@ -1,0 +1,155 @@
+"""What a power analysis takes to be true: a linear predictor in every cell, and how participants, items and answers scatter.
+
+All ways to say it (a pilot's fitted model, a table of the literature, values by hand) end here, on the scale of the model: log
+odds or logarithms of milliseconds. Random effects are named as the fitted models name them, so that what is drawn and what
+is fitted can be held against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.contrasts import averaged_probability
+from analysis.frames import indicator
+from analysis.plan import Difference, Plan
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.results import VarianceTerm
+from stimuli.errors import UserError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """The truth that data are drawn from.
+
+    Attributes
+    ----------
+    cells : mapping of (group, level) to float
+        Linear predictor for a participant and an item at the centre.
+    variance : tuple of VarianceTerm
+        Random effects; columns are ``(Intercept)``, ``people``, ``model``, or an indicator of a level
+        (:func:`analysis.frames.indicator`).
+    sigma : float or None
+        Residual standard deviation; None for accuracy.
+    kinds : mapping of str to str
+        Reader kind of each group.
+    source : str
+        Where the values come from, in words.
+    remarks : tuple of str
+        What was assumed without being said, and what was left out.
+    """
+
+    cells: Mapping[tuple[str, str], float]
+    variance: tuple[VarianceTerm, ...]
+    sigma: float | None
+    kinds: Mapping[str, str]
+    source: str
+    remarks: tuple[str, ...] = ()
+
+    def variance_in(self, plan: Plan, group: str, level: str) -> float:
+        """Variance of the linear predictor over participants, items and prompts in one cell, the residual left out."""
+        person = self.kinds[group] in PARTICIPANT_KINDS
+        total = 0.0
+        for term in self.variance:
+            if term.group == "participant" and not person:
+                continue
+            z = np.array([_active(name, plan, level, person) for name in term.terms])
+            total += float(z @ term.cov @ z)
+        return total
+
+    def mean(self, plan: Plan, group: str, level: str) -> float:
+        """Mean of a cell as people speak of it: percent correct averaged over everything, or the geometric mean in ms."""
+        eta = self.cells[group, level]
+        if plan.measure.family == "binomial":
+            return 100.0 * averaged_probability(eta, self.variance_in(plan, group, level))[0]
+        return float(np.exp(eta)) if plan.measure.logged else eta
+
+    def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
+        """Return the true contrast on the modelled scale: within one group, or of the first group minus the second."""
+        values = [self.cells[g, difference.first] - self.cells[g, difference.second] for g in groups]
+        return values[0] - values[1] if len(values) == 2 else values[0]
+
+    def points(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float | None:
+        """Return the true contrast in percentage points; None for what is no accuracy."""
+        if plan.measure.family != "binomial":
+            return None
+        values = [
+            self.mean(plan, g, difference.first) - self.mean(plan, g, difference.second) for g in groups
+        ]
+        return values[0] - values[1] if len(values) == 2 else values[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, in a fixed order: what a question's hash covers and a result records."""
+        return {
+            "cells": [[group, level, float(value)] for (group, level), value in sorted(self.cells.items())],
+            "variance": [
+                {"group": term.group, "terms": list(term.terms), "cov": term.cov.tolist()}
+                for term in self.variance
+            ],
+            "sigma": self.sigma,
+            "kinds": dict(sorted(self.kinds.items())),
+        }
+
+
+def _active(name: str, plan: Plan, level: str, person: bool) -> float:
+    if name == "(Intercept)":
+        return 1.0
+    if name in ("people", "model"):
+        return float(person == (name == "people"))
+    if name in (f"{plan.factor}{level}", indicator(plan.factor, level)):
+        return 1.0
+    return float(person and name == indicator("people", level))
+
+
+def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
+    """Return the null: in each reader group every condition is as its reference; what is then found is a false alarm.
+
+    Levels of groups stay apart as they are; only differences between conditions, and with them all interactions, are gone.
+    """
+    reference = plan.levels[0]
+    cells = {(group, level): assumptions.cells[group, reference] for group, level in assumptions.cells}
+    source = f"{assumptions.source}; all differences between conditions set to zero"
+    return Assumptions(
+        cells, assumptions.variance, assumptions.sigma, assumptions.kinds, source, assumptions.remarks
+    )
+
+
+def check(assumptions: Assumptions, plan: Plan) -> Assumptions:
+    """Return the assumptions if data can be drawn from them.
+
+    Raises
+    ------
+    UserError
+        Where a cell of the plan has no value, a value is no number, or a covariance matrix is none.
+    """
+    for group in plan.groups:
+        for level in plan.levels:
+            if (group, level) not in assumptions.cells:
+                raise UserError(
+                    f"nothing says how {group} does in {level} ({assumptions.source})",
+                    mend=f"Give its mean, such as --mean {group}:{level}=90 (percent or ms), or its effect.",
+                )
+            if not np.isfinite(assumptions.cells[group, level]):
+                raise UserError(f"the assumed value of {group} in {level} is not finite")
+    for term in assumptions.variance:
+        if not np.isfinite(term.cov).all():
+            raise UserError(
+                f"the variance of {term.group} is not a number", mend="Give standard deviations from 0 up."
+            )
+        smallest = float(np.linalg.eigvalsh(term.cov)[0])
+        if smallest < -1e-8 * max(1.0, float(np.abs(term.cov).max())):
+            raise UserError(
+                f"the standard deviations and correlations of {term.group} contradict each other",
+                mend="Bring the correlations nearer to 0.",
+            )
+    if plan.measure.family != "binomial" and not (assumptions.sigma or 0.0) > 0:
+        raise UserError(
+            "times without a residual standard deviation cannot be drawn", mend="Give --sd residual=0.4."
+        )
+    return assumptions

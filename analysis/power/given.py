@@ -1,0 +1,282 @@
+"""Turns means, effects and spreads as people say them into assumptions on the scale of the model.
+
+A table of the literature, a file by hand and options of the command line are all lists of these statements. Means are
+averages over participants and items, as papers report them: a mean in percent becomes the log odds at the centre by
+solving E[logit^-1(eta + b)] = mean for eta, with b the random effects of that cell; an arithmetic mean in milliseconds
+loses half the variance of the logarithms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from analysis.contrasts import averaged_probability
+from analysis.frames import indicator
+from analysis.plan import Plan
+from analysis.power.assumptions import Assumptions, check
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.results import VarianceTerm
+from stimuli.errors import UserError, unknown_name
+
+QUANTITIES = ("mean", "effect", "sd", "correlation")
+MEAN_UNITS = {"binomial": ("percent", "log_odds"), "gaussian": ("ms", "log_ms")}
+EFFECT_UNITS = {
+    "binomial": ("points", "log_odds", "odds_ratio"),
+    "gaussian": ("ms", "percent", "ratio", "log"),
+}
+SPREAD_UNITS = {"binomial": "log_odds", "gaussian": "log"}
+SLOPES_TOGETHER = 0.5
+"""Correlation of two slopes against the same reference where the conditions scatter alike."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One statement.
+
+    Attributes
+    ----------
+    quantity : {'mean', 'effect', 'sd', 'correlation'}
+    of : str
+        A reader group; for spreads a component such as ``participant_slope`` or ``item``.
+    level : str
+        The condition; empty for spreads.
+    value : float
+    unit : str
+        Empty for the first unit of the measure: percent or points, ms; log odds or log for spreads.
+    source : str
+        Where it comes from.
+    where : str
+        Place that an error names.
+    """
+
+    quantity: str
+    of: str
+    level: str
+    value: float
+    unit: str = ""
+    source: str = ""
+    where: str = "value"
+
+
+def default_spreads(family: str) -> dict[str, dict[str, Any]]:
+    """Return the spreads taken where none is given: component → value and note on its source."""
+    text = resources.files("analysis.power").joinpath("spreads.json").read_text("utf-8")
+    return dict(json.loads(text)[SPREAD_UNITS[family]])
+
+
+def assumed(
+    plan: Plan,
+    kinds: Mapping[str, str],
+    given: Sequence[Given],
+    source: str,
+    known: Assumptions | None = None,
+) -> Assumptions:
+    """Make assumptions of statements.
+
+    Parameters
+    ----------
+    plan : Plan
+    kinds : mapping of str to str
+        Reader kind of each group of the plan.
+    given : sequence of Given
+        Later ones stand over earlier ones.
+    source : str
+        Where they come from, in words.
+    known : Assumptions, optional
+        From a pilot: its spreads stand, and its cells where no statement says otherwise.
+
+    Raises
+    ------
+    UserError
+        For a quantity, group, level, component or unit that is not known, a value out of range, and a cell left open.
+    """
+    family = plan.measure.family
+    for one in given:
+        _checked(one, plan, kinds)
+    spreads = [one for one in given if one.quantity in ("sd", "correlation")]
+    if known is not None and spreads:
+        raise UserError(
+            f"{spreads[0].where}: a pilot brings its own variances; that of {spreads[0].of!r} cannot be given beside it",
+            mend="Leave it out, or give all values by hand.",
+        )
+    remarks: list[str] = []
+    if known is None:
+        components = _components(family, spreads, kinds, plan, remarks)
+        variance = _variance(components, plan, kinds)
+        sigma = components["residual"] if family == "gaussian" else None
+        begun = Assumptions({}, variance, sigma, kinds, source, tuple(remarks))
+    else:
+        begun = replace(known, kinds=kinds)
+        if given:
+            begun = replace(begun, source=f"{known.source}; {source}")
+    cells = dict(begun.cells)
+    for one in given:
+        if one.quantity == "mean":
+            cells[one.of, one.level] = _centre(one, plan, begun)
+    for one in given:
+        if one.quantity == "effect":
+            cells[one.of, one.level] = _moved(one, plan, replace(begun, cells=cells))
+    return check(replace(begun, cells=cells), plan)
+
+
+def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
+    family = plan.measure.family
+    if one.quantity not in QUANTITIES:
+        raise unknown_name(f"{one.where}: quantity", one.quantity, QUANTITIES)
+    if not np.isfinite(one.value):
+        raise UserError(f"{one.where}: {one.value} is no number")
+    if one.quantity in ("mean", "effect"):
+        if one.of not in kinds:
+            raise unknown_name(f"{one.where}: reader", one.of, kinds)
+        if one.level not in plan.levels:
+            raise unknown_name(f"{one.where}: condition of {plan.factor}", one.level, plan.levels)
+        units = (MEAN_UNITS if one.quantity == "mean" else EFFECT_UNITS)[family]
+        if one.unit and one.unit not in units:
+            raise unknown_name(f"{one.where}: unit", one.unit, units)
+        if one.quantity == "effect" and one.level == plan.levels[0]:
+            raise UserError(
+                f"{one.where}: {one.level!r} is the reference of {plan.factor}, against which effects are counted",
+                mend=f"Give the mean of {one.level!r}, and effects of the other conditions.",
+            )
+        return
+    components = default_spreads(family)
+    named = f"{one.of}_correlation" if one.quantity == "correlation" else one.of
+    if named not in components or (one.quantity == "sd" and named.endswith("_correlation")):
+        known = [
+            name.removesuffix("_correlation")
+            for name in components
+            if name.endswith("_correlation") == (one.quantity == "correlation")
+        ]
+        raise unknown_name(f"{one.where}: {one.quantity} of", one.of, known)
+    if one.unit and one.quantity == "sd" and one.unit != SPREAD_UNITS[family]:
+        raise unknown_name(f"{one.where}: unit", one.unit, (SPREAD_UNITS[family],))
+    low, high = (-1.0, 1.0) if one.quantity == "correlation" else (0.0, np.inf)
+    if not low <= one.value <= high:
+        rule = "a correlation lies between -1 and 1" if high == 1.0 else "a standard deviation is 0 or more"
+        raise UserError(f"{one.where}: {one.quantity} of {one.of} is {one.value:g}; {rule}")
+
+
+def _components(
+    family: str, spreads: Sequence[Given], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
+) -> dict[str, float]:
+    taken = {name: float(entry["value"]) for name, entry in default_spreads(family).items()}
+    said = {f"{one.of}_correlation" if one.quantity == "correlation" else one.of for one in spreads}
+    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
+    concerned = {
+        "participant": bool(people),
+        "participant_slope": bool(people),
+        "participant_correlation": bool(people),
+        "item_models": bool(people and machines),
+        "item_correlation": bool(people and machines),
+        "item_reader": len(machines) > 1,
+        "item_cell": bool(machines),
+        "prompt": bool(machines),
+    }
+    for name, entry in default_spreads(family).items():
+        if name not in said and concerned.get(name, True):
+            remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")
+    for one in spreads:
+        taken[f"{one.of}_correlation" if one.quantity == "correlation" else one.of] = one.value
+    if not people and "item_models" not in said and "item" in said:
+        taken["item_models"] = taken["item"]
+    return taken
+
+
+def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> tuple[VarianceTerm, ...]:
+    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
+    mixed = bool(people and machines)
+    terms = []
+    if people:
+        first = "people" if mixed else "(Intercept)"
+        names = (first, *(indicator("people" if mixed else plan.factor, level) for level in plan.levels[1:]))
+        size = np.array([sd["participant"], *[sd["participant_slope"]] * (len(names) - 1)])
+        together = np.full((len(names), len(names)), SLOPES_TOGETHER)
+        together[0, :] = together[:, 0] = sd["participant_correlation"]
+        np.fill_diagonal(together, 1.0)
+        terms.append(VarianceTerm("participant", names, together * np.outer(size, size)))
+    if mixed:
+        terms.append(VarianceTerm("item", ("(Intercept)", "model"), _items(sd)))
+    else:
+        own = sd["item"] if people else sd.get("item_models", sd["item"])
+        terms.append(VarianceTerm("item", ("(Intercept)",), np.array([[own**2]])))
+    for name, wanted in (("item_reader", len(machines) > 1), ("item_cell", machines), ("prompt", machines)):
+        if wanted and sd.get(name, 0.0) > 0:
+            terms.append(VarianceTerm(name, ("model",), np.array([[sd[name] ** 2]])))
+    return tuple(terms)
+
+
+def _items(sd: Mapping[str, float]) -> NDArray[np.float64]:
+    """Covariance of an item's difficulty in people and of what models add to it, shape (2, 2)."""
+    a, b = sd["item"], sd["item_models"]
+    both = sd["item_correlation"] * a * b
+    return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])
+
+
+def _centre(one: Given, plan: Plan, begun: Assumptions) -> float:
+    unit = one.unit or MEAN_UNITS[plan.measure.family][0]
+    if unit in ("log_odds", "log_ms"):
+        return one.value
+    spread = begun.variance_in(plan, one.of, one.level)
+    if unit == "percent":
+        return _log_odds(one.value, spread, one)
+    if not one.value > 0:
+        raise UserError(f"{one.where}: a mean of {one.value:g} ms; times lie above 0")
+    return float(np.log(one.value)) - (spread + (begun.sigma or 0.0) ** 2) / 2.0
+
+
+def _log_odds(percent: float, spread: float, one: Given) -> float:
+    if not 0.0 < percent < 100.0:
+        raise UserError(
+            f"{one.where}: {one.of} in {one.level} is at {percent:g} percent; a mean lies between 0 and 100, both excluded",
+            mend="On the logit scale 0 and 100 percent are infinite; 99.5 is as good as always right.",
+        )
+    wanted = percent / 100.0
+    reach = (
+        abs(float(special.logit(wanted))) * float(np.sqrt(1.0 + spread)) + 5.0 + 3.0 * float(np.sqrt(spread))
+    )
+    found = optimize.brentq(
+        lambda eta: averaged_probability(eta, spread)[0] - wanted, -reach, reach, xtol=1e-10
+    )
+    return float(found)
+
+
+def _moved(one: Given, plan: Plan, begun: Assumptions) -> float:
+    reference = plan.levels[0]
+    if (one.of, reference) not in begun.cells:
+        raise UserError(
+            f"{one.where}: an effect of {one.level} in {one.of}, but nothing says how {one.of} does in {reference}",
+            mend=f"Give the mean of {one.of} in {reference} too.",
+        )
+    base = begun.cells[one.of, reference]
+    match one.unit or EFFECT_UNITS[plan.measure.family][0]:
+        case "points":
+            percent = begun.mean(plan, one.of, reference) + one.value
+            return _log_odds(percent, begun.variance_in(plan, one.of, one.level), one)
+        case "log_odds" | "log":
+            return base + one.value
+        case "odds_ratio" | "ratio" as unit:
+            if not one.value > 0:
+                raise UserError(
+                    f"{one.where}: a {unit.replace('_', ' ')} of {one.value:g}; ratios lie above 0"
+                )
+            return base + float(np.log(one.value))
+        case "percent":
+            if not one.value > -100:
+                raise UserError(f"{one.where}: a change by {one.value:g} percent leaves no time")
+            return base + float(np.log1p(one.value / 100.0))
+    half = (begun.variance_in(plan, one.of, reference) + (begun.sigma or 0.0) ** 2) / 2.0
+    own = (begun.variance_in(plan, one.of, one.level) + (begun.sigma or 0.0) ** 2) / 2.0
+    mean = float(np.exp(base + half)) + one.value
+    if not mean > 0:
+        raise UserError(f"{one.where}: {one.of} would take {mean:.0f} ms in {one.level}; times lie above 0")
+    return float(np.log(mean)) - own

@@ -1,0 +1,103 @@
+"""Which planned analyses of a study power can be simulated for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.measures import MEASURES
+from analysis.plan import Plan, read_bound
+from analysis.planned import plans
+from analysis.reading import Source
+from analysis.tables import Tables
+from stimuli.errors import UserError, unknown_name
+
+_COLUMNS = ("excluded_reason", "reader_group", "reader_kind", "response_status")
+
+
+def planned_of(
+    planned: Mapping[str, Any],
+    factors: Mapping[str, Collection[str]],
+    *,
+    only: Collection[str] = (),
+    alpha: float | None = None,
+    equivalence: str | None = None,
+) -> tuple[list[Plan], list[str]]:
+    """Read the planned analyses of a study before it has data.
+
+    Parameters
+    ----------
+    planned : mapping
+        ``analysis.planned`` of a study.
+    factors : mapping of str to collection of str
+        Levels of each factor, the reference first.
+    only : collection of str
+        Names of the plans wanted; empty for all that can be simulated.
+    alpha : float, optional
+        Level in the place of the plan's.
+    equivalence : str, optional
+        Bound in the place of the plan's, as a study writes it (``5 points``).
+
+    Returns
+    -------
+    plans : list of Plan
+    remarks : list of str
+        Which plans are left out, and what of a plan is not simulated.
+
+    Raises
+    ------
+    UserError
+        Where nothing is planned, a name is not known, or nothing planned can be simulated.
+    """
+    if not planned:
+        raise UserError(
+            "the study plans no analysis, so there is nothing to find",
+            mend="Write `analysis: planned:` into study.yaml: measure, compare, between, contrasts.",
+        )
+    for name in only:
+        if name not in planned:
+            raise unknown_name("planned analysis", name, planned)
+    dictionary = {
+        "planned": {name: spec for name, spec in planned.items() if not only or name in only},
+        "factors": {
+            name: {"levels": list(levels), "reference": next(iter(levels))}
+            for name, levels in factors.items()
+        },
+    }
+    nowhere = Path()
+    empty = pd.DataFrame(columns=[*_COLUMNS, *factors], dtype=object)
+    tables = Tables(empty, pd.DataFrame(), dictionary, Source(nowhere, nowhere, None, None, dictionary, {}))
+    found, remarks = [], []
+    for plan in plans(tables):
+        if plan.measure.name not in MEASURES:
+            remarks.append(
+                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy and log times can."
+            )
+            continue
+        if plan.formula is not None:
+            remarks.append(
+                f"{plan.name} has a model of its own; power is that of the model that wrods builds for the design."
+            )
+            plan = replace(plan, formula=None, fallback=None)
+        if plan.family:
+            remarks.append(
+                f"{plan.name} shares the family {plan.family!r} with other analyses; power is corrected within it alone."
+            )
+        if alpha is not None:
+            plan = replace(plan, alpha=_level(alpha))
+        if equivalence is not None:
+            plan = replace(plan, equivalence=read_bound(equivalence, plan.measure, "--equivalence"))
+        found.append(plan)
+    if not found:
+        raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))
+    return found, remarks
+
+
+def _level(alpha: float) -> float:
+    if not 0.0 < alpha < 0.5:
+        raise UserError(f"--alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
+    return alpha

@@ -1,0 +1,221 @@
+"""Writes down what a power analysis assumed and found: as text, CSV, JSON and figure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.figures.power import power_figure
+from analysis.mixed.result import lined_up
+from analysis.power.curves import AXES, needed, power_table
+from analysis.power.simulation import Outcome, Question
+
+
+@dataclass(frozen=True)
+class Told:
+    """One plan's power.
+
+    Attributes
+    ----------
+    question : Question
+    table : pandas.DataFrame
+        See :func:`analysis.power.power_table`.
+    needed : pandas.DataFrame
+        See :func:`analysis.power.needed`.
+    wanted : float
+    remarks : tuple of str
+        What was assumed, left out or cannot be said.
+    """
+
+    question: Question
+    table: pd.DataFrame
+    needed: pd.DataFrame
+    wanted: float
+    remarks: tuple[str, ...]
+
+    @property
+    def stem(self) -> str:
+        """File name of this plan, without ending."""
+        return "power_" + re.sub(r"[^A-Za-z0-9]+", "_", self.question.plan.name).strip("_")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; what is not defined is None."""
+        plan = self.question.plan
+        bound = plan.equivalence
+        return {
+            "plan": plan.name,
+            "alpha": plan.alpha,
+            "equivalence": None if bound is None else {"value": bound.value, "unit": bound.unit},
+            "wanted": self.wanted,
+            "question": self.question.to_json(),
+            "source": self.question.assumptions.source,
+            "means": [
+                {"reader": g, "condition": c, "mean": self.question.assumptions.mean(plan, g, c)}
+                for g in plan.groups
+                for c in plan.levels
+            ],
+            "power": _plain(self.table),
+            "needed": _plain(self.needed),
+            "remarks": list(self.remarks),
+        }
+
+    def text(self) -> str:
+        """Write everything for a terminal."""
+        plan, truth = self.question.plan, self.question.assumptions
+        accuracy = plan.measure.family == "binomial"
+        lines = [f"{plan.name}: {plan.measure.noun} by {plan.factor}, {', '.join(plan.groups)}"]
+        bound = f"; equivalence within {_bound(plan)}" if plan.equivalence is not None else ""
+        structure = "reduced by the rule of the analysis" if self.question.reduce else "full, never reduced"
+        lines += [f"Level {plan.alpha:g}{bound}; random effects {structure}. Effects: {truth.source}."]
+        head = ["", *plan.levels]
+        rows = [
+            [g, *(_mean(truth.mean(plan, g, c), accuracy=accuracy) for c in plan.levels)] for g in plan.groups
+        ]
+        unit = "percent correct, averaged over participants and items" if accuracy else "geometric means, ms"
+        lines += ["", f"Assumed means ({unit})", *lined_up([head, *rows], {0}), "", "Power"]
+        lines += [*lined_up(self._power_rows(), {0, 1}), "", *self._counts()]
+        if len(self.needed):
+            lines += ["", f"Needed for a power of {self.wanted:g}", *lined_up(self._needed_rows(), {0, 1, 2})]
+        else:
+            lines += [
+                "",
+                "One size only: give several, such as --participants 20,40,60, to find how many are needed.",
+            ]
+        return "\n".join([*lines, "", *(f"- {one}" for one in self.remarks)]).rstrip()
+
+    def _varying(self) -> list[str]:
+        return ["participants", "items", *(a for a in AXES[2:] if self.table[a].nunique() > 1)]
+
+    def _power_rows(self) -> list[list[str]]:
+        accuracy = self.question.plan.measure.family == "binomial"
+        varying = self._varying()
+        rows = [["test", "readers", *varying, "true", "power", "95 % CI", "uncorrected"]]
+        for one in self.table.to_dict("records"):
+            true = (
+                f"{one['true_points']:+.1f} pts"
+                if accuracy
+                else f"{100 * math.expm1(one['true_effect']):+.1f} %"
+            )
+            equal = "≈ " if one["kind"] == "equivalence" else ""
+            rows.append(
+                [
+                    f"{equal}{one['contrast']}",
+                    str(one["readers"]),
+                    *(str(one[a]) for a in varying),
+                    true,
+                    f"{100 * one['power']:.1f} %",
+                    f"[{100 * one['power_low']:.1f}, {100 * one['power_high']:.1f}]",
+                    f"{100 * one['power_uncorrected']:.1f} %",
+                ]
+            )
+        return rows
+
+    def _needed_rows(self) -> list[list[str]]:
+        varying = self._varying()
+        rows = [["test", "readers", "of", *varying, "number", "95 % CI"]]
+        for one in self.needed.to_dict("records"):
+            sizes = self.table[one["of"]]
+            low, high = one["low"], one["high"]
+            ends = [
+                f"> {sizes.max()}" if math.isnan(low) else f"{low:.0f}",
+                f"> {sizes.max()}" if math.isnan(high) else f"{high:.0f}",
+            ]
+            number = {
+                "no": f"more than {sizes.max()}",
+                "at the smallest": f"at most {sizes.min()}",
+            }.get(one["reached"], f"{one['number']:.0f}")
+            equal = "≈ " if one["kind"] == "equivalence" else ""
+            said = ["" if math.isnan(one[a]) else f"{one[a]:.0f}" for a in varying]
+            rows.append(
+                [
+                    f"{equal}{one['contrast']}",
+                    str(one["readers"]),
+                    str(one["of"]),
+                    *said,
+                    number,
+                    f"[{ends[0]}, {ends[1]}]",
+                ]
+            )
+        return rows
+
+    def _counts(self) -> list[str]:
+        """Say how many fits were singular, failed or undetermined, and how they count."""
+        once = self.table.drop_duplicates(list(AXES))
+        total = int(once["fits"].sum())
+
+        def share(name: str) -> str:
+            return f"{100 * float((once[name] * once['fits']).sum()) / total:.1f}%"
+
+        worst = self.table.sort_values("not_determined").iloc[-1]
+        lines = [
+            f"{total:,} simulated studies: {share('reduced')} reduced on the way, {share('singular')} singular as reported "
+            f"(they count as they are), {share('not_converged')} without convergence and {share('no_model')} without a model "
+            "(they count as having found nothing)."
+        ]
+        if worst["not_determined"] > 0:
+            lines.append(
+                f"Not determined in up to {100 * worst['not_determined']:.1f}% of the studies of a size ({worst['contrast']}, "
+                f"{worst['readers']}): all answers of a cell were right, or all wrong. That counts as having found nothing."
+            )
+        return lines
+
+
+def _bound(plan: Any) -> str:
+    bound = plan.equivalence
+    return str(bound.said or f"{bound.value:g} {bound.unit}")
+
+
+def _mean(value: float, *, accuracy: bool) -> str:
+    return f"{value:.1f}" if accuracy else f"{value:,.0f}"
+
+
+def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {
+            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
+def tell(question: Question, outcomes: Sequence[Outcome], wanted: float, remarks: Sequence[str] = ()) -> Told:
+    """Count what simulated studies found.
+
+    Raises
+    ------
+    UserError
+        For a wanted power outside (0, 1).
+    """
+    table = power_table(question.plan, question.assumptions, outcomes)
+    said = (*remarks, *question.assumptions.remarks)
+    return Told(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(said)))
+
+
+def write(told: Told, folder: Path) -> list[Path]:
+    """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG.
+
+    Returns
+    -------
+    list of Path
+        The files, the table first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table, numbers, everything = (
+        folder / f"{told.stem}{ending}" for ending in (".csv", "_needed.csv", ".json")
+    )
+    told.table.to_csv(table, index=False)
+    told.needed.to_csv(numbers, index=False)
+    everything.write_text(json.dumps(told.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+    plan = told.question.plan
+    drawing = power_figure(
+        told.stem, f"Power of {plan.name}", told.table, told.needed, told.wanted, plan.alpha
+    )
+    return [table, numbers, everything, *drawing.save(folder)]

@@ -1,0 +1,330 @@
+"""``wrods power``: simulates the planned analyses of a study over its possible sizes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stimuli.errors import UserError
+
+from .power_progress import FitProgress
+
+if TYPE_CHECKING:
+    from analysis.plan import Plan
+    from analysis.power import Assumptions, Given, Told
+
+_EXAMPLE = """\b
+Examples:
+  wrods power my-study --planned comprehension --participants 20,40,60 --items 40,80 \\
+    --mean human:intact=95 --mean human:swapped=88
+  wrods power my-study --pilot pilot-study --participants 20,40,60
+"""
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Whole numbers with commas between them."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Read ``20,40,60``."""
+        try:
+            return tuple(int(one) for one in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is no list of whole numbers, such as 20,40,60", param, ctx)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a study says of its plans and its size; None where it leaves something open."""
+
+    planned: Mapping[str, Any]
+    factors: Mapping[str, list[str]]
+    kinds: Mapping[str, str]
+    folder: Path
+    participants: int | None = None
+    items: int | None = None
+    prompts: int = 1
+    replicates: int = 1
+    layouts: Mapping[str, str] = field(default_factory=dict)
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option("--planned", multiple=True, metavar="NAME", help="Only this planned analysis. Repeatable.")
+@click.option(
+    "--participants", type=Numbers(), metavar="N,N,…", help="Default: half, all and twice those wanted."
+)
+@click.option(
+    "--items", type=Numbers(), metavar="N,N,…", help="Items a participant sees. Default: those built."
+)
+@click.option(
+    "--prompts", type=Numbers(), metavar="N,N,…", help="Prompt wordings a model. Default: the study's."
+)
+@click.option(
+    "--replicates",
+    type=Numbers(),
+    metavar="N,N,…",
+    help="Answers of a model to each item. Default: the study's.",
+)
+@click.option(
+    "--pilot",
+    type=click.Path(path_type=Path),
+    help="Effects from a model fitted to this study's or handover's tables.",
+)
+@click.option(
+    "--fit", "fit_file", type=click.Path(path_type=Path), help="Effects from what `wrods fit --json` printed."
+)
+@click.option(
+    "--literature",
+    type=click.Path(path_type=Path),
+    help="Effects from a CSV: quantity, of, condition, value, unit, source.",
+)
+@click.option("--effects", type=click.Path(path_type=Path), help="Effects from a YAML file by hand.")
+@click.option(
+    "--mean",
+    "means",
+    multiple=True,
+    metavar="READER:CONDITION=VALUE",
+    help="Percent correct, or ms. Repeatable; stands over files.",
+)
+@click.option(
+    "--effect",
+    "differences",
+    multiple=True,
+    metavar="READER:CONDITION=VALUE",
+    help="Difference from the first condition: points, ms, or a unit behind the number (5percent, 0.4log_odds).",
+)
+@click.option(
+    "--sd", multiple=True, metavar="COMPONENT=VALUE", help="participant, participant_slope, item, residual …"
+)
+@click.option(
+    "--correlation", multiple=True, metavar="COMPONENT=VALUE", help="participant (intercept, slope) or item."
+)
+@click.option(
+    "--null",
+    "no_effects",
+    is_flag=True,
+    help="Set all differences to zero: power is then the false-alarm rate.",
+)
+@click.option(
+    "--layout", metavar="NAME", help="latin_square, crossed, between_items or between_participants."
+)
+@click.option("--fits", default=1000, show_default=True, metavar="N", help="Simulated studies of each size.")
+@click.option("--wanted", default=0.8, show_default=True, metavar="SHARE", help="Power to find the size for.")
+@click.option("--alpha", type=float, metavar="LEVEL", help="Level of the tests. Default: the plan's.")
+@click.option(
+    "--equivalence", metavar="BOUND", help="Bound of equivalence, such as '5 points'. Default: the plan's."
+)
+@click.option(
+    "--full", is_flag=True, help="Fit the full random structure once, without the rule's reductions: faster."
+)
+@click.option("--seed", default=1, show_default=True, metavar="N", help="Of all draws.")
+@click.option("--processes", type=int, metavar="N", help="At work at once. Default: one for each core.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder of fits and results. Default: power/ in the study."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def power(study: Path, **asked: Any) -> None:
+    """Find how many participants and items a study needs.
+
+    Draws studies of every size from assumed effects, analyses each by the models that the study plans, and counts how often each
+    contrast, human–model difference and equivalence test finds what is there. STUDY is a study's folder, or a folder that
+    `wrods report` handed over. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
+
+    Finished fits are kept; the same command goes on after an interruption, and more fits or sizes add to them. Tables (CSV,
+    JSON) and the power curves (SVG, PNG) are written beside them.
+    """
+    from analysis.power import (
+        Kept,
+        Question,
+        grid,
+        layout_named,
+        planned_of,
+        simulate,
+        tell,
+        without_effects,
+        write,
+    )
+
+    known = _read(study)
+    found, remarks = planned_of(
+        known.planned,
+        known.factors,
+        only=asked["planned"],
+        alpha=asked["alpha"],
+        equivalence=asked["equivalence"],
+    )
+    given = _statements(asked, found)
+    sizes = grid(
+        _sizes(asked, "participants", known, _around(known.participants)),
+        _sizes(asked, "items", known, (known.items,) if known.items else ()),
+        _sizes(asked, "prompts", known, (known.prompts,)),
+        _sizes(asked, "replicates", known, (known.replicates,)),
+    )
+    told: list[Told] = []
+    folder = asked["out"] or known.folder / "power"
+    for plan in found:
+        truth = _assumed(plan, known, asked, given)
+        truth = without_effects(truth, plan) if asked["no_effects"] else truth
+        layout = layout_named(asked["layout"] or known.layouts.get(plan.factor, "latin_square"))
+        question = Question(plan, truth, layout, not asked["full"], asked["seed"])
+        kept = Kept(folder / "fits" / f"{question.mark()}.jsonl", question)
+        with FitProgress(plan.name) as progress:
+            outcomes = simulate(
+                question,
+                sizes,
+                asked["fits"],
+                kept,
+                processes=asked["processes"] or os.cpu_count() or 1,
+                progress=progress,
+            )
+        told.append(tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)]))
+        files = write(told[-1], folder)
+        if not asked["as_json"]:
+            click.echo(told[-1].text())
+            click.echo("\nWritten: " + ", ".join(str(file) for file in files) + "\n")
+    if asked["as_json"]:
+        click.echo(json.dumps([one.to_json() for one in told], ensure_ascii=False, indent=1))
+
+
+def _laid_out(layout: str) -> str:
+    return {
+        "latin_square": "Layout: a participant sees each item once, in a condition that a Latin square gives.",
+        "crossed": "Layout: a participant sees each item in every condition.",
+        "between_items": "Layout: each item has one condition.",
+        "between_participants": "Layout: each participant has one condition.",
+    }[layout] + " A model sees every item in every condition that it has."
+
+
+def _read(path: Path) -> Planned:
+    """Read plans and sizes from a study's folder, or from a handover."""
+    from experiment.study.study import FILE
+
+    if (path / FILE).is_file() or path.name == FILE or not (path / "dictionary.json").is_file():
+        return _of_study(path)
+    from analysis import load
+    from analysis.readers import kinds_of
+
+    tables = load(path)
+    dictionary = tables.dictionary
+    items = tables.items
+    roles = items[items["role"] == "test"] if "role" in items.columns else items
+    count = int(roles["item_id"].nunique()) if "item_id" in roles.columns else 0
+    readers = {name: str(entry["kind"]) for name, entry in dictionary["readers"].items() if "kind" in entry}
+    wanted = dictionary.get("participants_wanted")
+    return Planned(
+        dictionary["planned"],
+        tables.factors,
+        {**kinds_of(tables.trials), **readers},
+        path,
+        int(wanted) if wanted else None,
+        count or None,
+    )
+
+
+def _of_study(path: Path) -> Planned:
+    from experiment.checking import load_study
+    from experiment.study.factors import kind_of, operation_families
+    from experiment.study.study import ITEMS
+
+    study = load_study(path)
+    layouts = dict.fromkeys(study.between, "between_participants")
+    for name, levels in study.factors_of_items.items():
+        own = all(does is None for does in levels.values())
+        if own or kind_of(levels, operation_families()) == "rows":
+            layouts[name] = "between_items"
+        elif study.get("design", "lists") == "one":
+            layouts[name] = "crossed"
+    count = None
+    if (study.folder / ITEMS).is_file():
+        count = len({(item.set_name, item.item_id) for item in study.items if item.role == "test"})
+    kinds = {
+        name: "baseline" if str(who.get("use", "")).startswith("baseline:") else "model"
+        for name, who in study.models.items()
+    }
+    wanted = study.get("participants", "wanted")
+    return Planned(
+        study.get("analysis", "planned", default={}),
+        {name: list(levels) for name, levels in study.factors.items()},
+        kinds,
+        study.folder,
+        int(wanted) if wanted else None,
+        count,
+        int(study.get("models", "prompt_variants", default=1)),
+        int(study.get("models", "replicates", default=1)),
+        layouts,
+    )
+
+
+def _around(wanted: int | None) -> tuple[int, ...]:
+    return (max(2, wanted // 2), wanted, 2 * wanted) if wanted else ()
+
+
+def _sizes(asked: Mapping[str, Any], name: str, known: Planned, default: tuple[int, ...]) -> tuple[int, ...]:
+    given: tuple[int, ...] | None = asked[name]
+    if given is None and not default:
+        why = "has no built items" if name == "items" else f"does not say how many {name} are wanted"
+        raise UserError(f"{known.folder} {why}", mend=f"Give them, such as --{name} 20,40,60.")
+    return default if given is None else given
+
+
+def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
+    """Read what was said of effects and spreads, the file first, options after it."""
+    from analysis.power import from_mapping, from_option, from_table
+
+    sources = [name for name in ("pilot", "fit_file", "literature", "effects") if asked[name] is not None]
+    if len(sources) > 1:
+        raise UserError(
+            f"effects come from one place; {' and '.join(sources).replace('fit_file', 'fit')} were given",
+            mend="Leave one out; single values can stand over it with --mean and --effect.",
+        )
+    for name in ("fit_file", "literature", "effects"):
+        if asked[name] is not None and not asked[name].is_file():
+            raise UserError(f"{asked[name]} is no file", mend=f"Looked in {asked[name].resolve().parent}.")
+    options = [("mean", "means"), ("effect", "differences"), ("sd", "sd"), ("correlation", "correlation")]
+    given: list[Given] = []
+    if asked["literature"] is not None:
+        given += from_table(asked["literature"])
+    if asked["effects"] is not None:
+        from experiment.study.yaml_source import read_yaml
+
+        begin = "Give means by reader and condition: `means: {human: {intact: 95}}`."
+        given += from_mapping(read_yaml(asked["effects"], begin=begin).data, str(asked["effects"]))
+    given += [from_option(quantity, text) for quantity, name in options for text in asked[name]]
+    if not sources and not given:
+        raise UserError(
+            "nothing says how large the effects are",
+            mend="Give --pilot FOLDER, --fit FILE, --literature CSV, --effects YAML, or --mean READER:CONDITION=VALUE.",
+        )
+    if given and len(found) > 1:
+        raise UserError(
+            f"values belong to one planned analysis; this study plans {', '.join(plan.name for plan in found)}",
+            mend=f"Say which: --planned {found[0].key or found[0].name}.",
+        )
+    return given
+
+
+def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
+    from analysis.power import assumed, from_fit_file, from_pilot
+
+    kinds = {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
+    begun = None
+    if asked["pilot"] is not None:
+        from analysis import load
+
+        begun = from_pilot(plan, load(asked["pilot"]), kinds)
+    elif asked["fit_file"] is not None:
+        begun = from_fit_file(plan, asked["fit_file"], kinds)
+    said = list(dict.fromkeys(one.source for one in given if one.source))
+    file = asked["literature"] or asked["effects"]
+    source = (f"{file}: " if file else "") + ("; ".join(said) or "by hand")
+    return assumed(plan, kinds, given, source, begun)
