@@ -31,6 +31,8 @@ class Profile:
 
     Attributes
     ----------
+    intact : str
+        The level against which costs are measured.
     levels : tuple of str, length k
         Without the intact level.
     estimate : ndarray, shape (k,)
@@ -43,6 +45,7 @@ class Profile:
         What was drawn.
     """
 
+    intact: str
     levels: tuple[str, ...]
     estimate: Array
     draws: Array
@@ -103,7 +106,7 @@ def crossed_profile(
     whole = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
     if min(shape) < 2:
         nothing = np.full((resamples, len(levels) - 1), np.nan)
-        return Profile(levels[1:], whole, nothing, *shape, PEOPLE_AND_ITEMS)
+        return Profile(levels[0], levels[1:], whole, nothing, *shape, PEOPLE_AND_ITEMS)
     random = np.random.default_rng(seed)
     at_once = max(1, _CELLS // sum(shape))
     drawn = []
@@ -111,7 +114,7 @@ def crossed_profile(
         many = min(at_once, resamples - start)
         people, things = (_weights(random, units, many) for units in shape)
         drawn.append(_of_weights(sums, counts, people, things))
-    return Profile(levels[1:], whole, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
+    return Profile(levels[0], levels[1:], whole, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
 
 
 def paired_profile(
@@ -145,8 +148,10 @@ def paired_profile(
         whole = np.where(present, usable, 0.0).sum(axis=0) / present.sum(axis=0)
     if len(usable) < 2:
         nothing = np.full((resamples, len(levels) - 1), np.nan)
-        return Profile(levels[1:], whole, nothing, 0, len(usable), ITEMS)
-    return Profile(levels[1:], whole, resampled_means(usable, seed, resamples), 0, len(usable), ITEMS)
+        return Profile(levels[0], levels[1:], whole, nothing, 0, len(usable), ITEMS)
+    return Profile(
+        levels[0], levels[1:], whole, resampled_means(usable, seed, resamples), 0, len(usable), ITEMS
+    )
 
 
 def _weights(random: np.random.Generator, units: int, many: int) -> Array:
