@@ -81,6 +81,15 @@ def participant_means(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
     return rows.pivot_table(index=["reader_group", "reader"], columns=factor, values="value", aggfunc="mean")
 
 
+def described_rows(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """Return the rows of a model with the column ``value`` that :func:`describe_rows` averages.
+
+    Shares of words are those of each answer; times and tokens are logarithms; bits and nats stay as they are.
+    """
+    column = "share_recovered" if "share_recovered" in rows else measure.response
+    return rows.assign(value=rows[column].astype(float))
+
+
 def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
     """Describe every reader group of a table in every level of a factor that it saw.
 
@@ -98,7 +107,11 @@ def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[
     list of Cell
         Groups in the order people, simulated readers, models, baselines.
     """
-    rows = scored(trials[trials[factor].notna()], measure)
+    return describe_rows(scored(trials[trials[factor].notna()], measure), measure, factor, levels)
+
+
+def describe_rows(rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
+    """Describe rows that have their ``value`` already, as :func:`describe` does."""
     if rows.empty:
         return []
     kinds = kinds_of(rows)
@@ -108,7 +121,7 @@ def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[
         present = [level for level in levels if (own[factor] == level).any()]
         if kinds[group] in PARTICIPANT_KINDS:
             cells.extend(_participants(own, group, kinds[group], measure, factor, present))
-        elif not measure.logged:
+        elif not measure.logged or measure.of == "models":
             cells.extend(_one_reader(own, group, kinds[group], measure, factor, present))
     return cells
 
@@ -126,7 +139,7 @@ def _participants(
         low, high = centre - half[place], centre + half[place]
         if measure.logged:
             centre, low, high = np.exp(centre), np.exp(low), np.exp(high)
-        else:
+        elif measure.family == "binomial" or measure is RECOVERED:
             low, high = max(low, 0.0), min(high, 1.0)
         sd = float(raw.std(ddof=1)) if len(raw) > 1 else float("nan")
         trials = int((own[factor] == level).sum())
@@ -144,8 +157,12 @@ def _one_reader(
         shown = own[own[factor] == level]
         by_item = shown.groupby("item_id")["value"].mean()
         mean = float(by_item.mean())
-        shares = measure is not RECOVERED
-        low, high = wilson(mean, len(by_item)) if shares else over_items(by_item.to_numpy(dtype=float))
+        shares = measure.response in ("correct", "missing")
+        limits = (0.0, 1.0) if measure.family == "binomial" or measure is RECOVERED else None
+        values = by_item.to_numpy(dtype=float)
+        low, high = wilson(mean, len(by_item)) if shares else over_items(values, limits=limits)
+        if measure.logged:
+            mean, low, high = (float(np.exp(one)) for one in (mean, low, high))
         cells.append(
             Cell(
                 group,
@@ -186,12 +203,15 @@ def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.
     return np.asarray(quantile * np.sqrt(corrected / participants))
 
 
-def over_items(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
-    """Return Student's interval of a mean recovery over items, within 0 and 1; nan for fewer than two items."""
+def over_items(
+    values: NDArray[np.float64], level: float = 0.95, limits: tuple[float, float] | None = (0.0, 1.0)
+) -> tuple[float, float]:
+    """Return Student's interval of a mean over items, within limits (of a recovery 0 and 1); nan for fewer than two items."""
     if len(values) < 2:
         return float("nan"), float("nan")
     half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return max(0.0, float(values.mean() - half)), min(1.0, float(values.mean() + half))
+    low, high = limits or (-np.inf, np.inf)
+    return max(low, float(values.mean() - half)), min(high, float(values.mean() + half))
 
 
 def wilson(share: float, n: int, level: float = 0.95) -> tuple[float, float]:

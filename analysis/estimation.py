@@ -12,6 +12,7 @@ import numpy as np
 from analysis.contrasts import contrasts_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, fit, linear_contrasts
+from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
 from analysis.random_structure import RandomTerm, Step, formula, justified, reduced
 from analysis.results import (
@@ -71,7 +72,12 @@ def analyse(
         alone = "With one answer to each item and no second participant no mixed model can be fitted."
         return replace(nothing, remarks=(*told, alone))
     try:
-        model = fitted(plan, data, terms, engine=engine, reduce=reduce)
+        model = None
+        if plan.formula is not None:
+            model, departed = fitted_as_written(plan, data, engine=engine)
+            told = (*told, *departed)
+        if model is None:
+            model = fitted(plan, data, terms, engine=engine, reduce=reduce)
     except UserError as error:
         return replace(nothing, remarks=(*told, f"The model could not be fitted: {error.message}."))
     except (np.linalg.LinAlgError, FloatingPointError) as error:
@@ -80,7 +86,7 @@ def analyse(
     if left_out:
         told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
     contrasts = contrasts_of(plan, data, model)
-    return replace(nothing, model=model, contrasts=contrasts, remarks=told)
+    return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.rows)
 
 
 def fixed_part(plan: Plan, data: ModelData) -> str:
@@ -103,12 +109,7 @@ def fitted(
     UserError
         Where the engine refuses the data.
     """
-    levels: dict[str, list[str]] = {plan.factor: list(data.levels)}
-    if len(data.groups) > 1:
-        levels["reader_group"] = list(data.groups)
-    settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
-    if plan.measure.link is not None:
-        settings["link"] = plan.measure.link
+    settings = settings_of(plan, data)
     steps: list[Step] = []
     notes: list[str] = []
     while True:
@@ -125,6 +126,69 @@ def fitted(
             notes += _huge(model)
             return replace(model, steps=tuple(steps), warnings=(*model.warnings, *dict.fromkeys(notes)))
         terms = simpler
+
+
+def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
+    """Return how the engine is called for a plan's data: family, link, levels of factors with the reference first."""
+    levels: dict[str, list[str]] = {plan.factor: list(data.levels)}
+    if len(data.groups) > 1:
+        levels["reader_group"] = list(data.groups)
+    settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
+    if plan.measure.link is not None:
+        settings["link"] = plan.measure.link
+    return settings
+
+
+NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"
+"""What a remark says where neither the planned model nor its fallback could be fitted."""
+
+
+def fitted_as_written(
+    plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = fit
+) -> tuple[FittedModel | None, list[str]]:
+    """Fit the model that a plan writes out, or its fallback where that one is singular or does not converge.
+
+    Returns
+    -------
+    model : FittedModel or None
+        None where neither can be fitted. The last that could is reported as it is.
+    told : list of str
+        What became of them, in sentences.
+    """
+    settings = settings_of(plan, data)
+    for name, levels in plan.factors.items():
+        if name in data.rows and name not in settings["levels"]:
+            present = [level for level in levels if (data.rows[name] == level).any()]
+            settings["levels"] |= {name: present} if present else {}
+    steps: list[Step] = []
+    told: list[str] = []
+    found: FittedModel | None = None
+    written = [text for text in (plan.formula, plan.fallback) if text is not None]
+    for place, text in enumerate(written):
+        which = "planned model" if place == 0 else "planned fallback"
+        is_last = place == len(written) - 1
+        try:
+            model = _read(engine(text, data.rows, **_named_in(text, settings)), text, settings)
+        except UserError as error:
+            told.append(f"The {which} could not be fitted: {error.message}.")
+            continue
+        stands = model.converged and not model.singular
+        next_step = "" if stands or is_last else "the planned fallback takes its place"
+        steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
+        found = model
+        if stands:
+            break
+        if not is_last:
+            told.append(f"The {which} {_state(model)}; the planned fallback takes its place.")
+    if found is None:
+        return None, [*told, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
+    return replace(found, steps=tuple(steps), warnings=(*found.warnings, *_huge(found))), told
+
+
+def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the levels of the factors that a formula names."""
+    named = read_formula(text).columns()
+    return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
 
 
 def without_runaway_items(
@@ -178,8 +242,12 @@ def _huge(model: FittedModel) -> list[str]:
     ]
 
 
+def _state(model: FittedModel) -> str:
+    return "did not converge" if not model.converged else "is singular" if model.singular else "converged"
+
+
 def _verdict(model: FittedModel, told: str) -> str:
-    state = "did not converge" if not model.converged else "singular" if model.singular else "converged"
+    state = _state(model).removeprefix("is ")
     if told:
         return f"{state}; {told}"
     return f"{state}; reported" + (" as it is: nothing is left to reduce" if state != "converged" else "")

@@ -109,6 +109,8 @@ class Plan:
         Exclusions beyond the study's: ``trials`` (time → bounds), ``sessions`` (sign → rule), ``answers: wrong``.
     stop : str or None
         When collection stops; None for the study's wanted participants.
+    factors : mapping
+        Levels of every factor of the study, which a model of its own may name.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Plan:
     fallback: str | None = None
     exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
     stop: str | None = None
+    factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def participants_at_stop(self) -> int | None:

@@ -82,6 +82,7 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             fallback=_text(spec.get("fallback")),
             exclude=dict(spec.get("exclude") or {}),
             stop=_text(spec.get("stop")),
+            factors={name: tuple(own) for name, own in factors.items()},
         )
         found.append(_with_stand_in(plan, tables.trials))
     return found

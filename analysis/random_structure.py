@@ -104,6 +104,9 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
     elif items == 1:
         remarks.append("There is one item: nothing can be said beyond it.")
     terms.extend(_models(rows[rows["model"] == 1], data, factor, remarks))
+    if "answer_given" in rows and terms:
+        why = "words of one answer are recovered or lost together"
+        terms.append(RandomTerm("answer_given", "1", "", (), "intercept", why, may_go=True))
     return terms, remarks
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.mixed import APPROXIMATE, Fit
@@ -240,6 +241,8 @@ class Analysis:
         ``Holm`` for planned, ``Benjamini-Hochberg`` for exploratory analyses.
     remarks : tuple of str
         What was left out, reduced or could not be done, in sentences.
+    rows : pandas.DataFrame
+        The rows that the model was fitted to; empty where there is none.
     """
 
     plan: Plan
@@ -249,3 +252,4 @@ class Analysis:
     contrasts: tuple[Contrast, ...]
     correction: str
     remarks: tuple[str, ...]
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)

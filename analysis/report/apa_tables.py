@@ -171,11 +171,13 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     """Lay out the fixed and random effects of a fitted model."""
     model = analysis.model
     assert model is not None
-    logistic = model.family == "binomial"
+    logistic, raw = model.family == "binomial", analysis.plan.measure.scale == "raw"
     statistic = "z" if all(one.df is None for one in model.coefficients) else "t"
     columns = ["Fixed effects", "b", "SE", statistic]
     columns += [] if statistic == "z" else ["df"]
-    columns += ["p", "95% CI", "OR" if logistic else "Ratio", "95% CI of " + ("OR" if logistic else "ratio")]
+    columns += ["p", "95% CI"]
+    ratio = "OR" if logistic else "ratio"
+    columns += [] if raw else [ratio if logistic else "Ratio", f"95% CI of {ratio}"]
     rows: list[tuple[str, ...]] = []
     for one in model.coefficients:
         if not one.estimable:
@@ -187,7 +189,9 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         cells += [apa.p_value(one.p), apa.interval(one.low, one.high, decimals(one.se, 2))]
         intercept = one.term == "(Intercept)"
         cells += (
-            [apa.MISSING, apa.MISSING]
+            []
+            if raw
+            else [apa.MISSING, apa.MISSING]
             if intercept
             else [apa.ratio(np.exp(one.estimate)), apa.ratio_interval(np.exp(one.low), np.exp(one.high))]
         )
@@ -200,13 +204,21 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     if model.sigma is not None:
         sd = model.sigma
         rows.append(_padded(["Residual", apa.number(sd**2, 3), apa.number(sd, 3)], len(columns)))
-    scale = (
-        "log odds of a correct answer" if logistic else f"natural log of {analysis.plan.measure.noun} in ms"
-    )
+    scale = scale_in_words(analysis)
     title = f"{'Logistic' if logistic else 'Linear'} mixed model of {analysis.plan.measure.noun} ({_who(analysis)})"
     return ApaTable(
         name, title, tuple(columns), tuple(rows), f"Outcome: {scale}. {model_note(model, analysis)}"
     )
+
+
+def scale_in_words(analysis: Analysis) -> str:
+    """Say on which scale the outcome of a model is."""
+    measure = analysis.plan.measure
+    if measure.family == "binomial":
+        return f"log odds of {'a correct answer' if measure.response == 'correct' else measure.noun}"
+    if measure.logged:
+        return f"natural log of {measure.noun}" + (f" in {measure.unit}" if measure.unit == "ms" else "")
+    return f"{measure.noun} in {measure.unit}"
 
 
 def _who(analysis: Analysis) -> str:
@@ -307,7 +319,8 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     statistic = "z" if all(one.df is None for one in analysis.contrasts) else "t"
     columns = ["Difference", "b", "SE", statistic, *([] if statistic == "z" else ["df"]), "p"]
     columns += [*(["p adjusted"] if adjusted else []), "95% CI"]
-    columns += ["OR", "Points [95% CI]"] if logistic else ["Percent [95% CI]"]
+    raw = analysis.plan.measure.scale == "raw"
+    columns += ["OR", "Points [95% CI]"] if logistic else [] if raw else ["Percent [95% CI]"]
     rows: list[tuple[str, ...]] = []
     for groups in sorted(dict.fromkeys(one.groups for one in analysis.contrasts), key=len):
         who = " vs. ".join(spoken(group) for group in groups)
@@ -315,23 +328,27 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
         for one in analysis.contrasts:
             if one.groups == groups:
                 known = one.estimable
-                row = _contrast_row(one, statistic, logistic, adjusted) if known else (one.label,)
+                row = _contrast_row(one, statistic, analysis, adjusted) if known else (one.label,)
                 rows.append((*row, *[apa.MISSING] * (len(columns) - len(row))))
     note = ""
     if adjusted:
         over = "the reader groups of one difference" if analysis.plan.planned else "all rows of this table"
+        if analysis.plan.family:
+            over = f"all tests of the family {analysis.plan.family}"
         note = f"p adjusted by {analysis.correction}'s method over {over}. "
     if logistic:
         note += "Points are percentage points, averaged over participants and items (delta-method intervals)."
+    if any(one.direction != "two-sided" for one in analysis.contrasts):
+        note = f"{note.strip()} p of a difference with a direction (> or <) is one-sided; intervals are two-sided."
     if not all(one.estimable for one in analysis.contrasts):
         note = f"{note.strip()} {NOT_ESTIMABLE}".strip()
     return ApaTable(name, f"Differences in {analysis.plan.measure.noun}", tuple(columns), tuple(rows), note)
 
 
-def _contrast_row(one: Contrast, statistic: str, logistic: bool, adjusted: bool) -> tuple[str, ...]:
+def _contrast_row(one: Contrast, statistic: str, analysis: Analysis, adjusted: bool) -> tuple[str, ...]:
     places = decimals(one.se, 2)
     cells = [
-        one.label,
+        one.label + {"two-sided": "", "greater": " > 0", "less": " < 0"}[one.direction],
         apa.number(one.estimate, places),
         apa.number(one.se, places),
         apa.number(one.statistic),
@@ -339,11 +356,57 @@ def _contrast_row(one: Contrast, statistic: str, logistic: bool, adjusted: bool)
     cells += [] if statistic == "z" else [apa.degrees_of_freedom(one.df)]
     cells += [apa.p_value(one.p), *([apa.p_value(one.p_adjusted)] if adjusted else [])]
     cells.append(apa.interval(one.low, one.high, places))
-    if logistic:
+    scale = analysis.plan.measure.scale
+    if scale == "raw":
+        return tuple(cells)
+    if scale == "points":
         points = f"{apa.number(one.points, 1)} {apa.interval(one.points_low, one.points_high, 1)}"
         return (*cells, apa.ratio(np.exp(one.estimate)), points)
     ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
     return (*cells, f"{apa.number(as_percent(one.estimate), 1)} {ends}")
+
+
+def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
+    """Lay out the equivalence tests of an analysis; None where it has none."""
+    bound = analysis.plan.equivalence
+    tested = [one for one in analysis.contrasts if one.equivalence is not None]
+    if bound is None or not tested:
+        return None
+    ratio = bound.unit == "ratio"
+    places = 1 if bound.unit == "points" else 2
+    level = round(100 * (1 - 2 * analysis.plan.alpha))
+    rows: list[tuple[str, ...]] = []
+    for groups in dict.fromkeys(one.groups for one in tested):
+        rows.append(Head([" vs. ".join(spoken(group) for group in groups)]))
+        for one in tested:
+            test = one.equivalence
+            if one.groups != groups or test is None:
+                continue
+            values = np.array([test.estimate, test.low, test.high])
+            estimate, low, high = (np.exp(values) if ratio else values).tolist()
+            rows.append(
+                (
+                    one.label,
+                    apa.number(estimate, places),
+                    apa.interval(low, high, places),
+                    apa.number(test.statistic),
+                    apa.p_value(test.p),
+                    apa.p_value(test.p_adjusted),
+                    "yes" if test.equivalent else "not shown",
+                )
+            )
+    unit = {"points": "percentage points", "ratio": "ratio of ratios", "raw": analysis.plan.measure.unit}
+    edges = f"{1 / bound.value:.3g} to {bound.value:.3g}" if ratio else f"±{bound.value:g}"
+    note = (
+        f"Two one-sided tests against {edges} ({bound.said}, fixed beforehand); p of the less favourable one, adjusted by Holm's "
+        "method over the readers of a difference or the plan's family. Not shown does not mean different."
+    )
+    statistic = "z" if all(one.equivalence and one.equivalence.df is None for one in tested) else "t"
+    columns = (
+        "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
+    )  # fmt: skip
+    title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
+    return ApaTable(name, title, columns, tuple(rows), note)
 
 
 def as_percent(log_ratio: float) -> float:

@@ -10,12 +10,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.accuracy import analyse_accuracy
-from analysis.cost import analyse_time
-from analysis.descriptives import Cell, describe, valid_only
+from analysis.carrying_out import carry_out, carry_out_all
+from analysis.departures import PlanStanding, standing_of
+from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure, recovery_figure
 from analysis.measures import DESCRIBED, MEASURES, RECOVERED, Measure
-from analysis.planned import Plan, plans
+from analysis.planned import plans
 from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
@@ -86,6 +86,8 @@ class Content:
         What must be said before any result: how few have answered.
     figures : tuple of Illustrated
         Condition-by-reader and cost figures.
+    standing : PlanStanding
+        How the plan stands: frozen when, registered where, departed from in what.
     planned, exploratory : tuple of Section
     recovery : tuple of Recovered
         Empty without simulated readers whose truth is known.
@@ -101,6 +103,7 @@ class Content:
     remarks: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     figures: tuple[Illustrated, ...] = ()
+    standing: PlanStanding = field(default_factory=PlanStanding)
     planned: tuple[Section, ...] = ()
     exploratory: tuple[Section, ...] = ()
     recovery: tuple[Recovered, ...] = ()
@@ -180,13 +183,13 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     told("figures")
     figures = [numbers.figure(drawing) for drawing in _figures(tables, used, cells)]
     sections: dict[bool, list[Section]] = {True: [], False: []}
-    for plan in plans(tables):
-        told(f"model: {plan.name}")
-        sections[plan.planned].append(_section(_carried_out(plan, tables), cells, kinds, numbers))
+    analyses = carry_out_all(plans(tables), tables, lambda name: told(f"model: {name}"))
+    for analysis in analyses:
+        sections[analysis.plan.planned].append(_section(analysis, cells, kinds, numbers))
     extra, found = [], []
     for plan in recovery_plans(tables):
         told(f"model: {plan.name}")
-        analysis = _carried_out(plan, tables)
+        analysis = carry_out(plan, tables)
         if _same_model(analysis, [*sections[True], *sections[False]]) is None:
             extra.append(analysis)
         found += recovered(analysis, tables.dictionary["truth"])
@@ -199,6 +202,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         remarks=tuple(_recovery_remarks(cells, tables)),
         cautions=tuple(_cautions(used)),
         figures=tuple(figures),
+        standing=standing_of(tables, analyses),
         planned=tuple(sections[True]),
         exploratory=tuple(sections[False]),
         recovery=tuple(found),
@@ -206,10 +210,6 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         recovery_figure=numbers.figure(recovery_figure("recovery", effects)) if effects else None,
         recovery_sections=tuple(_section(one, cells, kinds, numbers, with_contrasts=False) for one in extra),
     )
-
-
-def _carried_out(plan: Plan, tables: Tables) -> Analysis:
-    return analyse_accuracy(plan, tables) if plan.measure.name == "correct" else analyse_time(plan, tables)
 
 
 def _same_model(analysis: Analysis, sections: Sequence[Section]) -> Section | None:
@@ -325,7 +325,11 @@ def _section(
         shown.append(numbers.table(apa_tables.model_table(analysis, f"model_{stem}")))
         if analysis.contrasts and with_contrasts:
             shown.append(numbers.table(apa_tables.contrast_table(analysis, f"differences_{stem}")))
-    own = cells[plan.measure, plan.factor]
+            bounded = apa_tables.equivalence_table(analysis, f"equivalence_{stem}")
+            shown += [numbers.table(bounded)] if bounded is not None else []
+    own = cells.get((plan.measure, plan.factor))
+    if own is None:
+        own = _cells_of(analysis)
     told = paragraphs(analysis, own, kinds, shown[0].number if shown else None)
     heading = plan.name[0].upper() + plan.name[1:]
     return Section(
@@ -336,6 +340,15 @@ def _section(
         analysis,
         tuple(warnings_of(analysis)),
     )
+
+
+def _cells_of(analysis: Analysis) -> list[Cell]:
+    """Describe what only this analysis measures, from the rows of its model."""
+    model, plan = analysis.model, analysis.plan
+    if model is None or model.source is None:
+        return []
+    rows = described_rows(analysis.rows, plan.measure)
+    return describe_rows(rows, plan.measure, plan.factor, analysis.levels)
 
 
 def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.descriptives import Cell
+from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import as_percent, decimals
 from analysis.results import Analysis, Contrast, FittedModel
 
-ALPHA = 0.05
 EQUALS = "\u00a0=\u00a0"
 
 
@@ -66,8 +66,11 @@ def _headed(group: str, kinds: dict[str, str]) -> str:
 
 
 def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
-    logged = analysis.plan.measure.logged
+    measure = analysis.plan.measure
+    logged = measure.logged
     person = cells[0].kind in PARTICIPANT_KINDS
+    if measure.response != "correct" and not (logged and measure.unit == "ms"):
+        return _quantity(cells, analysis, person)
     values = [
         _value(cell, logged, person, "" if logged or place else " of trials")
         + escape(f" in the {cell.level}")
@@ -79,6 +82,20 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
         escape(how) + Markup(" ") + Markup(apa.listing([str(one) for one in values])) + Markup(" condition")
     )
     return text + Markup(" (geometric means)." if logged else ".")
+
+
+def _quantity(cells: Sequence[Cell], analysis: Analysis, person: bool) -> Markup:
+    """Say the means of what is neither accuracy nor a time: shares of words, missing answers, bits, tokens."""
+    measure = analysis.plan.measure
+    shares = measure.family == "binomial"
+    values = []
+    for cell in cells:
+        mean = apa.percent(cell.mean) if shares else f"{apa.number(cell.mean, 2)} {measure.unit}"
+        symbol = Markup("<i>M</i>{}").format(EQUALS) if person else Markup("")
+        values.append(str(symbol + escape(f"{mean} in the {cell.level}")))
+    who = named(cells[0].group, {cells[0].group: cells[0].kind})
+    text = escape(f"{measure.title} of {who}: ") + Markup(apa.listing(values)) + Markup(" condition")
+    return text + Markup(" (geometric means)." if measure.logged else ".")
 
 
 def _value(cell: Cell, logged: bool, person: bool, unit: str) -> Markup:
@@ -93,13 +110,15 @@ def _value(cell: Cell, logged: bool, person: bool, unit: str) -> Markup:
 def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) -> Markup:
     measure = analysis.plan.measure
     logistic = model.family == "binomial"
-    kind = "logistic mixed-effects model" if logistic else "linear mixed-effects model of log times"
+    of_logs = f" of natural logarithms ({measure.unit})" if measure.unit != "ms" else " of log times"
+    kind = "linear mixed-effects model" + (of_logs if measure.logged else f" ({measure.unit})")
+    kind = "logistic mixed-effects model" if logistic else kind
     crossed = len(analysis.groups) > 1
     effects = f"{analysis.plan.factor}, reader group, and their interaction as fixed effects"
     effects = effects if crossed else f"{analysis.plan.factor} as fixed effect"
+    effects = effects if analysis.plan.formula is None else "the fixed effects of the planned formula"
     where = f" (Table {table})" if table else ""
-    rule = "Answers that could not be scored, timeouts among them, count as wrong."
-    rule = rule if logistic else "All valid answers are in it, right and wrong."
+    rule = RULES.get(measure.name) or RULES_OF_SCALE[measure.scale if measure.of == "models" else "times"]
     text = f"{measure.title} was analysed in a {kind} with {effects}{where}, fitted to {apa.count(model.rows)} trials. "
     code = Markup(" The model was <code>{}</code>.").format(model.formula)
     steps = len(model.steps) - 1
@@ -107,6 +126,20 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
         f" Its random-effects structure was reduced in {apa.counted(steps, 'step')}, shown under its table."
     )
     return escape(text + rule) + code + escape(reduced if steps else "")
+
+
+RULES = {
+    "correct": "Answers that could not be scored, timeouts among them, count as wrong.",
+    "missing": "An answer is missing where it could not be scored: timeouts, refusals, unreadable replies.",
+    "recovered": "An answer that is not there recovers none of its words.",
+    "recovered_with_one_typo": "An answer that is not there recovers none of its words; a word may have one typo.",
+}
+"""What a model does with answers that are not valid, by measure."""
+RULES_OF_SCALE = {
+    "times": "All valid answers are in it, right and wrong.",
+    "ratio": "Every trial that has one is in it, whatever became of the answer.",
+    "raw": "Every trial that has one is in it, whatever became of the answer.",
+}
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
@@ -117,9 +150,10 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
         if one.df is None
         else Markup("<i>t</i>({})").format(apa.degrees_of_freedom(one.df))
     )
+    tail = "" if one.direction == "two-sided" else " (one-sided)"
     p = apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
     text = Markup(
-        "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, <i>p</i>\u00a0{5}, 95%\u00a0CI\u00a0{6}"
+        "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, <i>p</i>\u00a0{5}{7}, 95%\u00a0CI\u00a0{6}"
     ).format(
         EQUALS,
         apa.number(one.estimate, places),
@@ -128,6 +162,7 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
         apa.number(one.statistic),
         p,
         apa.interval(one.low, one.high, places),
+        tail,
     )
     if analysis.plan.measure.family == "binomial":
         ratio = Markup("ratio of <i>OR</i>s") if one.between else Markup("<i>OR</i>")
@@ -142,7 +177,10 @@ def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     if not one.estimable:
         what = f"The difference in {analysis.plan.measure.noun} between {both} is not estimable"
         return escape(f"{what} for {named(group, kinds)}: these data do not determine it.")
-    if one.p_adjusted < ALPHA:
+    if one.p_adjusted < analysis.plan.alpha:
+        measure = analysis.plan.measure
+        if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
+            return _higher(one, analysis, kinds)
         lower, higher = ("less accurate", "more accurate") if logistic else ("faster", "slower")
         verb = "were" if kinds.get(group) in PARTICIPANT_KINDS else "was"
         how = lower if one.estimate < 0 else higher
@@ -155,6 +193,15 @@ def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
 
 
+def _higher(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    """Say a difference in what is neither right or wrong nor fast or slow."""
+    how = "lower" if one.estimate < 0 else "higher"
+    noun = analysis.plan.measure.noun
+    who = f"{noun[0].upper()}{noun[1:]} of {named(one.groups[0], kinds)}"
+    verdict = f"{who}: {how} in the {one.first} than in the {one.second} condition,"
+    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
+
+
 def _between(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     first, second = (named(group, kinds) for group in one.groups)
     if not one.estimable:
@@ -162,15 +209,35 @@ def _between(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup
         return escape(
             f"Whether {what} differs between {first} and {second} is not estimable: these data do not determine it."
         )
-    found = "differed" if one.p_adjusted < ALPHA else "did not differ significantly"
+    found = "differed" if one.p_adjusted < analysis.plan.alpha else "did not differ significantly"
     what = f"The difference between the {one.first} and the {one.second} condition"
     verdict = escape(f"{what} {found} between {first} and {second}, ")
     text = verdict + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-    return text + escape(scale_remark(one))
+    return text + escape(scale_remark(one)) + escape(equivalence_sentence(one, analysis))
+
+
+def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:
+    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none."""
+    test, bound = one.equivalence, analysis.plan.equivalence
+    if test is None or bound is None:
+        return ""
+    level = f"{round(100 * test.level)}%"
+    if bound.unit == "ratio":
+        ends = apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
+        edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
+    else:
+        ends = apa.interval(test.low, test.high, 1 if bound.unit == "points" else 2)
+        unit = "percentage points" if bound.unit == "points" else analysis.plan.measure.unit
+        edges = f"±{bound.value:g} {unit}"
+    p = apa.p_phrase(test.p_adjusted)
+    verdict = "counts as none" if test.equivalent else "is not shown to be so small as to count as none"
+    return f" Against the bound fixed beforehand ({edges}) the difference between these readers {verdict}: {level} CI {ends}, {p}."
 
 
 def _felt(one: Contrast, analysis: Analysis) -> Markup:
     """Say the size of a difference in percentage points of accuracy or percent of time."""
+    if analysis.plan.measure.scale == "raw":
+        return Markup("")
     if analysis.plan.measure.family != "binomial":
         ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
         return Markup(" ({}%\u00a0{})").format(apa.number(as_percent(one.estimate), 1), ends)
@@ -198,11 +265,17 @@ def scale_remark(one: Contrast) -> str:
 def _adjustment(analysis: Analysis) -> Markup:
     if not any(one.estimable for one in analysis.contrasts):
         return Markup("")
-    text = Markup("All tests are two-sided.")
+    sides = "all tests are two-sided"
+    if any(one.direction != "two-sided" for one in analysis.contrasts):
+        sides = "tests marked one-sided have the direction that was planned, the others are two-sided"
+    if analysis.plan.alpha != ALPHA:
+        sides += f"; alpha is {analysis.plan.alpha:g}".replace("0.", ".")
+    text = escape(f"{sides[0].upper()}{sides[1:]}.")
     if any(one.family > 1 for one in analysis.contrasts):
         method = f"{analysis.correction}'s method"
-        text = Markup("The <i>p</i> values are adjusted by {}; all tests are two-sided.").format(method)
-    if any(one.p_adjusted >= ALPHA for one in analysis.contrasts):
+        over = f" over the family {analysis.plan.family}" if analysis.plan.family else ""
+        text = Markup("The <i>p</i> values are adjusted by {}{}; {}.").format(method, over, sides)
+    if any(one.p_adjusted >= analysis.plan.alpha for one in analysis.contrasts):
         text += Markup(" A difference that is not significant is no evidence that there is none.")
     return text
 

@@ -206,7 +206,8 @@ def method_facts(content: Content) -> list[str]:
         "once. Where a fit is singular or does not converge, correlations go first, then slopes without "
         "variance, then all slopes. Where a model's items differ by a standard deviation above 4 log odds (it answers "
         "most of them alike in every condition), that variance is dropped. Every step is printed.",
-        "Planned differences: two-sided, alpha .05, Holm over the reader groups of one difference. Exploratory ones: "
+        "Planned differences: two-sided, alpha .05, Holm over the reader groups of one difference, where the plan says nothing "
+        "else. Exploratory ones: "
         "Benjamini–Hochberg over all rows of a table.",
     ]
     for measure in MEASURES.values():

@@ -1,0 +1,163 @@
+"""How a plan stands: when it was frozen and where registered, and every departure from it that can be seen.
+
+What is frozen and what the study says now come with the handover; what could not be done as planned comes from the analyses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis import apa
+from analysis.estimation import NO_MODEL_AS_WRITTEN
+from analysis.plan import Plan
+from analysis.readers import spoken
+from analysis.results import Analysis
+from analysis.tables import Tables
+
+
+@dataclass(frozen=True)
+class PlanStanding:
+    """What can be said of a plan as a whole.
+
+    Attributes
+    ----------
+    told : tuple of str
+        When it was frozen and where it was registered, in sentences.
+    plans : tuple of (str, str)
+        Name and wording of each planned analysis, its defaults included.
+    departures : tuple of str
+        What differs from the plan, in sentences; empty where nothing is known to.
+    """
+
+    told: tuple[str, ...] = ()
+    plans: tuple[tuple[str, str], ...] = ()
+    departures: tuple[str, ...] = ()
+
+
+def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
+    """Say how a study's plan stands.
+
+    Parameters
+    ----------
+    tables : Tables
+        Whose dictionary tells the freeze (``frozen``) and the registration (``registration``), where the study has them.
+    analyses : sequence of Analysis
+        All that were carried out; only the planned ones are looked at.
+    """
+    planned = [one for one in analyses if one.plan.planned]
+    if not planned:
+        return PlanStanding()
+    dictionary = tables.dictionary
+    frozen, registration = dictionary.get("frozen"), dictionary.get("registration")
+    wanted = dictionary.get("participants_wanted")
+    departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, wanted)]
+    departures += [said for one in planned for said in _of_analysis(one)]
+    return PlanStanding(
+        tuple(_told(frozen, registration)),
+        tuple((one.plan.name, in_words(one.plan, wanted)) for one in planned),
+        tuple(dict.fromkeys(departures)),
+    )
+
+
+def in_words(plan: Plan, wanted: Any = None) -> str:
+    """Say a plan with everything that it leaves to a default."""
+    of_readers = apa.listing([spoken(group) for group in plan.groups])
+    contrasts = "; ".join(
+        one.label + ("" if one.direction == "two-sided" else f" ({one.direction} than 0 expected)")
+        for one in plan.contrasts
+    )
+    family = (
+        f"Holm's correction within the family {plan.family!r}"
+        if plan.family
+        else "Holm's correction over the readers of each difference"
+    )
+    parts = [
+        f"{plan.measure.noun} by {plan.factor} of {of_readers}: {contrasts}",
+        f"alpha = {plan.alpha:g}".replace("0.", "."),
+        family,
+    ]
+    if plan.equivalence is not None:
+        parts.append(f"readers count as equivalent within {plan.equivalence.said}")
+    if plan.formula is not None:
+        parts.append(f"model {plan.formula}")
+    if plan.fallback is not None:
+        parts.append(f"where it is singular or does not converge, {plan.fallback}")
+    for kind, given in plan.exclude.items():
+        rules = (
+            "; ".join(f"{name} {rule}" for name, rule in given.items())
+            if isinstance(given, Mapping)
+            else given
+        )
+        parts.append(f"left out beyond the study's exclusions: {kind} ({rules})")
+    stop = plan.stop or (f"at {wanted} participants" if wanted else None)
+    parts.append(f"collection stops {stop}" if stop else "no stopping rule")
+    return "; ".join(parts) + "."
+
+
+def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:
+    if frozen is not None:
+        yield (
+            f"The plan was frozen on {str(frozen['frozen_at'])[:10]} (hash {str(frozen['hash'])[:16]}…), "
+            + (
+                "before any person took part."
+                if not frozen.get("sessions_before")
+                else f"after {apa.counted(int(frozen['sessions_before']), 'session')} of people had begun."
+            )
+        )
+    url = (registration or {}).get("url")
+    if url:
+        yield f"It is registered at {url}."
+    elif registration is not None:
+        yield "It was said not to be registered when the first session began."
+
+
+def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:
+    if frozen is None:
+        yield "The plan was not frozen (wrods freeze): nothing shows that it was made before the data."
+        return
+    if frozen.get("sessions_before"):
+        yield "The plan was frozen when people had begun to take part already."
+    for earlier in frozen.get("earlier") or []:
+        yield f"A freeze of {str(earlier['frozen_at'])[:10]} was replaced, because: {earlier['replaced_because']}"
+    for line in frozen.get("changes") or []:
+        yield f"Changed since the freeze: {line}."
+    said = (registration or {}).get("freeze_hash")
+    if (registration or {}).get("url") and said and said != frozen["hash"]:
+        yield "The registration was given for another freeze than the present one."
+
+
+def _of_sample(tables: Tables, planned: Sequence[Analysis], wanted: Any) -> Iterator[str]:
+    trials = tables.trials
+    people = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "human")]
+    number = int(people["reader"].nunique())
+    for one in planned:
+        said = one.plan.participants_at_stop if one.plan.stop else wanted
+        if said and "human" in one.plan.groups and number != int(said):
+            how = "fewer" if number < int(said) else "more"
+            yield (
+                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analysed, {how} than the {said} at which "
+                "collection was to stop."
+            )
+
+
+def _of_analysis(one: Analysis) -> Iterator[str]:
+    plan = one.plan
+    if plan.stand_in:
+        yield f"{plan.name}: simulated readers stand in for people, who have not taken part yet (a rehearsal)."
+    if one.model is None:
+        yield f"{plan.name}: no model was fitted. {' '.join(one.remarks)}".strip()
+        return
+    missing = [group for group in plan.groups if group not in one.groups]
+    if missing:
+        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not in the model."
+    levels = [level for level in plan.levels if level not in one.levels]
+    if levels:
+        yield f"{plan.name}: without {apa.listing(levels)}."
+    tested = {contrast.label for contrast in one.contrasts}
+    untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]
+    if untested:
+        yield f"{plan.name}: not tested: {'; '.join(untested)}."
+    if any(NO_MODEL_AS_WRITTEN in remark for remark in one.remarks):
+        yield f"{plan.name}: {NO_MODEL_AS_WRITTEN}."

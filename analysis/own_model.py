@@ -1,0 +1,69 @@
+"""A model that a plan writes out itself: which columns it may name, and what it has to hold so that its contrasts can be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from analysis.measures import Measure
+from analysis.mixed.formula import read_formula
+from stimuli.errors import UserError, unknown_name
+
+STRUCTURE = (
+    *("reader_group", "participant", "item", "item_reader", "item_cell", "prompt", "people", "model"),
+    *("session_id", "list_id", "block", "set", "trial_index", "prompt_variant", "label_map", "choice_order"),
+    *("replicate", "answer_given"),
+)
+"""Columns that every model may name, beside the response and the study's factors."""
+
+
+def check_own_formula(
+    text: str, measure: Measure, compare: str, factors: Collection[str], *, several_readers: bool
+) -> None:
+    """Check a planned formula before there are data.
+
+    Parameters
+    ----------
+    text : str
+        In lme4's notation, response included.
+    measure : Measure
+        Whose response stands on the left.
+    compare : str
+        The compared factor, which its fixed effects have to hold.
+    factors : collection of str
+        Of the study.
+    several_readers : bool
+        Whether readers are compared: then ``reader_group`` has to be among the fixed effects too.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, names what is no column of a model, models something else, or lacks what is compared.
+    """
+    formula = read_formula(text)
+    left, right = text.split("~", 1)
+    response = "".join(left.split())
+    if response != "".join(measure.response.split()):
+        raise UserError(
+            f"{text!r} models {left.strip()!r}; {measure.noun} is {measure.response!r} in a model",
+            mend=f"Write: {measure.response} ~{right}",
+        )
+    own = set(read_formula(f"{left} ~ 1").columns())
+    known = {*STRUCTURE, *factors, *own}
+    for name in formula.columns():
+        if name not in known:
+            fault = unknown_name(
+                f"{text!r} names a column that models do not have:", name, sorted(known - own)
+            )
+            raise fault
+    fixed = {word for label in formula.fixed.labels() for word in label.split(":")}
+    for name in [compare, *(["reader_group"] if several_readers else [])]:
+        if name not in fixed:
+            raise UserError(
+                f"{text!r} has no fixed effect of {name}, which the analysis compares",
+                mend=f"Write it as {name}, as a plain column.",
+            )
+    if not formula.random:
+        raise UserError(
+            f"{text!r} has no random effect",
+            mend="Add one in brackets, such as (1 | participant) + (1 | item).",
+        )
