@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain",
     is_flag=True,
-    help="Also show the first trial as a model is sent it, and all that the probe of each server found.",
+    help="Also show the planned analyses with all defaults, the first trial as a model is sent it, and what probes found.",
 )
 @click.option(
     "--probe",
@@ -42,12 +42,14 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.building import make_items
     from experiment.checking import load_study
     from experiment.cli.build import tell_skipped
+    from experiment.cli.own_formulas import check_own_formulas
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
 
     loaded = load_study(study)
+    check_own_formulas(loaded)
     made = make_items(loaded)
     changed = _changed_since_build(loaded)
     faults = _probe_all(loaded) if probe else {}
@@ -67,6 +69,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         click.echo()
     click.echo("\n\n".join(click.wrap_text(p, 96) for p in told.paragraphs))
     if explain:
+        _explain_plan(loaded)
         _explain(loaded, made.items)
         _explain_probes(loaded, probes)
     for line in missing_lines(recruitment_for(loaded, read_config()), config_file()):
@@ -89,6 +92,16 @@ def _changed_since_build(study: Study) -> list[str]:
     from experiment.study.study import ITEMS
 
     return changed_since_build(study) if (study.folder / ITEMS).exists() else []
+
+
+def _explain_plan(study: Study) -> None:
+    """Print each planned analysis in words, with every default."""
+    from experiment.describing.plans import plans_in_words
+
+    for first, *more in plans_in_words(study):
+        click.echo(f"\n--- planned analysis {first} ---")
+        for line in more:
+            click.echo(click.wrap_text(line, 96, "  ", "    "))
 
 
 def _explain(study: Study, items: Any) -> None:

@@ -46,6 +46,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     the study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study
+    from experiment.cli.own_formulas import check_own_formulas
     from experiment.custody.freezing import DOCUMENT, FILE
     from experiment.custody.freezing import freeze as lock
     from experiment.custody.origin import require_current_items
@@ -59,6 +60,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
         return
     if heads is not None:
         raise UserError("--heads goes with --verify", mend="Add --verify.")
+    check_own_formulas(loaded)
     require_current_items(loaded)
     before = _sessions_before(loaded)
     document = registration(loaded, sessions_before=before, amended=amend)

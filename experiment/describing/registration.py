@@ -13,7 +13,9 @@ from typing import Any
 
 from experiment.custody.freezing import hash_of, locked_part
 from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
+from experiment.describing.plans import plans_in_words
 from experiment.study import Study
+from experiment.study.plans import planned_analyses
 from experiment.study.study import ITEMS
 
 DEFAULTS = (
@@ -98,11 +100,11 @@ def _variables(study: Study) -> Iterator[str]:
 
 
 def _measures(study: Study) -> set[str]:
-    found: set[str] = set()
-    for plan in study.get("analysis", "planned", default={}).values():
-        measure = plan["measure"]
-        found |= set(measure.values()) if isinstance(measure, Mapping) else {str(measure)}
-    return found
+    return {
+        f"{measure.name} ({measure.said})"
+        for plan in planned_analyses(study)
+        for measure in plan.measures.values()
+    }
 
 
 def _materials(study: Study) -> Iterator[str]:
@@ -145,21 +147,13 @@ def _compact(value: Any) -> str:
 
 
 def _planned(study: Study) -> Iterator[str]:
-    planned: Mapping[str, Mapping[str, Any]] = study.get("analysis", "planned", default={})
-    if not planned:
+    told = plans_in_words(study)
+    if not told:
         yield "No analysis is planned: all of the report will be exploratory."
-    for name, plan in planned.items():
-        measure = _compact(plan["measure"])
-        levels = list(study.factors.get(str(plan["compare"]), {}))
-        contrasts = plan.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
-        yield (
-            f"- **{name}**: {measure} by {plan['compare']}, for {', '.join(plan['between'])}; "
-            f"contrasts {'; '.join(contrasts)}"
-            + "".join(f"; {key}: {_compact(value)}" for key, value in plan.items() if key not in _SAID)
-        )
-
-
-_SAID = ("measure", "compare", "between", "contrasts")
+    for first, *more in told:
+        name, _, question = first.partition(": ")
+        yield f"**{name}**: {question}."
+        yield from (f"- {line}." for line in more)
 
 
 def _locked(study: Study) -> Iterator[str]:

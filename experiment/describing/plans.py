@@ -1,0 +1,122 @@
+"""Says the planned analyses of a study in words, every default among them, and says which are defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from experiment.study import Study
+from experiment.study.plans import PlannedAnalysis, planned_analyses
+
+DEFAULT = " (default)"
+STRUCTURE = (
+    "random effects start at participants with an intercept and slopes of {compare}, items with an intercept that may differ "
+    "between people and models, and, where models answer so, items by model, items by model and condition, and prompt wordings; "
+    "where a fit is singular or does not converge, correlations go first, then slopes without variance, then all slopes, and "
+    "every step is reported"
+)
+
+
+def plans_in_words(study: Study) -> list[list[str]]:
+    """Return the lines of each planned analysis: its question first, then how it is tested, modelled, cut and stopped."""
+    return [list(_lines(one, study)) for one in planned_analyses(study)]
+
+
+def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
+    levels = list(study.factors[one.compare])
+    yield f"{one.name}: {_measured(one)}, compared by {one.compare} ({', '.join(levels)}; {levels[0]} is the reference)"
+    told = (
+        ""
+        if "contrasts" in one.stated and study.get("analysis", "planned", one.name, "contrasts")
+        else DEFAULT
+    )
+    contrasts = "; ".join(f"{contrast.said}, {_expected(contrast.direction)}" for contrast in one.contrasts)
+    yield f"contrasts{told}: {contrasts}{'' if 'direction' in one.stated else DEFAULT}"
+    if one.trials is not None:
+        yield f"trials: only those that end with {one.trials}"
+    yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, study)}"
+    if one.equivalence is not None:
+        pairs = ", ".join(f"{one.readers[0]} and {other}" for other in one.readers[1:])
+        yield (
+            f"equivalence: {pairs} count as equal in a contrast where two one-sided tests at alpha {one.alpha:g} reject a "
+            f"difference of {one.equivalence} or more between them, Holm's correction over them"
+        )
+    elif len(one.readers) > 1:
+        yield f"equivalence: no bound, so that nothing is claimed to be equal{DEFAULT}"
+    yield from _model(one)
+    yield f"left out: {_left_out(one, study)}"
+    yield f"stop: {_stop(one, study)}"
+
+
+def _measured(one: PlannedAnalysis) -> str:
+    measures = list(dict.fromkeys(one.measures.values()))
+    if len(measures) == 1:
+        return f"{measures[0].name} ({measures[0].said}) of {_listed(one.readers)}"
+    return "; ".join(
+        f"{measure.name} ({measure.said}) of {_listed([r for r in one.readers if one.measures[r] is measure])}"
+        for measure in measures
+    )
+
+
+def _listed(readers: Any) -> str:
+    return ", ".join({"human": "people", "simulated": "simulated readers"}.get(one, one) for one in readers)
+
+
+def _expected(direction: str) -> str:
+    return direction if direction == "two-sided" else f"one-sided: {direction} than 0 expected"
+
+
+def _family(one: PlannedAnalysis, study: Study) -> str:
+    if one.family is None:
+        return f"Holm's correction over the readers of each contrast{DEFAULT}"
+    others = [other.name for other in planned_analyses(study) if other.family == one.family]
+    return (
+        f"family {one.family}: Holm's correction over all its contrasts ({', '.join(others)}), within readers, between readers and "
+        "of equivalence each by itself"
+    )
+
+
+def _model(one: PlannedAnalysis) -> Iterator[str]:
+    if one.formula is not None:
+        yield f"model: {one.formula}"
+        yield (
+            "fallback: " + one.fallback + ", where the model is singular or does not converge"
+            if one.fallback is not None
+            else f"fallback: none; the model is reported as it is{DEFAULT}"
+        )
+        return
+    by = "the reader crossed with " if len(one.readers) > 1 else ""
+    for measure in dict.fromkeys(one.measures.values()):
+        named = f" of {measure.name}" if len(set(one.measures.values())) > 1 else ""
+        yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{one.compare}"
+    yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=one.compare)}"
+    if any(measure.name == "correct" for measure in one.measures.values()):
+        yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
+
+
+def _left_out(one: PlannedAnalysis, study: Study) -> str:
+    own = list(_rules(one.exclude))
+    shared = list(_rules(study.get("analysis", "exclude", default={})))
+    told = f"the study's exclusions ({'; '.join(shared) or 'none'})"
+    return f"{told}; beyond them {'; '.join(own)}" if own else f"{told}; nothing beyond them{DEFAULT}"
+
+
+def _rules(exclude: Mapping[str, Any]) -> Iterator[str]:
+    for unit, rules in exclude.items():
+        if isinstance(rules, Mapping):
+            yield from (f"{unit}: {name} {rule}" for name, rule in rules.items())
+        else:
+            yield f"{unit}: {rules}"
+
+
+def _stop(one: PlannedAnalysis, study: Study) -> str:
+    if one.stop is not None:
+        return one.stop
+    wanted = study.get("participants", "wanted")
+    if "human" not in one.readers:
+        return f"when every planned session of the models has run{DEFAULT}"
+    return (
+        f"no number of participants is planned; participants: wanted says one{DEFAULT}"
+        if wanted is None
+        else f"at {wanted} participants with a finished session that is not excluded (participants: wanted){DEFAULT}"
+    )
