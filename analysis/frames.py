@@ -268,6 +268,8 @@ def _with_structure_columns(
     rows["item_reader"] = rows["item"] + ":" + rows["reader_group"]
     rows["item_cell"] = rows["item_reader"] + ":" + rows[factor].astype(str)
     rows["prompt"] = (
-        rows["reader_group"] + ":" + rows["prompt_variant"].map(lambda v: "-" if pd.isna(v) else f"{v:g}")
+        rows["reader_group"]
+        + ":"
+        + rows["prompt_variant"].map(lambda v: "-" if pd.isna(v) else f"{v:g}").astype(str)
     )
     return rows.reset_index(drop=True)
