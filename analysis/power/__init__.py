@@ -7,7 +7,7 @@ size, ``simulation`` draws and analyses one, ``running`` many at once, ``kept`` 
 """
 
 from analysis.power.assumptions import Assumptions, without_effects
-from analysis.power.curves import needed, power_table
+from analysis.power.curves import check_wanted, needed, power_table
 from analysis.power.given import Given, assumed
 from analysis.power.kept import Kept
 from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named
@@ -30,6 +30,7 @@ __all__ = [
     "Study",
     "Told",
     "assumed",
+    "check_wanted",
     "from_fit_file",
     "from_mapping",
     "from_option",

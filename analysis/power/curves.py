@@ -252,6 +252,18 @@ def _tost(own: list[Found], plan: Plan) -> Array:
     return tested["p"].to_numpy(dtype=float)
 
 
+def check_wanted(wanted: float) -> None:
+    """Refuse a wanted power that is none.
+
+    Raises
+    ------
+    UserError
+        Outside (0, 1).
+    """
+    if not 0.0 < wanted < 1.0:
+        raise UserError(f"the wanted power is {wanted:g}; it lies between 0 and 1", mend="For example 0.8.")
+
+
 def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
     """Find the smallest number of participants, items, prompts or replicates with a wanted power.
 
@@ -278,8 +290,7 @@ def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
     UserError
         For a wanted power outside (0, 1).
     """
-    if not 0.0 < wanted < 1.0:
-        raise UserError(f"the wanted power is {wanted:g}; it lies between 0 and 1", mend="For example 0.8.")
+    check_wanted(wanted)
     rows = []
     for axis in AXES:
         others = [name for name in AXES if name != axis]

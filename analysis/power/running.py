@@ -104,7 +104,7 @@ def _made(question: Question, missing: Sequence[tuple[Sizes, int]], processes: i
             exit_code=1,
         ) from error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

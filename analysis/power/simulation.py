@@ -171,7 +171,7 @@ class Study:
     @cached_property
     def data(self) -> ModelData:
         """The data of the model with answers that only fill their place: right and wrong ones in every cell."""
-        return answered(self.question.plan, self.table, _in_turn(self.table, self.question.plan))
+        return answered(self.question.plan, self.table, _placed(self.table, self.question.plan))
 
     @cached_property
     def eta(self) -> Array:
@@ -241,7 +241,7 @@ class Study:
         def engine(formula: str, rows: pd.DataFrame, **settings: Any) -> Fit:
             key = (formula, *data.groups, "/", *data.levels)
             if key not in self._models:
-                placed = rows.assign(**{plan.measure.response: _in_turn(rows, plan)})
+                placed = rows.assign(**{plan.measure.response: _placed(rows, plan)})
                 self._models[key] = fit(formula, placed, **settings).model
             model = self._models[key]
             return fit_model(replace(model, frame=replace(model.frame, y=values)))
@@ -249,10 +249,13 @@ class Study:
         return engine
 
 
-def _in_turn(rows: pd.DataFrame, plan: Plan) -> Array:
-    """Values of 0 and 1 in turn within every reader group and condition, shape (rows,)."""
-    turn = rows.groupby(["reader_group", plan.factor]).cumcount().to_numpy()
-    return np.asarray(turn % 2, dtype=np.float64)
+def _placed(rows: pd.DataFrame, plan: Plan) -> Array:
+    """Answers that only fill their place, shape (rows,): right and wrong in turn in every cell, or normal noise."""
+    if plan.measure.family == "binomial":
+        turn = rows.groupby(["reader_group", plan.factor]).cumcount().to_numpy()
+        return np.asarray(turn % 2, dtype=np.float64)
+    rng = np.random.default_rng(stable_seed("power", "placed"))
+    return np.asarray(rng.normal(size=len(rows)), dtype=np.float64)
 
 
 def _column(name: str, rows: pd.DataFrame, plan: Plan) -> Array:

@@ -146,6 +146,7 @@ def power(study: Path, **asked: Any) -> None:
     from analysis.power import (
         Kept,
         Question,
+        check_wanted,
         grid,
         layout_named,
         planned_of,
@@ -155,6 +156,7 @@ def power(study: Path, **asked: Any) -> None:
         write,
     )
 
+    check_wanted(asked["wanted"])
     known = _read(study)
     found, remarks = planned_of(
         known.planned,

@@ -1,0 +1,350 @@
+"""Power: known power comes back, nothing is found where nothing is, and interruptions change no number."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+from analysis.estimation import analyse
+from analysis.measures import MEASURES
+from analysis.plan import Bound, Difference, Plan
+from analysis.power import (
+    Given,
+    Kept,
+    Layout,
+    Question,
+    Sizes,
+    Study,
+    assumed,
+    grid,
+    needed,
+    power_table,
+    simulate,
+    tell,
+    without_effects,
+    write,
+)
+from analysis.power.curves import _holm
+from analysis.power.layouts import answered, trials
+from stimuli.errors import UserError
+
+SWAPPED = (Difference("swapped", "intact"),)
+TIMES = Plan("reading", True, MEASURES["rt"], "spelling", ("intact", "swapped"), ("human",), SWAPPED)
+ACCURACY = replace(TIMES, name="comprehension", measure=MEASURES["correct"])
+BOTH = replace(ACCURACY, groups=("human", "gpt"), equivalence=Bound(20.0, "points", "20 points"))
+KINDS = {"human": "human", "gpt": "model"}
+SLOPE, RESIDUAL = 0.2, 0.2
+
+
+def of_times(effect: float, layout: Layout = "crossed", seed: int = 5) -> Question:
+    """People's log times with a given effect: slopes scatter enough for the model never to be reduced."""
+    spreads = {"participant": 0.2, "participant_slope": SLOPE, "item": 0.1, "residual": RESIDUAL}
+    given = [
+        Given("mean", "human", "intact", 6.5, "log_ms"),
+        Given("effect", "human", "swapped", effect, "log"),
+    ]
+    given += [Given("sd", name, "", value) for name, value in spreads.items()]
+    return Question(TIMES, assumed(TIMES, {"human": "human"}, given, "test"), layout, True, seed)
+
+
+def of_accuracy(plan: Plan = BOTH, human: float = 78.0, gpt: float = 85.0) -> Question:
+    means = {"human": (88.0, human), "gpt": (90.0, gpt)}
+    given = [
+        Given("mean", group, level, value)
+        for group in plan.groups
+        for level, value in zip(plan.levels, means[group], strict=True)
+    ]
+    kinds = {group: KINDS[group] for group in plan.groups}
+    return Question(plan, assumed(plan, kinds, given, "test"), "latin_square", True, 3)
+
+
+def run(question: Question, sizes: list[Sizes], fits: int, file: Path, processes: int = 1) -> pd.DataFrame:
+    outcomes = simulate(question, sizes, fits, Kept(file, question), processes=processes)
+    return power_table(question.plan, question.assumptions, outcomes)
+
+
+def test_each_p_of_a_crossed_design_is_that_of_the_paired_t_test() -> None:
+    study = Study(of_times(0.1), Sizes(16, 8))
+    for number in range(4):
+        rows = study.table.assign(y=study.draw(number))
+        means = rows.pivot_table(index="reader", columns="spelling", values="y")
+        exact = stats.ttest_rel(means["swapped"], means["intact"])
+        outcome = study.simulate(number)
+        (found,) = outcome.found
+        assert outcome.steps == 1
+        assert found.df == pytest.approx(15, rel=1e-3)
+        assert found.p == pytest.approx(exact.pvalue, rel=1e-3)
+
+
+def test_power_of_a_paired_contrast_is_the_analytic_one(tmp_path: Path) -> None:
+    """The contrast of a crossed design varies over participants by slope and residual: a paired t test."""
+    fits, participants, items, effect = 300, 16, 8, 0.16
+    table = run(of_times(effect), [Sizes(participants, items)], fits, tmp_path / "fits.jsonl")
+    sd = np.sqrt(SLOPE**2 + 2 * RESIDUAL**2 / items)
+    exact = float(TTestPower().power(effect / sd, participants, 0.05))
+    assert 0.6 < exact < 0.9
+    assert abs(table["power"][0] - exact) < 3 * np.sqrt(exact * (1 - exact) / fits)
+    assert table["power_low"][0] < exact < table["power_high"][0]
+
+
+def test_a_null_effect_is_found_as_often_as_the_level_says(tmp_path: Path) -> None:
+    question = of_times(0.2, "latin_square")
+    null = replace(question, assumptions=without_effects(question.assumptions, TIMES))
+    table = run(null, [Sizes(12, 12)], 300, tmp_path / "fits.jsonl")
+    low, high = stats.binom.ppf([0.001, 0.999], 300, 0.05)
+    assert low <= table["found"][0] <= high
+    assert table["true_effect"][0] == 0
+    assert np.isnan(table["wrong_sign"][0])
+
+
+@pytest.mark.full
+def test_accuracy_and_its_interactions_hold_the_level(tmp_path: Path) -> None:
+    question = of_accuracy()
+    null = replace(question, assumptions=without_effects(question.assumptions, BOTH))
+    table = run(null, [Sizes(30, 24)], 400, tmp_path / "fits.jsonl", processes=2)
+    own = table[table["kind"] == "difference"]
+    assert (own["power_uncorrected"] <= stats.binom.ppf(0.999, 400, 0.05) / 400).all()
+    assert own["power_uncorrected"].max() > 0.01
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    """A small grid of a human–model design, run at one go in one process."""
+    file = tmp_path_factory.mktemp("power") / "fits.jsonl"
+    return file, run(of_accuracy(), GRID, 4, file)
+
+
+GRID = grid((8,), (12, 16), (1,), (1,))
+
+
+def test_two_processes_give_the_same_table_as_one(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
+    pd.testing.assert_frame_equal(
+        run(of_accuracy(), GRID, 4, tmp_path / "fits.jsonl", processes=2), whole[1], check_exact=True
+    )
+
+
+def test_an_interrupted_run_goes_on_to_the_same_table(
+    whole: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    file, question = tmp_path / "fits.jsonl", of_accuracy()
+
+    def stop(done: int, total: int, before: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(question, GRID, 4, Kept(file, question), progress=stop)
+    # the fifth fit was being written when the machine went down
+    cut = file.read_text("utf-8")[:-40]
+    file.write_text(cut, "utf-8")
+    told: list[tuple[int, int, int]] = []
+    outcomes = simulate(question, GRID, 4, Kept(file, question), progress=lambda *one: told.append(one))
+    assert told[0] == (4, 8, 4)
+    assert file.read_text("utf-8").startswith(cut)
+    table = power_table(question.plan, question.assumptions, outcomes)
+    pd.testing.assert_frame_equal(table, whole[1], check_exact=True)
+
+
+def test_finished_fits_are_not_made_again(whole: tuple[Path, pd.DataFrame]) -> None:
+    file, table = whole
+    before = file.read_bytes()
+    pd.testing.assert_frame_equal(run(of_accuracy(), GRID, 4, file), table, check_exact=True)
+    assert file.read_bytes() == before
+
+
+def test_kept_fits_are_judged_anew_by_another_level_or_bound(whole: tuple[Path, pd.DataFrame]) -> None:
+    file, table = whole
+    strict = of_accuracy(replace(BOTH, alpha=1e-9, equivalence=Bound(99.0, "points")))
+    assert strict.mark() == of_accuracy().mark()
+    again = run(strict, GRID, 4, file)
+    difference = again["kind"] == "difference"
+    assert (again.loc[difference, "found"] == 0).all()
+    assert (again["found"] <= table["found"]).all()
+    wide = run(of_accuracy(replace(BOTH, equivalence=Bound(99.0, "points"))), GRID, 4, file)
+    assert wide.loc[~difference, "found"].sum() > table.loc[~difference, "found"].sum()
+
+
+def test_a_file_of_another_question_is_refused(whole: tuple[Path, pd.DataFrame]) -> None:
+    with pytest.raises(UserError, match="another question"):
+        Kept(whole[0], of_accuracy(human=70.0))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits", "processes", "told"),
+    [((4, 4), 0, 1, "fits is 0"), ((4, 4), 3, 0, "processes is 0")],
+)
+def test_impossible_runs_are_refused(
+    sizes: tuple[int, int], fits: int, processes: int, told: str, tmp_path: Path
+) -> None:
+    question = of_times(0.1)
+    with pytest.raises(UserError, match=told):
+        simulate(question, [Sizes(*sizes)], fits, Kept(tmp_path / "f.jsonl", question), processes=processes)
+
+
+def test_kept_matrices_give_what_the_analysis_gives() -> None:
+    study = Study(of_accuracy(), Sizes(12, 16))
+    for number in (0, 1):
+        data = answered(BOTH, study.table, study.draw(number))
+        plain = analyse(BOTH, data)
+        assert plain.model is not None
+        outcome = study.simulate(number)
+        assert outcome.steps == len(plain.model.steps)
+        for found, one in zip(outcome.found, [c for c in plain.contrasts if c.estimable], strict=True):
+            assert found.p == pytest.approx(one.p, rel=1e-3, abs=1e-6)
+            assert found.points == pytest.approx(one.points, rel=1e-3, abs=1e-3)
+
+
+def test_a_cell_that_is_always_right_counts_as_found_nothing(tmp_path: Path) -> None:
+    question = of_accuracy(replace(BOTH, contrasts=SWAPPED), gpt=99.99)
+    cells = {**question.assumptions.cells, ("gpt", "swapped"): 40.0}
+    question = replace(question, assumptions=replace(question.assumptions, cells=cells))
+    table = run(question, [Sizes(8, 12)], 3, tmp_path / "fits.jsonl")
+    of_model = table[table["readers"] != "human"]
+    assert (of_model["power"] == 0).all()
+    assert (of_model["not_determined"] == 1).all()
+    assert (table["no_model"] == 0).all()
+    assert "all answers of a cell were right" in " ".join(
+        tell(question, Kept(tmp_path / "fits.jsonl", question).of(Sizes(8, 12), 3), 0.8).text().split()
+    )
+
+
+def test_a_study_in_which_everyone_is_always_right_has_no_model_and_found_nothing(tmp_path: Path) -> None:
+    question = of_accuracy(ACCURACY)
+    cells = dict.fromkeys(question.assumptions.cells, 40.0)
+    question = replace(question, assumptions=replace(question.assumptions, cells=cells))
+    table = run(question, [Sizes(6, 8)], 2, tmp_path / "fits.jsonl")
+    assert table["no_model"].tolist() == [1.0]
+    assert table["power"].tolist() == [0.0]
+    assert table["power_of_usable"].isna().all()
+
+
+def test_drawn_answers_have_the_means_that_were_given() -> None:
+    study = Study(replace(of_accuracy(), layout="crossed"), Sizes(4, 200))
+    cells = study.table.groupby(["reader_group", "spelling"]).indices
+    shares = np.array([[y[rows].mean() for rows in cells.values()] for y in map(study.draw, range(600))])
+    means = {
+        ("human", "intact"): 0.88,
+        ("human", "swapped"): 0.78,
+        ("gpt", "intact"): 0.9,
+        ("gpt", "swapped"): 0.85,
+    }
+    error = shares.std(axis=0) / np.sqrt(600)
+    for place, cell in enumerate(cells):
+        assert abs(shares[:, place].mean() - means[cell]) < 3.5 * error[place]
+    given = [Given("mean", "human", "intact", 900.0), Given("effect", "human", "swapped", 50.0)]
+    times = assumed(TIMES, {"human": "human"}, given, "test")
+    study = Study(Question(TIMES, times, "crossed", True, 1), Sizes(400, 200))
+    drawn = np.exp(study.table.assign(y=study.draw(0)).set_index("spelling")["y"]).groupby("spelling").mean()
+    assert drawn["intact"] == pytest.approx(900, rel=0.05)
+    assert drawn["swapped"] - drawn["intact"] == pytest.approx(50, abs=20)
+
+
+def test_random_effects_are_drawn_with_their_spreads() -> None:
+    study = Study(of_times(0.0), Sizes(500, 40))
+    rows = study.table.assign(y=study.draw(0))
+    means = rows.pivot_table(index="reader", columns="spelling", values="y")
+    slopes = means["swapped"] - means["intact"]
+    assert slopes.std() == pytest.approx(np.sqrt(SLOPE**2 + 2 * RESIDUAL**2 / 40), rel=0.1)
+    assert means["intact"].std() == pytest.approx(np.sqrt(0.2**2 + RESIDUAL**2 / 40), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "seen", "conditions_of_item"),
+    [("latin_square", 1, 1), ("crossed", 2, 2), ("between_items", 1, 1), ("between_participants", 1, 1)],
+)
+def test_layouts_show_items_as_they_say(layout: Layout, seen: int, conditions_of_item: int) -> None:
+    table = trials(BOTH, KINDS, Sizes(6, 8, 2, 3), layout)
+    people, model = table[table["reader_group"] == "human"], table[table["reader_group"] == "gpt"]
+    assert (people.groupby(["reader", "item_id"]).size() == seen).all()
+    assert (people.groupby(["reader", "item_id"])["spelling"].nunique() == conditions_of_item).all()
+    over = people.groupby("item_id")["spelling"].nunique()
+    assert (over == (1 if layout == "between_items" else 2)).all()
+    assert people.groupby("spelling").size().nunique() == 1
+    assert (model.groupby(["item_id", "spelling"]).size() == 6).all()
+
+
+def curve(powers: list[float], sizes: list[int], fits: int = 1000) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "kind": "difference",
+            "contrast": "a − b",
+            "readers": "human",
+            "participants": sizes,
+            "items": 10,
+            "prompts": 1,
+            "replicates": 1,
+            "fits": fits,
+            "found": [round(fits * power) for power in powers],
+        }
+    )
+
+
+def test_the_needed_number_is_that_of_the_true_curve() -> None:
+    sizes = [10, 20, 40, 60, 80]
+    powers = [float(TTestPower().power(0.5, n, 0.05)) for n in sizes]
+    exact = TTestPower().solve_power(0.5, power=0.8, alpha=0.05)
+    (one,) = needed(curve(powers, sizes), 0.8).to_dict("records")
+    assert one["reached"] == "yes"
+    assert one["number"] == pytest.approx(exact, abs=2)
+    assert one["low"] < exact < one["high"]
+    few = needed(curve(powers, sizes, fits=60), 0.8).to_dict("records")[0]
+    assert few["high"] - few["low"] > one["high"] - one["low"]
+
+
+def test_a_power_out_of_reach_or_reached_at_once_is_said_so() -> None:
+    far = needed(curve([0.1, 0.2], [10, 20]), 0.8).to_dict("records")[0]
+    assert far["reached"] == "no"
+    assert np.isnan(far["number"])
+    assert np.isnan(far["high"])
+    near = needed(curve([0.9, 0.99], [10, 20]), 0.8).to_dict("records")[0]
+    assert (near["reached"], near["number"]) == ("at the smallest", 10)
+    assert needed(curve([0.9], [10]), 0.8).empty
+    with pytest.raises(UserError, match="between 0 and 1"):
+        needed(curve([0.1, 0.2], [10, 20]), 1.0)
+
+
+def test_corrections_are_holms() -> None:
+    p = np.random.default_rng(1).uniform(0, 0.2, (20, 4))
+    p[3, 1] = p[4, 0] = np.nan
+    exact = [multipletests(np.where(np.isnan(row), 1.0, row), method="holm")[1] for row in p]
+    np.testing.assert_allclose(_holm(p), exact)
+
+
+def test_results_are_written_as_tables_and_a_figure(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
+    file, expected = whole
+    question = of_accuracy()
+    told = tell(question, [one for s in GRID for one in Kept(file, question).of(s, 4)], 0.6)
+    paths = write(told, tmp_path)
+    assert {path.suffix for path in paths} == {".csv", ".json", ".svg", ".png"}
+    read = pd.read_csv(paths[0])
+    assert read["found"].tolist() == expected["found"].tolist()
+    everything = json.loads(paths[2].read_text("utf-8"))
+    assert everything["power"][0]["fits"] == 4
+    assert everything["question"]["reduce"] is True
+    svg = paths[3].read_text("utf-8")
+    assert "Power by number of items" in svg
+    text = told.text()
+    assert "8 simulated studies" in text
+    assert "Needed for a power of 0.6" in text
+    assert "participant was not given: 0.69 taken" in text
+
+
+def test_lines_of_a_figure_differ_in_more_than_colour(whole: tuple[Path, pd.DataFrame]) -> None:
+    from analysis.figures.power import power_figure
+
+    sizes = [(10, 12), (20, 12), (10, 24), (20, 24)]
+    rows = pd.concat(
+        [whole[1].head(1).assign(participants=p, items=i, power=0.5) for p, i in sizes], ignore_index=True
+    )
+    drawing = power_figure("p", "Power", rows, needed(rows, 0.8), 0.8, 0.05)
+    lines = [line for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 2][2:]
+    looks = {(line.get_marker(), str(line.get_linestyle())) for line in lines}
+    assert len(lines) == len(looks) == 2

@@ -1,0 +1,397 @@
+"""What people say of effects becomes what data are drawn from: by hand, by table, from a pilot, from a fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+
+from analysis import load
+from analysis.contrasts import averaged_probability
+from analysis.measures import MEASURES
+from analysis.mixed import fit, margins
+from analysis.plan import Difference, Plan
+from analysis.power import (
+    Given,
+    assumed,
+    from_fit_file,
+    from_mapping,
+    from_option,
+    from_pilot,
+    from_table,
+    grid,
+    layout_named,
+    planned_of,
+    without_effects,
+)
+from analysis.power.layouts import Sizes, trials
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
+
+KINDS = {"human": "human", "gpt": "model"}
+PLAN = Plan(
+    "comprehension",
+    True,
+    MEASURES["correct"],
+    "spelling",
+    ("intact", "swapped"),
+    ("human", "gpt"),
+    (Difference("swapped", "intact"),),
+)
+TIMES = replace(PLAN, name="reading", measure=MEASURES["reading_time"], groups=("human",))
+MEANS = [
+    Given("mean", "human", "intact", 90.0),
+    Given("mean", "human", "swapped", 80.0),
+    Given("mean", "gpt", "intact", 95.0),
+    Given("mean", "gpt", "swapped", 85.0),
+]
+
+
+def test_a_mean_in_percent_is_an_average_over_participants_and_items() -> None:
+    found = assumed(PLAN, KINDS, MEANS, "test")
+    for one in MEANS:
+        spread = found.variance_in(PLAN, one.of, one.level)
+        eta = found.cells[one.of, one.level]
+        assert 100 * averaged_probability(eta, spread)[0] == pytest.approx(one.value)
+        assert found.mean(PLAN, one.of, one.level) == pytest.approx(one.value)
+        assert eta > special.logit(one.value / 100)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "difference"),
+    [(-10.0, "points", None), (-0.7, "log_odds", -0.7), (0.5, "odds_ratio", np.log(0.5))],
+)
+def test_effects_are_counted_from_the_reference(value: float, unit: str, difference: float | None) -> None:
+    found = assumed(PLAN, KINDS, [*MEANS, Given("effect", "human", "swapped", value, unit)], "test")
+    if difference is None:
+        assert found.mean(PLAN, "human", "swapped") == pytest.approx(80)
+        assert found.points(PLAN, PLAN.contrasts[0], ("human",)) == pytest.approx(-10)
+        assert found.points(PLAN, PLAN.contrasts[0], ("human", "gpt")) == pytest.approx(0, abs=1e-6)
+    else:
+        effect = found.effect(PLAN, PLAN.contrasts[0], ("human",))
+        assert effect == pytest.approx(difference)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "ratio"), [(10.0, "percent", 1.1), (1.1, "ratio", 1.1), (0.1, "log", np.exp(0.1))]
+)
+def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> None:
+    given = [Given("mean", "human", "intact", 800.0), Given("effect", "human", "swapped", value, unit)]
+    found = assumed(TIMES, {"human": "human"}, given, "test")
+    assert np.exp(found.effect(TIMES, TIMES.contrasts[0], ("human",))) == pytest.approx(ratio)
+    assert found.mean(TIMES, "human", "intact") < 800
+
+
+def test_spreads_that_are_not_given_are_told_with_their_source() -> None:
+    found = assumed(PLAN, KINDS, [*MEANS, Given("sd", "participant", "", 1.2)], "test")
+    told = " ".join(found.remarks)
+    assert "item was not given: 0.71 taken (lexical decisions of 124 people" in told
+    assert "participant was not given" not in told
+    (participants,) = [term for term in found.variance if term.group == "participant"]
+    assert participants.sd[0] == pytest.approx(1.2)
+
+
+def test_items_differ_in_people_and_models_as_said() -> None:
+    given = [Given("sd", "item", "", 0.8), Given("sd", "item_models", "", 0.5)]
+    given += [
+        Given("correlation", "item", "", 0.25),
+        Given("sd", "item_cell", "", 0.0),
+        Given("sd", "prompt", "", 0.0),
+    ]
+    found = assumed(PLAN, KINDS, [*MEANS, *given], "test")
+    (items,) = [term for term in found.variance if term.group == "item"]
+    to_both = np.array([[1.0, 0.0], [1.0, 1.0]])
+    exact = np.array([[0.64, 0.25 * 0.8 * 0.5], [0.25 * 0.8 * 0.5, 0.25]])
+    np.testing.assert_allclose(to_both @ items.cov @ to_both.T, exact)
+    assert found.variance_in(PLAN, "gpt", "swapped") == pytest.approx(0.25)
+
+
+def test_the_null_keeps_levels_of_groups_and_drops_all_differences() -> None:
+    null = without_effects(assumed(PLAN, KINDS, MEANS, "test"), PLAN)
+    for groups in (("human",), ("gpt",), ("human", "gpt")):
+        assert null.effect(PLAN, PLAN.contrasts[0], groups) == 0
+    assert null.mean(PLAN, "human", "intact") == pytest.approx(90)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([Given("mean", "humans", "intact", 90)], "Did you mean 'human'"),
+        ([Given("mean", "human", "intakt", 90)], "Did you mean 'intact'"),
+        ([Given("mean", "human", "intact", 90, "ms")], "unit 'ms' is not known"),
+        ([Given("mean", "human", "intact", 100)], "both excluded"),
+        ([Given("mean", "human", "intact", float("nan"))], "no number"),
+        ([Given("mode", "human", "intact", 90)], "quantity 'mode'"),
+        ([Given("effect", "human", "intact", 5)], "is the reference"),
+        ([Given("effect", "human", "swapped", -5)], "nothing says how human does in intact"),
+        ([Given("sd", "participants", "", 1)], "Did you mean 'participant'"),
+        ([Given("sd", "item", "", -1)], "0 or more"),
+        ([Given("correlation", "item", "", 1.5)], "between -1 and 1"),
+        ([*MEANS[:3]], "nothing says how gpt does in swapped"),
+        ([*MEANS, Given("effect", "human", "swapped", -95)], "between 0 and 100"),
+        ([*MEANS, Given("effect", "human", "swapped", -1, "odds_ratio")], "ratios lie above 0"),
+    ],
+)
+def test_what_makes_no_sense_is_told(given: list[Given], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        assumed(PLAN, KINDS, given, "test")
+
+
+def test_correlations_that_contradict_each_other_are_told() -> None:
+    plan = replace(PLAN, levels=("intact", "a", "b", "c"))
+    cells = [Given("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
+    with pytest.raises(UserError, match="contradict each other"):
+        assumed(plan, KINDS, [*cells, Given("correlation", "participant", "", -1.0)], "test")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([Given("mean", "human", "intact", -5)], "times lie above 0"),
+        (
+            [Given("mean", "human", "intact", 500), Given("effect", "human", "swapped", -600)],
+            "times lie above 0",
+        ),
+        (
+            [Given("mean", "human", "intact", 500), Given("effect", "human", "swapped", -100, "percent")],
+            "no time",
+        ),
+        (
+            [Given("mean", "human", c, 500) for c in PLAN.levels] + [Given("sd", "residual", "", 0)],
+            "residual",
+        ),
+    ],
+)
+def test_impossible_times_are_told(given: list[Given], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        assumed(TIMES, {"human": "human"}, given, "test")
+
+
+TABLE = """\
+quantity,of,condition,value,unit,source
+mean,human,intact,93,percent,"Rayner et al. (2006), Table 1"
+effect,human,swapped,-7,points,"Rayner et al. (2006), Table 1"
+mean,gpt,intact,96,percent,pilot of the lab
+effect,gpt,swapped,-2,points,pilot of the lab
+sd,participant,,0.8,,Jaeger (2008)
+"""
+
+
+def test_a_table_of_the_literature_says_means_effects_and_spreads(tmp_path: Path) -> None:
+    file = tmp_path / "effects.csv"
+    file.write_text(TABLE, "utf-8")
+    given = from_table(file)
+    assert given[0].source == "Rayner et al. (2006), Table 1"
+    found = assumed(PLAN, KINDS, given, "table")
+    assert found.mean(PLAN, "human", "swapped") == pytest.approx(86)
+    assert found.mean(PLAN, "gpt", "swapped") == pytest.approx(94)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("quantity,of", "quantity,who", "column 'of' is missing"),
+        ("93,percent", "viele,percent", "line 2: 'viele' is no number"),
+        (",pilot of the lab", ",", "line 4: the value has no source"),
+        (TABLE.split("\n", 1)[1], "", "has no values"),
+        ("human,intact", "hunan,intact", "line 2: reader 'hunan'"),
+    ],
+)
+def test_faults_of_a_table_are_told_with_their_line(old: str, new: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "effects.csv"
+    file.write_text(TABLE.replace(old, new), "utf-8")
+    with pytest.raises(UserError, match=told):
+        assumed(PLAN, KINDS, from_table(file), "table")
+
+
+def test_a_file_by_hand_says_the_same_as_options() -> None:
+    told = {
+        "means": {"human": {"intact": 90}, "gpt": {"intact": 95, "swapped": 85}},
+        "effects": {"human": {"swapped": -10}},
+        "spreads": {"participant": 0.9},
+        "correlations": {"participant": 0.2},
+    }
+    options = [("mean", "human:intact=90"), ("mean", "gpt:intact=95%"), ("mean", "gpt:swapped=85percent")]
+    options += [
+        ("effect", "human:swapped=-10points"),
+        ("sd", "participant=0.9"),
+        ("correlation", "participant=0.2"),
+    ]
+    by_file = assumed(PLAN, KINDS, from_mapping(told, "file"), "test")
+    by_options = assumed(PLAN, KINDS, [from_option(*one) for one in options], "test")
+    assert by_file.to_json() == by_options.to_json()
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"mean": {}}, "Did you mean 'means'"),
+        ({"means": {"human": 90}}, "Write a mapping"),
+        ({"means": {"human": {"intact": "high"}}}, "'high' is no number"),
+        ({"source": "me"}, "has no values"),
+    ],
+)
+def test_faults_of_a_file_by_hand_are_told(told: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        from_mapping(told, "file")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "text"),
+    [("mean", "human=90"), ("mean", "human:intact"), ("sd", "participant:intact=1"), ("effect", "=5")],
+)
+def test_faults_of_an_option_are_told(quantity: str, text: str) -> None:
+    with pytest.raises(UserError, match="is not of the form"):
+        from_option(quantity, text)
+
+
+def test_a_pilot_gives_the_effects_that_it_was_made_with(handover: Make) -> None:
+    tables = load(handover(simulated=24, items=24, models=("restorer",)))
+    plan = replace(PLAN, factor="position", levels=tuple(LEVELS), groups=("human", "restorer"))
+    found = from_pilot(plan, tables, {"human": "human", "restorer": "model"})
+    for level in LEVELS[1:]:
+        effect = found.cells["human", level] - found.cells["human", "intact"]
+        assert effect == pytest.approx(ACCURACY[level], abs=0.6)
+    assert ("restorer", "initial") in found.cells
+    assert any("Simulated readers stand in for people" in one for one in found.remarks)
+    study = trials(plan, found.kinds, Sizes(8, 8), "latin_square")
+    assert set(study["reader_group"]) == {"human", "restorer"}
+
+
+def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(handover: Make) -> None:
+    tables = load(handover(simulated=12, items=16))
+    plan = replace(TIMES, factor="position", levels=tuple(LEVELS))
+    found = from_pilot(plan, tables, {"human": "human"})
+    assert found.sigma == pytest.approx(0.3, abs=0.05)
+    assert found.cells["human", "initial"] - found.cells["human", "intact"] == pytest.approx(
+        TIME["initial"], abs=0.1
+    )
+    accuracy = replace(PLAN, factor="position", levels=tuple(LEVELS))
+    known = from_pilot(accuracy, tables, KINDS)
+    with pytest.raises(UserError, match="nothing says how gpt does in intact"):
+        assumed(accuracy, KINDS, [], "test", known)
+    filled = assumed(accuracy, KINDS, [Given("mean", "gpt", c, 90) for c in LEVELS], "test", known)
+    assert filled.mean(accuracy, "gpt", "final") == pytest.approx(90)
+    with pytest.raises(UserError, match="brings its own variances"):
+        assumed(accuracy, KINDS, [Given("sd", "item", "", 1)], "test", known)
+
+
+def test_a_pilot_without_trials_of_the_readers_is_told(handover: Make) -> None:
+    tables = load(handover(simulated=4, items=8))
+    plan = replace(PLAN, factor="position", levels=tuple(LEVELS), groups=("gpt",))
+    with pytest.raises(UserError, match="gives no model"):
+        from_pilot(plan, tables, {"gpt": "model"})
+
+
+@pytest.fixture
+def fitted(tmp_path: Path) -> tuple[Path, pd.DataFrame]:
+    """A fit of people and a model as `wrods fit --json` prints it, and its cell means."""
+    rng = np.random.default_rng(4)
+    table = trials(PLAN, KINDS, Sizes(20, 20, 1, 2), "latin_square")
+    table = table.assign(
+        participant=table["reader"], item=table["item_id"], correct=rng.integers(0, 2, len(table))
+    )
+    levels = {"spelling": ["intact", "swapped"], "agent": ["human", "gpt"]}
+    formula = "correct ~ agent * spelling + (1 | participant) + (1 | item)"
+    found = fit(formula, table.assign(agent=table["reader_group"]), "binomial", levels=levels)
+    file = tmp_path / "fit.json"
+    file.write_text(json.dumps(found.to_json()), "utf-8")
+    return file, margins(found, ["agent", "spelling"]).table()
+
+
+def test_a_fit_gives_the_cells_that_its_margins_have(fitted: tuple[Path, pd.DataFrame]) -> None:
+    file, cells = fitted
+    found = from_fit_file(PLAN, file, KINDS)
+    for row in cells.to_dict("records"):
+        assert found.cells[row["agent"], row["spelling"]] == pytest.approx(row["estimate"], abs=1e-6)
+    assert {term.group: term.terms for term in found.variance}["participant"] == ("people",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"spellingswapped"', '"spelling1"', "neither a level of spelling nor a reader"),
+        ('"group": "item"', '"group": "sentence"', "grouping column 'sentence'"),
+        ('"binomial"', '"gaussian"', "holds a gaussian model"),
+        ('"fixed"', '"fixes"', "not what `wrods fit --json` prints"),
+        ('"link": "logit"', '"link": "probit"', "link probit"),
+    ],
+)
+def test_a_fit_that_says_something_else_is_told(
+    old: str, new: str, told: str, fitted: tuple[Path, pd.DataFrame]
+) -> None:
+    file, _ = fitted
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(UserError, match=told):
+        from_fit_file(PLAN, file, KINDS)
+
+
+PLANNED = {
+    "comprehension": {
+        "measure": "correct",
+        "compare": "spelling",
+        "between": ["human", "gpt"],
+        "equivalence": "5 points",
+    },
+    "surprise": {"measure": "surprisal", "compare": "spelling", "between": ["gpt"]},
+}
+FACTORS = {"spelling": ["intact", "swapped"]}
+
+
+def test_plans_are_read_before_there_are_data() -> None:
+    (plan,), remarks = planned_of(PLANNED, FACTORS)
+    assert plan.groups == ("human", "gpt")
+    assert plan.contrasts == (Difference("swapped", "intact"),)
+    assert plan.equivalence is not None
+    assert plan.equivalence.value == 5
+    assert "surprise is left out" in remarks[0]
+    (stricter,), _ = planned_of(PLANNED, FACTORS, only=["comprehension"], alpha=0.01, equivalence="3 points")
+    assert stricter.alpha == 0.01
+    assert stricter.equivalence is not None
+    assert stricter.equivalence.value == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"only": ["comprehention"]}, "Did you mean 'comprehension'"),
+        ({"only": ["surprise"]}, "no planned analysis can be simulated"),
+        ({"alpha": 0.7}, "between 0 and 0.5"),
+        ({"equivalence": "5 ms"}, "in percentage points"),
+    ],
+)
+def test_plans_that_cannot_be_simulated_are_told(options: dict[str, object], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        planned_of(PLANNED, FACTORS, **options)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="plans no analysis"):
+        planned_of({}, FACTORS)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        (((1,), (8,), (1,), (1,)), "participants: 1 is too few"),
+        (((), (8,), (1,), (1,)), "no number of participants"),
+    ],
+)
+def test_sizes_that_are_none_are_told(sizes: tuple[tuple[int, ...], ...], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        grid(*sizes)
+
+
+def test_layouts_are_known_by_name_and_need_room() -> None:
+    with pytest.raises(UserError, match="Did you mean 'latin_square'"):
+        layout_named("latin-square")
+    with pytest.raises(UserError, match="too large"):
+        trials(PLAN, KINDS, Sizes(100_000, 1000), "latin_square")
+    plan = replace(PLAN, levels=("a", "b", "c"))
+    with pytest.raises(UserError, match="cannot show 3 conditions"):
+        trials(plan, KINDS, Sizes(8, 2), "between_items")

@@ -1,0 +1,129 @@
+"""``wrods power``: from a study's folder to needed numbers, and what is told where something is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from experiment.cli import main
+
+MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
+SMALL = ["--participants", "6,12", "--items", "12", "--fits", "3", "--processes", "1", "--full"]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    folder = tmp_path / "study"
+    assert run("new", folder, "--from", "your-own").exit_code == 0
+    return folder
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
+    done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS)
+    assert done.exit_code == 0, done.output
+    assert "6 simulated studies" in done.output
+    assert "Needed for a power of 0.8" in done.output
+    assert "full, never reduced" in done.output
+    table = pd.read_csv(study / "power" / "power_comprehension.csv")
+    assert table["participants"].tolist() == [6, 12]
+    assert (table["fits"] == 3).all()
+    for ending in (".json", ".svg", ".png", "_needed.csv"):
+        assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
+
+
+def test_the_same_command_again_makes_no_fit_and_more_fits_add_to_them(study: Path) -> None:
+    command = ["power", study, "--planned", "comprehension", *SMALL, *MEANS]
+    first = run(*command)
+    (file,) = (study / "power" / "fits").iterdir()
+    before = file.read_bytes()
+    again = run(*command)
+    assert "6 of 6 fits are kept from before" in again.output
+    assert file.read_bytes() == before
+    assert again.stdout == first.stdout
+    more = run(*command, "--fits", 4)
+    assert more.exit_code == 0
+    assert file.read_bytes().startswith(before)
+    assert len(file.read_text("utf-8").splitlines()) == 1 + 8
+
+
+def test_json_holds_assumptions_power_and_needed_numbers(study: Path) -> None:
+    done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS, "--json", "--wanted", 0.5)
+    (told,) = json.loads(done.stdout)
+    assert told["wanted"] == 0.5
+    assert {one["condition"]: round(one["mean"], 3) for one in told["means"]} == {"intact": 93, "swapped": 80}
+    assert [one["of"] for one in told["needed"]] == ["participants"]
+    assert told["question"]["reduce"] is False
+
+
+def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path) -> None:
+    hand = tmp_path / "effects.yaml"
+    hand.write_text("source: a guess\nmeans: {human: {intact: 93, swapped: 80}}\n", "utf-8")
+    table = tmp_path / "effects.csv"
+    table.write_text(
+        "quantity,of,condition,value,unit,source\n"
+        "mean,human,intact,93,percent,A (2001)\nmean,human,swapped,80,percent,B (2002)\n",
+        "utf-8",
+    )
+    words = ["power", study, "--planned", "comprehension", *SMALL, "--json"]
+    by_hand, by_table = run(*words, "--effects", hand), run(*words, "--literature", table)
+    (one,), (other,) = json.loads(by_hand.stdout), json.loads(by_table.stdout)
+    assert one["power"] == other["power"]
+    assert "a guess" in one["source"]
+    assert "A (2001); B (2002)" in other["source"]
+
+
+def test_times_take_milliseconds_and_the_null_finds_nothing_true(study: Path) -> None:
+    given = ["--mean", "human:intact=900", "--effect", "human:swapped=60"]
+    done = run("power", study, "--planned", "reading", *SMALL, *given, "--null", "--json")
+    assert done.exit_code == 0, done.output
+    (told,) = json.loads(done.stdout)
+    assert {one["true_effect"] for one in told["power"]} == {0}
+    assert "set to zero" in told["source"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "nothing says how large the effects are"),
+        (MEANS, "values belong to one planned analysis"),
+        (["--planned", "comprehention", *MEANS], "Did you mean 'comprehension'"),
+        (["--planned", "comprehension", *MEANS[:2]], "nothing says how human does in swapped"),
+        (["--planned", "comprehension", "--mean", "human:swaped=80"], "Did you mean 'swapped'"),
+        (["--planned", "comprehension", *MEANS, "--items", "few"], "no list of whole numbers"),
+        (["--planned", "comprehension", *MEANS, "--items", "1"], "items: 1 is too few"),
+        (["--planned", "comprehension", *MEANS, "--layout", "latin"], "layout 'latin' is not known"),
+        (["--planned", "comprehension", *MEANS, "--fits", "0"], "fits is 0"),
+        (["--planned", "comprehension", *MEANS, "--wanted", "80"], "between 0 and 1"),
+        (["--planned", "comprehension", *MEANS, "--equivalence", "5 ms"], "in percentage points"),
+        (["--planned", "comprehension", "--effects", "none.yaml"], "is no file"),
+        (["--pilot", "a", "--fit", "b"], "effects come from one place; pilot and fit"),
+        (["--pilot", "nowhere"], "is missing"),
+    ],
+)
+def test_what_is_missing_or_wrong_ends_with_two(words: list[str], told: str, study: Path) -> None:
+    done = run(
+        "power", study, "--participants", "6", "--items", "8", "--fits", "1", "--processes", "1", *words
+    )
+    assert done.exit_code == 2, done.output
+    assert told in done.output
+
+
+def test_a_study_without_items_asks_for_their_number(study: Path) -> None:
+    done = run("power", study, "--planned", "comprehension", *MEANS)
+    assert done.exit_code == 2
+    assert "has no built items" in done.output
+    assert "--items 20,40,60" in done.output
+
+
+def test_a_folder_that_is_no_study_is_told(tmp_path: Path) -> None:
+    done = run("power", tmp_path / "nothing", *MEANS)
+    assert done.exit_code == 2
+    assert "no study folder" in done.output
