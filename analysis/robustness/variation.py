@@ -1,0 +1,174 @@
+"""How much a model's answers hang on how it was asked: prompt wording, label map, order of choices, replicate, item.
+
+Where a source has five levels or more its variance is estimated, as a random effect of the model's own answers; a label map has
+two levels, which are no sample of anything, so every source also has the range of its levels' means and the range that would
+come about if answers were dealt to levels by chance within the same item and condition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.costs.units import item_names
+from analysis.ladder import climb
+from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.tables import Tables
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+SOURCES = {
+    "prompt": "prompt_variant",
+    "label map": "label_map",
+    "choice order": "choice_order",
+    "session": "session_id",
+    "item": "item",
+}
+LATENT = float(np.pi**2 / 3)
+"""Variance of the logistic distribution: that of an answer on the scale of log odds."""
+
+
+def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) -> pd.DataFrame:
+    """Split the variation of each model's right answers by where it comes from.
+
+    Parameters
+    ----------
+    tables : Tables
+    factor : str
+        Its levels are in the fixed part, so that conditions are no variation.
+    permutations : int
+        Of the range by chance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per model and source with two levels or more: ``reader_group, source, levels``; ``sd`` (log odds; nan below five
+        levels or where not estimable), ``share`` (of the latent variance, all estimated sources and the logistic's π²/3
+        together), ``singular`` (whether the fit has a variance at 0); ``lowest, highest`` (shares of right answers of the
+        source's extreme levels, conditions weighted alike), ``range_points`` and ``range_by_chance`` (mean over permutations;
+        nan for items, which cannot be dealt to others), ``p`` (share of permutations with at least that range).
+
+    Raises
+    ------
+    UserError
+        For an unknown factor, and where no model answered.
+    """
+    if factor not in tables.factors:
+        raise unknown_name("factor:", factor, tables.factors)
+    trials = tables.trials
+    used = trials["excluded_reason"].isna() & ~trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    used &= trials["response_status"].notna() & trials[factor].notna() & trials["item_id"].notna()
+    used &= ~((trials["response_status"] == "valid") & trials["correct"].isna())
+    rows = trials[used].copy()
+    if rows.empty:
+        raise UserError("no model answered", mend="Run a model first: wrods run.")
+    rows["right"] = rows["correct"].where(rows["response_status"] == "valid", 0.0)
+    rows["item"] = item_names(rows)
+    study, found = str(tables.dictionary["study"]), []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group].reset_index(drop=True)
+        found += _of_model(own, factor, group, study, permutations)
+    return pd.DataFrame(found)
+
+
+def _of_model(
+    own: pd.DataFrame, factor: str, group: str, study: str, permutations: int
+) -> list[dict[str, object]]:
+    levels = {name: int(own[column].nunique()) for name, column in SOURCES.items()}
+    varied = {name: SOURCES[name] for name, many in levels.items() if many > 1}
+    for name in varied:
+        own[f"source_{varied[name]}"] = own[varied[name]].astype(str)
+    # sources that name the same groups (one session a prompt) cannot be told apart; the first says it all
+    kept: dict[str, str] = {}
+    for name, column in varied.items():
+        codes = pd.factorize(own[column])[0]
+        if levels[name] >= VARIANTS_FOR_A_VARIANCE and not any(
+            _same(codes, pd.factorize(own[other])[0]) for other in kept.values()
+        ):
+            kept[name] = column
+    deviation, singular = _deviations(own, factor, kept)
+    total = sum(sd**2 for sd in deviation.values()) + LATENT
+    found: list[dict[str, object]] = []
+    for name, column in varied.items():
+        codes = pd.factorize(own[column])[0]
+        means = _level_means(own["right"].to_numpy(dtype=float), codes, _conditions(own, factor))
+        drawn = np.array([])
+        if name != "item":
+            seed = stable_seed(study, "asked otherwise", group, name)
+            drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
+        sd = deviation.get(name, float("nan"))
+        reach = float(np.nanmax(means) - np.nanmin(means))
+        found.append(
+            {
+                "reader_group": group,
+                "source": name,
+                "levels": levels[name],
+                "sd": sd,
+                "share": sd**2 / total,
+                "singular": singular,
+                "lowest": float(np.nanmin(means)),
+                "highest": float(np.nanmax(means)),
+                "range_points": 100 * reach,
+                "range_by_chance": 100 * float(drawn.mean()) if len(drawn) else float("nan"),
+                "p": float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
+                if len(drawn)
+                else float("nan"),
+            }
+        )
+    return found
+
+
+def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+    pairs = len(np.unique(np.column_stack([one, other]), axis=0))
+    return bool(pairs == one.max() + 1 == other.max() + 1)
+
+
+def _deviations(own: pd.DataFrame, factor: str, kept: dict[str, str]) -> tuple[dict[str, float], bool | None]:
+    several = own[factor].nunique() > 1
+    if not kept or own["right"].nunique() < 2:
+        return {}, None
+    random = " + ".join(f"(1 | source_{column})" for column in kept.values())
+    fixed = f"right ~ {factor}" if several else "right ~ 1"
+    done = climb(fixed, [random], own, family="binomial")
+    if done.fit is None or not done.fit.converged:
+        return {}, None
+    by = {one.group: float(one.sd[0]) for one in done.fit.variance}
+    return {name: by[f"source_{column}"] for name, column in kept.items()}, done.fit.singular
+
+
+def _conditions(own: pd.DataFrame, factor: str) -> NDArray[np.intp]:
+    return pd.factorize(own[factor])[0]
+
+
+def _level_means(right: Array, codes: NDArray[np.intp], conditions: NDArray[np.intp]) -> Array:
+    """Average each level's answers over conditions, each condition weighted alike; shape (levels,)."""
+    many = int(conditions.max()) + 1
+    cells = codes * many + conditions
+    size = (int(codes.max()) + 1) * many
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(cells, right, minlength=size) / np.bincount(cells, minlength=size)
+    table = means.reshape(-1, many)
+    # a level that lacks a condition is compared in those that it has, as deviations from the condition's mean
+    base = np.bincount(conditions, right, minlength=many) / np.bincount(conditions, minlength=many)
+    return np.asarray(base.mean() + np.nanmean(table - base, axis=1))
+
+
+def _by_chance(
+    own: pd.DataFrame, factor: str, codes: NDArray[np.intp], random: np.random.Generator, permutations: int
+) -> Array:
+    """Deal answers to levels anew within item and condition; shape (permutations,)."""
+    conditions, right = _conditions(own, factor), own["right"].to_numpy(dtype=float)
+    cell = own.groupby(["item", factor], sort=False).ngroup().to_numpy()
+    order = np.argsort(cell, kind="stable")
+    drawn = np.empty(permutations)
+    for n in range(permutations):
+        shuffled = np.lexsort((random.random(len(own)), cell))
+        mixed = np.empty_like(right)
+        mixed[order] = right[shuffled]
+        means = _level_means(mixed, codes, conditions)
+        drawn[n] = np.nanmax(means) - np.nanmin(means)
+    return drawn
