@@ -292,3 +292,64 @@ def test_times_on_both_scales_agree_with_what_was_put_in(tmp_path: Path) -> None
         time_scales(replace(plan, measure=replace(plan.measure, unit="")), tables)
     with pytest.raises(UserError, match="'poisson'"):
         time_scales(plan, tables, "poisson")
+
+
+@pytest.fixture(scope="module")
+def decisions(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """The nonwords of 124 people: letters transposed or replaced, correct answers and errors."""
+    data = pd.read_csv(shared / "data" / "tl_lexical_decision" / "trials.csv")
+    data = data[data["item_type"] != "word"]
+    rows = pd.DataFrame(
+        {
+            "study": "decisions",
+            "version": 1,
+            "design_hash": "d1",
+            "session_id": data["participant"],
+            "reader_kind": "human",
+            "reader": data["participant"],
+            "list_id": data["list"],
+            "trial_index": data.groupby("participant").cumcount(),
+            "attempt": 1,
+            "item_id": data["base"],
+            "set": "nonwords",
+            "trial_type": "choose",
+            "position": data["item_type"],
+            "response_status": "valid",
+            "correct": data["correct"].astype(bool),
+            "rt": 1000.0 * data["rt"],
+            "excluded_reason": None,
+        }
+    ).assign(**dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False))
+    planned = {"speed": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": []}}
+    factors = {"position": {"levels": ["replaced", "transposed"], "reference": "replaced"}}
+    exclude = {"trials": {"rt": "outside 200 ms to 10 s"}}
+    folder = tmp_path_factory.mktemp("decisions")
+    return load(write_handover(folder, rows, planned=planned, factors=factors, exclude=exclude))
+
+
+@pytest.mark.shared
+def test_real_decisions_on_transposed_nonwords_take_longer_on_either_scale(decisions: Tables) -> None:
+    found = time_scales(next(one for one in plans(decisions) if one.planned), decisions)
+    row = found.table.iloc[0]
+    used = decisions.trials[decisions.trials["rt_excluded"].isna()]
+    own = used.assign(log=np.log(used["rt"])).pivot_table(
+        index="reader", columns="position", values=["rt", "log"]
+    )
+    assert row["log_low"] > 0
+    assert row["ms_low"] > 0
+    assert row["agree"] == "same"
+    log = (own["log"]["transposed"] - own["log"]["replaced"]).mean()
+    assert row["log_estimate"] == pytest.approx(log, abs=0.01)
+    ms = (own["rt"]["transposed"] - own["rt"]["replaced"]).mean()
+    assert row["ms_low"] < ms < row["ms_high"]
+
+
+@pytest.mark.shared
+def test_real_log_ratios_are_those_of_the_mixed_model(decisions: Tables) -> None:
+    profile = cost_profiles(unit_costs(decisions, "position"), study="t", resamples=300)
+    row = log_ratios(profile, "position").iloc[0]
+    plan = next(one for one in plans(decisions) if one.planned)
+    model = time_scales(plan, decisions).log.contrasts[0]
+    assert row["participants"] == 124
+    assert row["log_ratio"] == pytest.approx(model.estimate, abs=0.01)
+    assert row["low"] < model.estimate < row["high"]
