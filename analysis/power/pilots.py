@@ -24,7 +24,7 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 
-def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str]) -> Assumptions:
+def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str = "") -> Assumptions:
     """Fit a plan's model to a pilot's tables and take its estimates to be the truth.
 
     Sessions marked as pilots are taken where there are no others, which no other analysis does. Groups that the
@@ -36,6 +36,8 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str]) -> Assumpti
     tables : Tables
     kinds : mapping of str to str
         Reader kind of each group of the plan.
+    name : str
+        What the pilot is called; default its folder.
 
     Raises
     ------
@@ -89,7 +91,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str]) -> Assumpti
         remarks.append("The pilot has no models: items are taken to differ in models as they do in people.")
     variance = tuple(_renamed(term, plan, kinds) for term in model.variance)
     sigma = model.sigma if plan.measure.family == "gaussian" else None
-    return Assumptions(cells, variance, sigma, kinds, f"pilot {tables.folder}", tuple(remarks))
+    return Assumptions(cells, variance, sigma, kinds, f"pilot {name or tables.folder}", tuple(remarks))
 
 
 def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> VarianceTerm:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +19,7 @@ from .power_progress import FitProgress
 if TYPE_CHECKING:
     from analysis.plan import Plan
     from analysis.power import Assumptions, Given, Told
+    from analysis.tables import Tables
 
 _EXAMPLE = """\b
 Examples:
@@ -172,6 +174,10 @@ def power(study: Path, **asked: Any) -> None:
         _sizes(asked, "prompts", known, (known.prompts,)),
         _sizes(asked, "replicates", known, (known.replicates,)),
     )
+    if any(one.replicates > 1 for one in sizes):
+        remarks.append(
+            "Replicates are answers drawn anew: a model at temperature 0 repeats itself, and further ones add nothing."
+        )
     told: list[Told] = []
     folder = asked["out"] or known.folder / "power"
     for plan in found:
@@ -315,15 +321,27 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
     return given
 
 
+def _tables(pilot: Path) -> Tables:
+    """Load a pilot: tables as they were handed over, or those of a study's own store as it is now."""
+    from analysis import load
+    from experiment.study.study import FILE
+
+    if not (pilot / FILE).is_file() or (pilot / "trials.parquet").is_file():
+        return load(pilot)
+    from experiment.cli.study_store import opened_study
+    from experiment.exporting.handover import hand_over
+
+    with opened_study(pilot) as opened, TemporaryDirectory() as folder:
+        return load(hand_over(opened.study, opened.store, Path(folder)))
+
+
 def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
     from analysis.power import assumed, from_fit_file, from_pilot
 
     kinds = {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
     begun = None
     if asked["pilot"] is not None:
-        from analysis import load
-
-        begun = from_pilot(plan, load(asked["pilot"]), kinds)
+        begun = from_pilot(plan, _tables(asked["pilot"]), kinds, str(asked["pilot"]))
     elif asked["fit_file"] is not None:
         begun = from_fit_file(plan, asked["fit_file"], kinds)
     said = list(dict.fromkeys(one.source for one in given if one.source))

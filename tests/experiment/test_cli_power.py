@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiment.cli import main
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
 SMALL = ["--participants", "6,12", "--items", "12", "--fits", "3", "--processes", "1", "--full"]
@@ -87,6 +88,36 @@ def test_times_take_milliseconds_and_the_null_finds_nothing_true(study: Path) ->
     (told,) = json.loads(done.stdout)
     assert {one["true_effect"] for one in told["power"]} == {0}
     assert "set to zero" in told["source"]
+
+
+def test_a_handover_is_study_and_pilot_in_one(tmp_path: Path) -> None:
+    rows = study_rows(simulated=12, items=16, models=("restorer",))
+    folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
+    words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--full", "--json"]
+    done = run("power", folder, "--pilot", folder, "--replicates", "2", *words)
+    assert done.exit_code == 0, done.output
+    accuracy, times = json.loads(done.stdout)
+    assert {one["readers"] for one in accuracy["power"]} == {"human", "restorer", "human − restorer"}
+    assert {one["kind"] for one in times["power"]} == {"difference"}
+    assert any("Simulated readers stand in" in one for one in accuracy["remarks"])
+    assert any("a model at temperature 0 repeats itself" in one for one in accuracy["remarks"])
+
+
+def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    for words in (
+        ("new", folder, "--from", "letter-position"),
+        ("build", folder),
+        ("simulate", folder, "--readers", 8),
+    ):
+        assert run(*words).exit_code == 0
+    words = ["--planned", "reading", "--participants", "6", "--fits", "2", "--processes", "1", "--json"]
+    done = run("power", folder, "--pilot", folder, *words)
+    assert done.exit_code == 0, done.output
+    (told,) = json.loads(done.stdout)
+    assert told["source"] == f"pilot {folder}"
+    assert told["power"][0]["items"] > 1
+    assert not (folder / "reports").exists()
 
 
 @pytest.mark.parametrize(
