@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.accuracy import analyse_accuracy
 from analysis.contrasts import cell_means
-from analysis.cost import analyse_time
+from analysis.estimation import analyse
 from analysis.frames import accuracy_data, indicator, time_data
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions
@@ -55,14 +54,12 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     if "human" in named and "human" not in there and "simulated" in there:
         named = {("simulated" if group == "human" else group): None for group in named}
         remarks.append("Simulated readers stand in for people: their effects were put in, not measured.")
-    used = replace(tables, trials=trials)
     own = replace(plan, groups=tuple(group for group in named if group in there))
     if plan.measure.family == "binomial":
-        analysis = analyse_accuracy(own, used)
         data = accuracy_data(trials, own)
     else:
-        analysis = analyse_time(own, used)
         data = time_data(trials, own, time_bounds(tables.dictionary["exclude"], plan.measure.name))
+    analysis = analyse(own, data)
     model = analysis.model
     if model is None:
         why = " ".join(analysis.remarks) or "it has no trials of the plan's readers"
