@@ -3,8 +3,9 @@
 For each zone (target, target + 1, target + 2) the times of the same words are compared between levels, with length, frequency
 and the word before as covariates: once as logarithms (a linear mixed model: ratios), once as they are (Gamma with identity
 link: milliseconds), since a logarithm can take away or turn round what milliseconds show (Lo & Andrews, 2015, Frontiers in
-Psychology 6:1171). All zones are read in one pass; where there are more rows than a model should hold, whole
-participants are drawn by a stable hash, and the remarks say how many.
+Psychology 6:1171). Where a trial has several words of a zone they are averaged first: the level belongs to the trial, and
+words of one trial are no independent evidence of it. All zones are read in one pass; where there are more rows than a
+model should hold, whole participants are drawn by a stable hash, and the remarks say how many.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.costs.units import item_names
 from analysis.costs.words import COVARIATES, ZONES, WordTable, region_rows, word_table
 from analysis.frames import indicator
 from analysis.ladder import Climb, climb, slopes
@@ -25,7 +27,7 @@ from stimuli.seeds import stable_seed
 
 LOG, OWN = SCALES = ("log", "ms")
 MOST_ROWS = 200_000
-_KEPT = ("reader_group", "reader", "session_id", "trial_index", "word", "zone", "rt", *COVARIATES)
+_KEPT = ("reader_group", "reader", "session_id", "trial_index", "attempt", "item", "zone", "rt")
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class SpillOver:
     ----------
     table : pandas.DataFrame
         A row per reader group, zone, scale and level: ``reader_group, zone, scale`` (``log`` or ``ms``), the factor's level,
-        ``intact`` (mean of the intact level in ms, covariates at their means; geometric on the log scale), ``estimate,
-        se, df, low, high, p`` (differences: log units or ms), ``percent, percent_low, percent_high`` (the same as percent of the
-        intact level; ratios on the log scale, nan on the other), ``rows, participants, words``, ``stands`` (whether
-        the model converged).
+        ``intact`` (mean of the intact level in ms, covariates at their means; geometric on the log scale), ``estimate, se,
+        df, low, high, p`` (differences: log units or ms), ``percent, percent_low, percent_high`` (the same as percent of
+        the intact level; ratios on the log scale, nan on the other), ``rows`` (trials), ``participants, items, words`` (times),
+        ``stands`` (whether the model converged).
     models : dict
         The :class:`~analysis.ladder.Climb` of each (reader group, zone, scale).
     remarks : tuple of str
@@ -77,7 +79,7 @@ def spill_over(
         raise UserError(
             f"covariate {unknown[0]!r} is not known of words", mend=f"Choose among {', '.join(COVARIATES)}."
         )
-    rows, remarks = _rows(tables, table, most_rows)
+    rows, remarks = _rows(tables, table, most_rows, covariates)
     if rows.empty:
         raise UserError(
             "no person has a time on a changed word or on one after it",
@@ -92,20 +94,27 @@ def spill_over(
             if len(levels) < 2 or levels[0] != table.levels[0]:
                 remarks.append(f"{zone}: no words to compare for reader group {group}.")
                 continue
+            rows_of_trials = _by_trial(own, factor, covariates)
             for scale in SCALES:
-                climbed, told = _fitted(own, factor, levels, scale, covariates)
+                climbed, told = _fitted(rows_of_trials, factor, levels, scale, covariates)
                 models[group, zone, scale] = climbed
                 remarks += [f"{zone}: {one}" for one in told if scale == LOG]
                 if climbed.fit is None:
                     remarks.append(f"{zone}, {scale} scale: {climbed.steps[-1]}")
                     continue
-                found.append(_told(own, climbed, factor, levels, scale).assign(reader_group=group, zone=zone))
+                found.append(
+                    _told(rows_of_trials, climbed, factor, levels, scale).assign(
+                        reader_group=group, zone=zone
+                    )
+                )
     columns = ["reader_group", "zone", "scale", factor]
     whole = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
     return SpillOver(whole[[*columns, *(n for n in whole if n not in columns)]], models, tuple(remarks))
 
 
-def _rows(tables: Tables, table: WordTable, most: int) -> tuple[pd.DataFrame, list[str]]:
+def _rows(
+    tables: Tables, table: WordTable, most: int, covariates: tuple[str, ...]
+) -> tuple[pd.DataFrame, list[str]]:
     """Collect the times of the words that a model needs, of as many participants as it should hold."""
     people = tables.trials[tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
     parts: list[pd.DataFrame] = []
@@ -115,18 +124,19 @@ def _rows(tables: Tables, table: WordTable, most: int) -> tuple[pd.DataFrame, li
         for reader in people["reader"].unique()
     }
     untimed = 0
+    columns = list(dict.fromkeys([*_KEPT, "reader_kind", table.factor, *covariates]))
     for batch in region_rows(tables, table):
         batch = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS)]
         kept = batch[batch["zone"].notna() & (batch["reader"].map(order) <= threshold)]
         untimed += int((~(kept["rt"] > 0)).sum())
         kept = kept[kept["rt"] > 0]
-        parts.append(kept[[*_KEPT, "reader_kind", table.factor]])
+        parts.append(kept.assign(item=item_names(kept))[columns])
         held += len(kept)
         while held > most and threshold > 0.01:
             threshold *= 0.8
             parts = [part[part["reader"].map(order) <= threshold] for part in parts]
             held = sum(map(len, parts))
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*_KEPT, table.factor])
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     remarks = [f"Words without a time above 0: {untimed:,}; in no model."] if untimed else []
     if threshold < 1.0:
         remarks.append(
@@ -134,6 +144,18 @@ def _rows(tables: Tables, table: WordTable, most: int) -> tuple[pd.DataFrame, li
             f"stable hash, since more than {most:,} rows say nothing more and take hours."
         )
     return rows, remarks
+
+
+def _by_trial(own: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> pd.DataFrame:
+    """Average the words that a trial has in a zone; one row a trial."""
+    keys = ["reader", "session_id", "trial_index", "attempt", "item", factor]
+    told = {name: (name, "mean") for name in covariates if name not in keys}
+    trials = (
+        own.assign(log_rt=np.log(own["rt"]))
+        .groupby(keys, sort=False, dropna=False)
+        .agg(rt=("rt", "mean"), log_rt=("log_rt", "mean"), words=("rt", "size"), **told)
+    )
+    return trials.reset_index().rename(columns={"reader": "participant"})
 
 
 def _fitted(
@@ -151,21 +173,16 @@ def _fitted(
     columns = [indicator(factor, level) for level in levels[1:]]
     for name, level in zip(columns, levels[1:], strict=True):
         own[name] = (own[factor] == level).astype(float)
-    own["participant"] = own["reader"]
-    own["trial"] = own["session_id"] + ":" + own["trial_index"].map("{:g}".format)
-    extra = "(1 | word)"
-    if own.groupby("trial").size().mean() > 1.5:
-        extra += " + (1 | trial)"
     fixed = " + ".join([factor, *used])
     random = slopes(
-        columns if own["participant"].nunique() > len(columns) + 1 else [], "participant", extra=extra
+        columns if own["participant"].nunique() > len(columns) + 1 else [], "participant", extra="(1 | item)"
     )
     if own["participant"].nunique() < 2:
-        random = [extra]
+        random = ["(1 | item)"]
         told.append("one participant; nothing can be said beyond them.")
     settings = {"levels": {factor: levels}}
     if scale == LOG:
-        return climb(f"log(rt) ~ {fixed}", random, own, **settings), told
+        return climb(f"log_rt ~ {fixed}", random, own, **settings), told
     return climb(f"rt ~ {fixed}", random, own, family="Gamma", link="identity", **settings), told
 
 
@@ -173,7 +190,8 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
     assert climbed.fit is not None
     means = margins(climbed.fit, [factor])
     table = means.against(levels[0], adjust="none")
-    base = float(means.table(scale="response" if scale == LOG else "link")["estimate"].iloc[0])
+    middle = float(means.table()["estimate"].iloc[0])
+    base = float(np.exp(middle)) if scale == LOG else middle
     columns = {
         name: table[name].to_numpy(dtype=float) for name in ("estimate", "se", "df", "ci_low", "ci_high", "p")
     }
@@ -198,7 +216,8 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
             **percents,
             "rows": len(own),
             "participants": own["participant"].nunique(),
-            "words": own["word"].nunique(),
+            "items": own["item"].nunique(),
+            "words": int(own["words"].sum()),
             "stands": climbed.stands,
         }
     )
