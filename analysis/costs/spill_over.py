@@ -164,7 +164,7 @@ def _fitted(
     told, used = [], []
     for name in covariates:
         values = own[name]
-        if values.notna().sum() == 0 or not values.std() > 0:
+        if values.notna().sum() == 0 or not values.std() > 1e-9:
             told.append(f"{name} is not known or does not vary; not a covariate.")
             continue
         # the first word of a text has none before it: at the mean it neither adds nor takes away
