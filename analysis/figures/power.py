@@ -51,7 +51,7 @@ def power_figure(
     of_a_contrast = len(tests) // max(1, table["contrast"].nunique())
     columns = min(2 if of_a_contrast in (2, 4) else COLUMNS, len(tests))
     rows = -(-len(tests) // columns)
-    below = 0.55 + 0.18 * (len(lines) > 4)
+    below = 0.62 + 0.18 * (len(lines) > 4)
     height = rows * (PANEL_HEIGHT + GAP) + below + 0.1
     with styled():
         figure = Figure(figsize=(WIDTH, height))
@@ -69,9 +69,9 @@ def power_figure(
                 drawn[_label(line)] = _curve(
                     axes, _of(own, line), axis, turn, len(lines), looks[turn % len(looks)]
                 )
-                _needed_mark(axes, _of(_of(needed, test), line), axis, looks[turn % len(looks)])
+                _needed_mark(axes, _of(_of(needed, test), line), axis, turn, looks[turn % len(looks)])
         figure.text(
-            0.53, (below - 0.3) / height, f"Number of {UNITS[axis][1]}", ha="center", va="center", fontsize=9
+            0.53, (below - 0.18) / height, f"Number of {UNITS[axis][1]}", ha="center", va="center", fontsize=9
         )
         if others:
             figure.legend(
@@ -101,7 +101,7 @@ def _label(line: Line) -> str:
 
 def _headed(readers: str) -> str:
     names = readers.split(" − ")
-    return " − ".join([headed(names[0]), *(spoken(name) for name in names[1:])])
+    return headed(readers) if len(names) == 1 else " − ".join(map(spoken, names))
 
 
 def _frame(
@@ -164,11 +164,22 @@ def _curve(axes: Axes, own: pd.DataFrame, axis: str, turn: int, count: int, spec
     return drawn
 
 
-def _needed_mark(axes: Axes, own: pd.DataFrame, axis: str, spec: dict[str, Any]) -> None:
-    """Mark on the lower edge the number with which the wanted power is reached."""
+def _needed_mark(axes: Axes, own: pd.DataFrame, axis: str, turn: int, spec: dict[str, Any]) -> None:
+    """Mark on the lower edge, with the line's own marker, the number with which the wanted power is reached."""
     found = own[(own["of"] == axis) & (own["reached"] == "yes")]
     for number in found["number"]:
-        axes.plot([number], [-0.03], marker="^", ms=5, color=spec["colour"], clip_on=False, ls="", zorder=5)
+        axes.plot(
+            [number],
+            [-0.03],
+            marker=spec["marker"],
+            ms=6.5,
+            mfc="white" if turn % 2 else spec["colour"],
+            mec=spec["colour"],
+            mew=1.3,
+            clip_on=False,
+            ls="",
+            zorder=5,
+        )
 
 
 def _note(table: pd.DataFrame, axis: str, wanted: float, alpha: float) -> str:
@@ -176,7 +187,7 @@ def _note(table: pd.DataFrame, axis: str, wanted: float, alpha: float) -> str:
     count = f"{fits[0]:,}" if len(fits) == 1 else f"{fits[0]:,} to {fits[-1]:,}"
     return (
         f"Power over {count} simulated studies a point, with 95% Wilson intervals. Dashed: the wanted power, {wanted:g}; dotted: "
-        f"the level, {alpha:g}. A triangle marks the number of {axis} with which the wanted power is reached."
+        f"the level, {alpha:g}. A mark on the lower edge is the number of {axis} with which its line reaches the wanted power."
     )
 
 
