@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.registering import ask_for_runs, registration_options
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ Examples:
     type=click.IntRange(min=1),
     help="Requests to a server at once, at most.",
 )
+@registration_options
 @click.option(
     "--new-version",
     is_flag=True,
@@ -144,6 +146,8 @@ def run(
     max_minutes: float | None,
     max_trials: int | None,
     concurrency: int | None,
+    registered: str | None,
+    not_registered: bool,
     new_version: bool,
     if_changed: str,
     ask_again: bool,
@@ -160,6 +164,9 @@ def run(
 
     Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
     rest is asked, twenty trials of each model that costs something tell what it will cost.
+
+    A study that plans analyses is asked once, before the first session of a model (baselines are no data), where its plan is
+    registered: --registered URL or --not-registered answers without a question.
 
     Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (longer
     than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
@@ -216,6 +223,8 @@ def run(
         minutes=max_minutes,
         trials=max_trials,
     )
+    if not cancel_batches and kinds != {"baseline"}:
+        ask_for_runs(loaded, registered, is_not_registered=not_registered)
     outcomes, faults = _run_all(
         loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
         how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},

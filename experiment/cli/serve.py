@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiment.cli.registering import ask_registration, registration_options
 from experiment.cli.screen import has_screen
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ SECOND_LOOK_S = 60
     "--public", metavar="URL", help="Where people reach this server, when a proxy stands before it."
 )
 @click.option("--pilot", is_flag=True, help="Mark every session as a pilot.")
+@registration_options
 @click.option("--new-version", is_flag=True, help="Keep a changed design apart as a new version.")
 @click.option(
     "--backup-to",
@@ -61,6 +63,8 @@ def serve(
     kiosk: bool,
     public: str | None,
     pilot: bool,
+    registered: str | None,
+    not_registered: bool,
     new_version: bool,
     backup_to: tuple[Path, ...],
     no_browser: bool,
@@ -76,6 +80,9 @@ def serve(
     In a lab, --lan makes a certificate for this computer and says how stations come to trust it; --kiosk prints a browser
     shortcut instead. The start screen then offers to continue or end what a power cut interrupted. docs/lab.md goes from
     one computer to twenty stations.
+
+    A study that plans analyses is asked once, before the first session that is no pilot, where its plan is registered:
+    --registered URL or --not-registered answers without a question. `wrods freeze` writes the text to register.
 
     Online, --public looks at the address from outside: name, certificate, what the proxy passes on, the way back to the
     platform. docs/online.md goes from a rented server to the first participant.
@@ -103,6 +110,11 @@ def serve(
         )
     if public is not None and not public.startswith(("https://", "http://")):
         raise UserError(f"--public is {public!r}; it is the full address", mend="Write https://…")
+    if registered is not None and (pilot or len(studies) > 1):
+        raise UserError(
+            "--registered is for one study whose sessions count",
+            mend="Serve each study once by itself, or answer when asked; pilots need no registration.",
+        )
     config = read_config()
     settings, made_password = read_settings(config, public_url=public)
     loaded = [load_study(folder) for folder in studies]
@@ -119,6 +131,8 @@ def serve(
             services[study.id] = service_for(
                 study, store, is_pilot=pilot, new_version=new_version, config=config
             )
+            if not pilot:
+                ask_registration(study, store, registered, is_not_registered=not_registered)
         app = create_app(services, config=settings)
         at_stations = None
         if lan or kiosk:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from experiment.columns import Column, region_columns, trial_columns
+from experiment.custody.freezing import changes_since, read_freeze
+from experiment.custody.registering import registration_of
 from experiment.exporting.files import write_parquet
 from experiment.exporting.tables import own_columns
 from experiment.rows.items import item_columns, item_rows
@@ -20,6 +22,7 @@ from experiment.rows.trials import trial_rows
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
 from experiment.study import Study
+from experiment.study.plans import completed_plans
 from experiment.version import installed_version
 
 TRUTH_FILE = "simulated.json"
@@ -51,12 +54,29 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
         resolved = queries.resolved_models(connection, study.id)
         versions = queries.all_versions(connection, study.id)
+        registration = registration_of(connection, study.id)
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     collected = str(versions[-1]["design_hash"]) if versions else None
     dictionary = _dictionary(study, sessions, resolved, collected)
+    dictionary["frozen"] = _frozen(study)
+    dictionary["registration"] = None if registration is None else registration.to_json()
     (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
     return folder
+
+
+def _frozen(study: Study) -> dict[str, Any] | None:
+    """Return what analysis tells of a study's freeze, and in what the study differs from it now; None without one."""
+    frozen = read_freeze(study.folder)
+    if frozen is None:
+        return None
+    return {
+        "hash": frozen.hash,
+        "frozen_at": frozen.frozen_at,
+        "sessions_before": frozen.sessions_before,
+        "earlier": [dict(one) for one in frozen.earlier],
+        "changes": changes_since(study, frozen),
+    }
 
 
 def _dictionary(
@@ -93,7 +113,7 @@ def _dictionary(
         "participants_wanted": study.get("participants", "wanted"),
         "factors": factors,
         "readers": readers,
-        "planned": study.get("analysis", "planned", default={}),
+        "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,
         "columns": prose,

@@ -23,6 +23,7 @@ from experiment.exporting.cells import cell
 from experiment.exporting.files import write_csv
 from experiment.exporting.tables import Table
 from experiment.study import Study
+from experiment.study.plans import completed_plans
 from experiment.study.study import ITEMS
 from experiment.version import installed_version
 
@@ -206,7 +207,7 @@ def _texts(
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "reference": {name: next(iter(levels)) for name, levels in study.factors.items()},
         "coding": "treatment",
-        "planned": study.get("analysis", "planned", default={}),
+        "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),
     }
     _json(folder / "analysis" / "plan.json", plan)

@@ -47,8 +47,13 @@ def server() -> Iterator[ScriptedOpenAI]:
 
 
 def study_in(folder: Path, blocks: int = 1) -> Path:
-    """Write the letter-position study with one prompt variant into a folder, and build it."""
+    """Write the letter-position study with one prompt variant and without a plan into a folder, and build it.
+
+    A study with a plan is asked where it is registered (``test_registering``).
+    """
     copy_template("letter-position", folder)
+    text = (folder / "study.yaml").read_text("utf-8")
+    edit(folder, text[text.index("  planned:\n") :], "")
     edit(folder, "prompt_variants: 5", "prompt_variants: 1")
     if blocks > 1:
         edit(folder, BLOCK, BLOCK.replace("      break_every: 12\n", "") * blocks)
@@ -67,7 +72,6 @@ def edit(folder: Path, before: str, after: str) -> None:
 def with_models(folder: Path, *models: str, budget: str | None = None, more: str = "") -> None:
     """Name the study's models, its budget and other lines about them."""
     edit(folder, '    guesser: {use: "baseline:random"}', "\n".join(f"    {one}" for one in models))
-    edit(folder, "between: [human, guesser]", "between: [human]")
     lines = [*([] if budget is None else [f"budget: {budget}"]), *more.splitlines()]
     if lines:
         said = "".join(f"  {line}\n" for line in lines)

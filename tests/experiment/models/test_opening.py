@@ -51,7 +51,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ran(folder: Path, *words: str) -> tuple[int, list[dict[str, object]]]:
-    done = CliRunner().invoke(main, ["run", str(folder), "--json", *words])
+    done = CliRunner().invoke(main, ["run", str(folder), "--json", "--not-registered", *words])
     return done.exit_code, json.loads(done.stdout)["models"]
 
 

@@ -128,7 +128,6 @@ def test_a_wrong_key_stops_at_once_and_the_right_one_goes_on(study, server, monk
     server.script.extend(["ok"] * 20 + ["401"] * 50)
     edit(study, 'guesser: {use: "baseline:random"}',
          f'gpt: {{use: "openai:gpt-x", base_url: "{server.url}", key_env: SCRIPTED_API_KEY, concurrency: 4}}')  # fmt: skip
-    edit(study, "between: [human, guesser]", "between: [human, gpt]")
     done = wrods("run", study)
     assert done.returncode == 1
     assert "refuses the key (401)" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,92 @@
+"""Asks, before the first session that counts, where the study is registered."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.store import Store
+    from experiment.study import Study
+
+NOT_REGISTERED = "not registered"
+
+
+def registration_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--registered`` and ``--not-registered`` to a command that begins sessions."""
+    for option in (
+        click.option(
+            "--not-registered", is_flag=True, help="Say before the first session that the study's plan is not registered."
+        ),
+        click.option(
+            "--registered", metavar="URL", help="Say before the first session where the study's plan is registered."
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def ask_registration(study: Study, store: Store, url: str | None, *, is_not_registered: bool) -> None:
+    """Store where a study with planned analyses is registered, before its first session that is no pilot.
+
+    An answer that is given is stored, also in place of an earlier one; without one, a person at the terminal is asked.
+
+    Raises
+    ------
+    UserError
+        Both answers are given, the address is none, or none is given and nobody can be asked.
+    """
+    from experiment.cli.study_store import this_user
+    from experiment.custody.registering import (
+        check_address,
+        has_to_be_asked,
+        note_registration,
+        registration_of,
+    )
+
+    if url is not None and is_not_registered:
+        raise UserError("--registered and --not-registered are both given", mend="Choose one.")
+    if url is not None or is_not_registered:
+        with store.read() as connection:
+            stored = registration_of(connection, study.id)
+        if stored is None or stored.url != url:
+            note_registration(study, store, url, this_user())
+        return
+    if not has_to_be_asked(study, store):
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError(
+            f"{study.id} plans analyses, and nobody has said yet where its plan is registered; that is asked before the first "
+            "session that is no pilot",
+            mend="Say --registered URL (`wrods freeze` writes the text to register), or --not-registered.",
+        )
+    click.echo(
+        f"{study.id} plans analyses. Where is the plan registered? `wrods freeze` writes the text for it. The answer is kept and "
+        "stands in the report."
+    )
+    while True:
+        said = str(click.prompt(f"Its address, or {NOT_REGISTERED!r}")).strip()
+        if said.lower() == NOT_REGISTERED:
+            note_registration(study, store, None, this_user())
+            return
+        try:
+            check_address(said)
+        except UserError as fault:
+            click.echo(str(fault))
+            continue
+        note_registration(study, store, said, this_user())
+        return
+
+
+def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> None:
+    """Ask as :func:`ask_registration` does, in the study's own store, before models are run."""
+    from experiment.configuration import read_config, store_address
+    from experiment.store import open_store
+
+    with open_store(store_address(read_config()) or study.folder) as store:
+        ask_registration(study, store, url, is_not_registered=is_not_registered)
