@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.costs.units import item_names
+from analysis.estimation import HUGE
 from analysis.ladder import climb
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -47,10 +48,12 @@ def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) ->
     -------
     pandas.DataFrame
         A row per model and source with two levels or more: ``reader_group, source, levels``; ``sd`` (log odds; nan below five
-        levels or where not estimable), ``share`` (of the latent variance, all estimated sources and the logistic's π²/3
-        together), ``singular`` (whether the fit has a variance at 0); ``lowest, highest`` (shares of right answers of the
-        source's extreme levels, conditions weighted alike), ``range_points`` and ``range_by_chance`` (mean over permutations;
-        nan for items, which cannot be dealt to others), ``p`` (share of permutations with at least that range).
+        levels, and where the fit did not converge or has a standard deviation above 4), ``share`` (of the latent variance,
+        all estimated sources and the logistic's π²/3 together), ``singular`` (whether the fit has a variance at 0);
+        ``lowest, highest`` (shares of right answers of the source's extreme levels, conditions weighted alike),
+        ``range_points`` and ``range_by_chance`` (mean over permutations; nan for items, and where no item was answered in one
+        condition at two levels of the source: the range then holds differences between items too), ``p`` (share of
+        permutations with at least that range).
 
     Raises
     ------
@@ -97,7 +100,7 @@ def _of_model(
         codes = pd.factorize(own[column])[0]
         means = _level_means(own["right"].to_numpy(dtype=float), codes, _conditions(own, factor))
         drawn = np.array([])
-        if name != "item":
+        if name != "item" and _can_be_dealt(own, factor, codes):
             seed = stable_seed(study, "asked otherwise", group, name)
             drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
         sd = deviation.get(name, float("nan"))
@@ -122,6 +125,11 @@ def _of_model(
     return found
 
 
+def _can_be_dealt(own: pd.DataFrame, factor: str, codes: NDArray[np.intp]) -> bool:
+    """Whether some item was answered in one condition at two levels of the source."""
+    return bool((own.assign(_code=codes).groupby(["item", factor])["_code"].nunique() > 1).any())
+
+
 def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
     pairs = len(np.unique(np.column_stack([one, other]), axis=0))
     return bool(pairs == one.max() + 1 == other.max() + 1)
@@ -137,6 +145,8 @@ def _deviations(own: pd.DataFrame, factor: str, kept: dict[str, str]) -> tuple[d
     if done.fit is None or not done.fit.converged:
         return {}, None
     by = {one.group: float(one.sd[0]) for one in done.fit.variance}
+    if max(by.values()) > HUGE:  # answers alike in every condition: the variance ran away and says nothing
+        return {}, done.fit.singular
     return {name: by[f"source_{column}"] for name, column in kept.items()}, done.fit.singular
 
 

@@ -71,6 +71,17 @@ def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
     assert row["p"] < 0.01
 
 
+def test_a_range_that_nothing_can_be_held_against_has_no_p(tmp_path: Path) -> None:
+    """One answer an item and condition, sessions with items of their own: no answer can change its session."""
+    rows = study_rows(models=("m",), items=24)
+    rows["session_id"] = np.where(rows["item_id"] < "s13", "m-1", "m-2")
+    row = asking_variation(load(write_handover(tmp_path, rows)), "position", permutations=20).set_index(
+        "source"
+    )
+    assert row.loc["session", "range_points"] > 0
+    assert np.isnan(row.loc["session", "p"])
+
+
 def test_ways_of_asking_need_a_model(tmp_path: Path) -> None:
     tables = load(write_handover(tmp_path, study_rows(human=4, items=8)))
     with pytest.raises(UserError, match="no model answered"):
