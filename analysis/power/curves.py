@@ -202,8 +202,10 @@ def _equivalence_p(plan: Plan, outcomes: list[Outcome]) -> dict[Key, tuple[Array
         return {}
     found: dict[Key, tuple[Array, Array]] = {}
     of_fits = [_by_key(one) for one in outcomes]
-    for difference in plan.contrasts:
-        tests = [t for t in tests_of(plan) if t.kind == "equivalence" and t.difference == difference]
+    every = [test for test in tests_of(plan) if test.kind == "equivalence"]
+    by_contrast = [[test for test in every if test.difference == one] for one in plan.contrasts]
+    # a family that the plan names holds all of its equivalences, else each contrast is one over its readers
+    for tests in [every] if plan.family else by_contrast:
         raw = np.full((len(outcomes), len(tests)), np.nan)
         for j, test in enumerate(tests):
             own = [one.get(_key(test)) for one in of_fits]
@@ -212,22 +214,22 @@ def _equivalence_p(plan: Plan, outcomes: list[Outcome]) -> dict[Key, tuple[Array
                 raw[there, j] = _tost([one for i in there if (one := own[i]) is not None], plan)
         adjusted = raw.copy()
         if plan.planned and len(tests) > 1:
-            adjusted = np.where(np.isnan(raw), np.nan, _holm(raw))
+            adjusted = _holm(raw)
         for j, test in enumerate(tests):
             found[_key(test)] = (raw[:, j], adjusted[:, j])
     return found
 
 
 def _holm(p: Array) -> Array:
-    """Correct each row by Holm's method; a missing p stays in the family, as a test that shows nothing.
+    """Correct each row by Holm's method, as :mod:`analysis.families` does; a missing p is in no family.
 
     All rows at once: statsmodels takes one at a time, and a collection of garbage with each.
     """
-    filled = np.where(np.isnan(p), 1.0, p)
-    order = np.argsort(filled, axis=1)
-    steps = np.take_along_axis(filled, order, axis=1) * np.arange(p.shape[1], 0, -1)
+    order = np.argsort(p, axis=1)
+    left = (~np.isnan(p)).sum(axis=1, keepdims=True) - np.arange(p.shape[1])
+    steps = np.take_along_axis(p, order, axis=1) * left
     climbed = np.minimum(np.maximum.accumulate(steps, axis=1), 1.0)
-    result = np.empty_like(filled)
+    result = np.empty_like(p)
     np.put_along_axis(result, order, climbed, axis=1)
     return result
 
