@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from analysis.measures import Measure
+from analysis.mixed.expression import columns_of
 from analysis.mixed.formula import read_formula
 from stimuli.errors import UserError, unknown_name
 
@@ -47,7 +48,7 @@ def check_own_formula(
             f"{text!r} models {left.strip()!r}; {measure.noun} is {measure.response!r} in a model",
             mend=f"Write: {measure.response} ~{right}",
         )
-    own = set(read_formula(f"{left} ~ 1").columns())
+    own = set(columns_of(formula.response))
     known = {*STRUCTURE, *factors, *own}
     for name in formula.columns():
         if name not in known:
@@ -62,8 +63,3 @@ def check_own_formula(
                 f"{text!r} has no fixed effect of {name}, which the analysis compares",
                 mend=f"Write it as {name}, as a plain column.",
             )
-    if not formula.random:
-        raise UserError(
-            f"{text!r} has no random effect",
-            mend="Add one in brackets, such as (1 | participant) + (1 | item).",
-        )

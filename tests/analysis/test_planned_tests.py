@@ -1,0 +1,224 @@
+"""What a plan states is what is tested: directions, bounds, families, models of one's own, exclusions, departures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Tables, load
+from analysis.bounded import two_one_sided
+from analysis.carrying_out import carry_out_all
+from analysis.contrasts import one_sided
+from analysis.departures import standing_of
+from analysis.measures import MEASURES, PLANNABLE
+from analysis.own_model import check_own_formula
+from analysis.plan import Bound, Plan, read_bound
+from analysis.planned import plans
+from analysis.results import Analysis
+from experiment.study.plans import planned_measures
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import study_rows
+
+PAIR = ["initial - internal", "final - internal"]
+
+
+def rows_with_quantities() -> pd.DataFrame:
+    rows = study_rows(human=8, models=("restorer", "second"), items=16)
+    draw, machine = np.random.default_rng(5), rows["reader_kind"] == "model"
+    cost = rows["position"].map({"intact": 0.0, "initial": 4.0, "internal": 2.0, "final": 3.0}).fillna(0.0)
+    rows["surprisal"] = np.where(machine, 30 + cost + draw.normal(0, 1, len(rows)), np.nan)
+    tokens = np.round(np.exp(4 + cost / 20 + draw.normal(0, 0.1, len(rows))))
+    rows["completion_tokens"] = np.where(machine, tokens, np.nan)
+    return rows
+
+
+def carried(handover: Make, planned: dict[str, dict[str, Any]], **more: Any) -> tuple[Tables, list[Analysis]]:
+    given = {
+        name: {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": PAIR, **spec}
+        for name, spec in planned.items()
+    }
+    tables = load(handover(rows_with_quantities(), dictionary={"planned": given, **more}))
+    return tables, [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+
+
+def test_study_and_analysis_know_the_same_measures() -> None:
+    told = {name: (one.of, one.scale, one.unit) for name, one in planned_measures().items()}
+    assert told == {name: (one.of, one.scale, one.unit) for name, one in PLANNABLE.items()}
+
+
+@pytest.mark.parametrize(
+    ("said", "measure", "half_width"),
+    [("5 points", "correct", 5.0), ("10%", "rt", log(1.1)), ("1.2 times", "completion_tokens", log(1.2)),
+     ("0.5 bits", "surprisal", 0.5)],
+)  # fmt: skip
+def test_a_bound_is_read_on_the_scale_of_its_measure(said: str, measure: str, half_width: float) -> None:
+    assert read_bound(said, PLANNABLE[measure]).half_width == pytest.approx(half_width)
+
+
+@pytest.mark.parametrize(
+    ("said", "measure"),
+    [("5 points", "rt"), ("10%", "correct"), ("0.5 bits", "margin"), ("1 times", "rt"), ("0 points", "correct"),
+     ("100 points", "correct"), ("five", "rt")],
+)  # fmt: skip
+def test_a_bound_of_another_scale_or_of_nothing_is_refused(said: str, measure: str) -> None:
+    with pytest.raises(UserError, match="is '"):
+        read_bound(said, PLANNABLE[measure])
+
+
+def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
+    assert one_sided(0.04, -2.05, "less") == pytest.approx(0.02)
+    assert one_sided(0.04, -2.05, "greater") == pytest.approx(0.98)
+    assert one_sided(0.04, -2.05, "two-sided") == 0.04
+
+
+def test_readers_are_equivalent_where_the_interval_lies_inside_the_bound() -> None:
+    bound = Bound(5.0, "points", "5 points")
+    near = two_one_sided(1.0, 2.0, None, bound, 0.05)
+    assert near.equivalent and (near.low, near.high) == pytest.approx(
+        (1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3
+    )
+    wide = two_one_sided(1.0, 3.0, None, bound, 0.05)
+    assert not wide.equivalent and wide.high > 5.0
+    assert near.p == pytest.approx(0.02275, abs=1e-5)  # z = (1 - 5) / 2
+
+
+def test_equivalence_between_readers_is_tested_in_percentage_points(handover: Make) -> None:
+    spec = {"between": ["human", "restorer"], "equivalence": "5 points"}
+    _, (analysis,) = carried(handover, {"a": spec})
+    between = [one for one in analysis.contrasts if one.between]
+    assert len(between) == 2
+    for one in between:
+        assert one.equivalence is not None and one.points is not None
+        assert one.equivalence.estimate == pytest.approx(one.points)
+        assert one.points_high is not None
+        assert one.equivalence.se == pytest.approx((one.points_high - one.points) / 1.95996, rel=1e-3)
+    assert all(one.equivalence is None for one in analysis.contrasts if not one.between)
+
+
+def test_readers_with_measures_of_their_own_are_compared_as_ratios(handover: Make) -> None:
+    measure = {"human": "reading_time", "restorer": "completion_tokens"}
+    spec = {"measure": measure, "between": ["human", "restorer"], "equivalence": "10%"}
+    _, (people, model) = carried(handover, {"a": spec})
+    between = [one for one in model.contrasts if one.between]
+    own = {one.label: one for one in (*people.contrasts, *model.contrasts) if one.groups == ("human",)}
+    tokens = {one.label: one for one in model.contrasts if one.groups == ("restorer",)}
+    for one in between:
+        assert one.estimate == pytest.approx(own[one.label].estimate - tokens[one.label].estimate)
+        assert one.se == pytest.approx(np.hypot(own[one.label].se, tokens[one.label].se))
+        assert one.equivalence is not None and one.equivalence.half_width == pytest.approx(log(1.1))
+    assert any("errors are taken as independent" in remark for remark in model.remarks)
+
+
+def test_a_named_family_is_corrected_over_all_its_analyses(handover: Make) -> None:
+    surprisal = {"measure": "surprisal", "between": ["restorer"], "family": "F"}
+    _, analyses = carried(handover, {"a": {"family": "F"}, "b": surprisal, "c": {}})
+    families = {one.plan.key: {contrast.family for contrast in one.contrasts} for one in analyses}
+    assert families == {"a": {4}, "b": {4}, "c": {1}}
+    ps = sorted(contrast.p for one in analyses[:2] for contrast in one.contrasts)
+    lowest = min(contrast.p_adjusted for one in analyses[:2] for contrast in one.contrasts)
+    assert lowest == pytest.approx(4 * ps[0])
+
+
+def test_surprisal_is_modelled_in_bits_and_recovers_what_was_put_in(handover: Make) -> None:
+    _, (analysis,) = carried(handover, {"a": {"measure": "surprisal", "between": ["restorer", "second"]}})
+    assert analysis.model is not None and analysis.model.family == "gaussian"
+    for one in analysis.contrasts:
+        if not one.between:
+            truth = {"initial − internal": 2.0, "final − internal": 1.0}[one.label]
+            assert abs(one.estimate - truth) < 4 * one.se
+
+
+def test_a_planned_model_is_fitted_as_written_and_gives_way_to_its_fallback(handover: Make) -> None:
+    fallback = "correct ~ position + (1 | item)"
+    full = "correct ~ position + (1 + position | participant) + (1 + position | item)"
+    _, (written, replaced_) = carried(
+        handover, {"a": {"formula": fallback}, "b": {"formula": full, "fallback": fallback}}
+    )
+    assert written.model is not None and written.model.formula == fallback
+    assert replaced_.model is not None and replaced_.model.steps[0].formula == full
+    if replaced_.model.steps[0].singular or not replaced_.model.steps[0].converged:
+        assert replaced_.model.formula == fallback
+        assert any("planned fallback takes its place" in remark for remark in replaced_.remarks)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rt ~ position + (1 | item)", "models 'rt'"),
+        ("correct ~ position + (1 | itm)", "Did you mean 'item'"),
+        ("correct ~ trial_index + (1 | item)", "no fixed effect of position"),
+        ("correct ~ position", "no random-effects term"),
+    ],
+)
+def test_a_model_of_ones_own_is_checked_before_there_are_data(text: str, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        check_own_formula(text, MEASURES["correct"], "position", ["position"], several_readers=False)
+    assert said in str(refused.value)
+
+
+def test_with_several_readers_a_model_of_ones_own_holds_them() -> None:
+    with pytest.raises(UserError, match="no fixed effect of reader_group"):
+        check_own_formula(
+            "correct ~ position + (1 | item)",
+            MEASURES["correct"],
+            "position",
+            ["position"],
+            several_readers=True,
+        )
+
+
+def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(handover: Make) -> None:
+    exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
+    _, (all_of_them, fewer) = carried(handover, {"a": {}, "b": {"exclude": exclude}})
+    assert all_of_them.model is not None and fewer.model is not None
+    assert fewer.model.rows < all_of_them.model.rows
+    left_out = all_of_them.model.rows - fewer.model.rows
+    assert any(
+        f"{left_out:,} of" in remark and "rt outside 800 ms to 2 s" in remark for remark in fewer.remarks
+    )
+
+
+def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
+    frozen = {
+        "hash": "f" * 64, "frozen_at": "2026-11-01T10:00:00Z", "sessions_before": 2,
+        "earlier": [{"frozen_at": "2026-10-01T10:00:00Z", "replaced_because": "a typo"}],
+        "changes": ['analysis.planned.a.alpha: 0.05 → 0.1'],
+    }  # fmt: skip
+    registration = {"url": "https://osf.io/abcde", "at": "2026-11-02", "freeze_hash": "e" * 64}
+    tables, analyses = carried(
+        handover, {"a": {"between": ["human", "absent"], "stop": "at 20 participants"}},
+        frozen=frozen, registration=registration,
+    )  # fmt: skip
+    standing = standing_of(tables, analyses)
+    told = " ".join(standing.departures)
+    for part in (
+        "already", "a typo", "0.05 → 0.1", "another freeze", "8 participants are analysed, fewer than the 20",
+        "absent not in the model",
+    ):  # fmt: skip
+        assert part in told, part
+    assert "osf.io/abcde" in " ".join(standing.told)
+
+
+def test_a_plan_that_was_kept_has_no_departures(handover: Make) -> None:
+    frozen = {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z", "sessions_before": 0, "earlier": [], "changes": []}  # fmt: skip
+    registration = {"url": "https://osf.io/abcde", "at": "2026-11-02", "freeze_hash": "f"}
+    tables, analyses = carried(
+        handover, {"a": {}}, frozen=frozen, registration=registration, participants_wanted=8
+    )
+    assert standing_of(tables, analyses).departures == ()
+    unfrozen = replace(tables, dictionary={**tables.dictionary, "frozen": None})
+    assert "not frozen" in standing_of(unfrozen, analyses).departures[0]
+
+
+def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> None:
+    _, (analysis,) = carried(handover, {"a": {}})
+    plan: Plan = analysis.plan
+    assert (plan.alpha, plan.family, plan.equivalence) == (0.05, "", None)
+    assert (plan.formula, plan.fallback, plan.stop) == (None, None, None)
+    assert {one.direction for one in plan.contrasts} == {"two-sided"}
