@@ -85,8 +85,9 @@ def _model(one: PlannedAnalysis) -> Iterator[str]:
             else f"fallback: none; the model is reported as it is{DEFAULT}"
         )
         return
-    by = "the reader crossed with " if len(one.readers) > 1 else ""
     for measure in dict.fromkeys(one.measures.values()):
+        own = [reader for reader in one.readers if one.measures[reader] is measure]
+        by = "the reader crossed with " if len(own) > 1 else ""
         named = f" of {measure.name}" if len(set(one.measures.values())) > 1 else ""
         yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{one.compare}"
     yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=one.compare)}"

@@ -110,6 +110,30 @@ def test_a_planned_contrast_names_levels_of_its_factor(make_study: Callable[...,
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("direction: lower", r"direction is \"lower\""),
+        ("direction: {final - intact: less}", r"contrast 'final - intact' is not known"),
+        ("alpha: 0.7", r"alpha is 0.7; it should be a level above 0 and below 0.5"),
+        ("equivalence: 5", r"equivalence is 5; it should be a bound on differences between readers"),
+        ("equivalence: 5 points", r"the analysis has one"),
+        ("fallback: correct ~ position", r"a model of your own, and there is none"),
+        ("exclude: {answers: wrong}", r"part of what is measured"),
+        ("exclude: {trials: {rt: outside 3 s to 1 s}}", r"planned\.a\.exclude\.trials\.rt is"),
+        ("contrasts: [intact - intact]", r"A contrast is `level - level`"),
+        ("families: F", r"did you mean 'family'"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
+    make_study: Callable[..., Study], more: str, said: str
+) -> None:
+    given = f"measure: correct, compare: position, between: [human], {more}"
+    plan = f"\nanalysis:\n  planned:\n    a: {{{given}}}\n"
+    with pytest.raises(UserError, match=rf"(?s)study\.yaml, line \d+.*{said}"):
+        make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
+
+
 def test_an_unknown_reader_in_a_plan_is_refused(make_study: Callable[..., Study]) -> None:
     plan = "\nanalysis:\n  planned:\n    a: {measure: correct, compare: position, between: [humans]}\n"
     with pytest.raises(UserError, match="Did you mean 'human'"):
