@@ -81,7 +81,8 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
         "## Participants and exclusions", "## Planned analyses", "## What holds where the plan says nothing", "## What is locked",
     ]  # fmt: skip
     for part in (
-        told["hash"], "24 participants", "rt outside 200 ms to 5 s", '"age": [18, 65]', "contrasts (default): initial - intact", "two-sided",
+        told["hash"], "24 participants", "rt outside 200 ms to 5 s", '"age": [18, 65]', "two-sided",
+        "contrasts (default): initial - intact",
         "Holm", "position (within sessions): intact, initial", "No data of people had been collected", str(study.design["items"]),
     ):  # fmt: skip
         assert part in text, part
