@@ -122,7 +122,7 @@ def test_a_penalised_fit_says_so_in_table_json_and_program(separated: pd.DataFra
     assert json.loads(json.dumps(found.to_json()))["method"] == found.method
     program = lme4_program(found, "trials.csv")
     assert "# penalty: normal(2.5) on coefficients" in program
-    assert "deviance_at(start + z * unit) + penalty(start + z * unit)" in program
+    assert "deviance_at(par_at(z)) + penalty(par_at(z))" in program
 
 
 def test_penalised_fits_are_not_compared_by_likelihood_ratios(separated: pd.DataFrame) -> None:

@@ -237,14 +237,14 @@ def test_readers_are_numbered_in_order_of_arrival(store: Store, plan: dict[str, 
 
 
 def test_a_person_is_found_again_by_any_of_their_ids(store: Store, session_id: str) -> None:
-    store.write(lambda c: r.add_person(c, "positions", session_id, "PROLIFIC_PID", "abc")).result()
+    store.write(lambda c: r.add_person(c, "positions", session_id, "PROLIFIC_PID", "Person-X")).result()
     with store.read() as connection:
-        found = q.sessions_of_person(connection, "positions", {"PROLIFIC_PID": "abc", "participant": "17"})
-        other = q.sessions_of_person(connection, "another-study", {"PROLIFIC_PID": "abc"})
+        found = q.sessions_of_person(connection, "positions", {"PROLIFIC_PID": "Person-X", "participant": "17"})
+        other = q.sessions_of_person(connection, "another-study", {"PROLIFIC_PID": "Person-X"})
         told = str(q.sessions_overview(connection))
     assert [row["session_id"] for row in found] == [session_id]
     assert other == []
-    assert "abc" not in told
+    assert "Person-X" not in told
 
 
 def test_a_changed_design_is_refused_with_its_difference_once_people_answered(
