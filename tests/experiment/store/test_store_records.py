@@ -239,7 +239,9 @@ def test_readers_are_numbered_in_order_of_arrival(store: Store, plan: dict[str, 
 def test_a_person_is_found_again_by_any_of_their_ids(store: Store, session_id: str) -> None:
     store.write(lambda c: r.add_person(c, "positions", session_id, "PROLIFIC_PID", "Person-X")).result()
     with store.read() as connection:
-        found = q.sessions_of_person(connection, "positions", {"PROLIFIC_PID": "Person-X", "participant": "17"})
+        found = q.sessions_of_person(
+            connection, "positions", {"PROLIFIC_PID": "Person-X", "participant": "17"}
+        )
         other = q.sessions_of_person(connection, "another-study", {"PROLIFIC_PID": "Person-X"})
         told = str(q.sessions_overview(connection))
     assert [row["session_id"] for row in found] == [session_id]
