@@ -190,6 +190,14 @@ def averaged_probability(eta: float, variance: float) -> tuple[float, float]:
     probability, slope : float
         The mean probability and its derivative with respect to ``eta``.
     """
+    mean, slope = averaged_probabilities(np.array([eta]), np.array([variance]))
+    return float(mean[0]), float(slope[0])
+
+
+def averaged_probabilities(
+    eta: NDArray[np.float64], variance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Do the same for many linear predictors; all of shape (rows,)."""
     points, weights = _nodes()
-    p = special.expit(eta + np.sqrt(variance) * points)
-    return float(weights @ p), float(weights @ (p * (1 - p)))
+    p = special.expit(eta[:, None] + np.sqrt(variance)[:, None] * points)
+    return p @ weights, (p * (1 - p)) @ weights

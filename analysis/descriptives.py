@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.answers import is_valid, not_failed, unjudged
 from analysis.measures import RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
@@ -62,18 +63,12 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
         asked = rows["response_status"].notna() & ~unjudged(rows, measure.name)
         asked &= (rows["trial_type"] == "recover") if measure is RECOVERED else True
         rows = rows[asked].copy()
-        valid = rows["response_status"] == "valid"
+        valid = is_valid(rows)
         rows["value"] = rows[measure.name].where(valid, 0.0).fillna(0.0)
         return rows
-    answered = rows["response_status"].isna() | (rows["response_status"] == "valid")
-    rows = rows[answered & (rows[measure.name] > 0)].copy()
+    rows = rows[not_failed(rows) & (rows[measure.name] > 0)].copy()
     rows["value"] = np.log(rows[measure.name])
     return rows
-
-
-def unjudged(trials: pd.DataFrame, name: str) -> pd.Series[bool]:
-    """Mark valid answers that nothing says right or wrong of (a summary): they are no errors, and in no mean."""
-    return (trials["response_status"] == "valid") & trials[name].isna()
 
 
 def participant_means(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
@@ -238,7 +233,7 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
             own = own[~unjudged(own, "correct")]
             if own.empty:
                 continue
-            right = own["correct"].where(own["response_status"] == "valid")
+            right = own["correct"].where(is_valid(own))
             rows.append(
                 {
                     "group": group,

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from statsmodels.stats.multitest import multipletests
+import numpy as np
 
+from analysis.mixed.adjustments import corrected as by_p_alone
 from analysis.plan import Plan
 from analysis.results import Analysis, Contrast
 
@@ -44,7 +45,7 @@ def adjusted(tested: Sequence[tuple[Plan, Sequence[Contrast]]]) -> list[list[Con
             if one.equivalence is not None:
                 equivalences.setdefault(name, []).append((number, place))
     for places in families.values():
-        method = "holm" if tested[places[0][0]][0].planned else "fdr_bh"
+        method = "holm" if tested[places[0][0]][0].planned else "BH"
         family = corrected([found[number][place] for number, place in places], method)
         for (number, place), one in zip(places, family, strict=True):
             found[number][place] = one
@@ -73,7 +74,7 @@ def family_of(plan: Plan, one: Contrast, number: int = 0) -> Hashable:
 def _equivalences(places: Sequence[Place], found: list[list[Contrast]], alphas: Iterable[float]) -> None:
     tests = [found[number][place].equivalence for number, place in places]
     ps = [one.p for one in tests if one is not None]
-    adjusted_ps = multipletests(ps, method="holm")[1]
+    adjusted_ps = by_p_alone(np.array(ps), "holm")
     for (number, place), test, p, alpha in zip(places, tests, adjusted_ps, alphas, strict=True):
         assert test is not None
         test = replace(test, p_adjusted=float(p), family=len(places), equivalent=bool(p < alpha))
@@ -81,13 +82,13 @@ def _equivalences(places: Sequence[Place], found: list[list[Contrast]], alphas: 
 
 
 def corrected(family: Sequence[Contrast], method: str) -> list[Contrast]:
-    """Return the contrasts of one family with adjusted p values (``holm`` or ``fdr_bh``).
+    """Return the contrasts of one family with adjusted p values (``holm`` or ``BH``).
 
     One that is not estimable stays in the family, as a test that found nothing, and has no adjusted p value.
     """
     if not family:
         return []
-    adjusted_ps = multipletests([one.p if one.estimable else 1.0 for one in family], method=method)[1]
+    adjusted_ps = by_p_alone(np.array([one.p if one.estimable else 1.0 for one in family]), method)
     return [
         replace(one, p_adjusted=float(q) if one.estimable else float("nan"), family=len(family))
         for one, q in zip(family, adjusted_ps, strict=True)

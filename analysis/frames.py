@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.answers import is_valid, judged, not_failed
 from analysis.plan import Plan
 from analysis.preparing import IDENTICAL, TIMED, TimeRule, left_out_by_plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.tables import item_names
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
 
@@ -84,7 +86,7 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     gone, told = left_out_by_plan(rows, trials, plan.exclude)
     rows = rows[~gone].copy()
     several = rows["set"].nunique(dropna=False) > 1
-    rows["item"] = rows["set"].astype(str) + "/" + rows["item_id"] if several else rows["item_id"]
+    rows["item"] = item_names(rows) if several else rows["item_id"]
     rows["participant"] = rows["reader"]
     return rows, told
 
@@ -112,17 +114,15 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw:
     if failures not in FAILURES:
         raise unknown_name("failures:", failures, FAILURES)
     rows, remarks = analysed_as_planned(trials, plan)
-    valid = rows["response_status"] == "valid"
-    # what nobody judged (a summary) is neither right nor wrong
-    judged = rows["response_status"].notna() & ~(valid & rows["correct"].isna())
+    valid, can_be_wrong = is_valid(rows), judged(rows)
     if failures == LEFT_OUT:
-        lost = int((judged & ~valid).sum())
+        lost = int((can_be_wrong & ~valid).sum())
         if lost:
             remarks.append(
-                f"Left out of the model: {lost:,} of {int(judged.sum()):,} trials, without a valid answer."
+                f"Left out of the model: {lost:,} of {int(can_be_wrong.sum()):,} trials, without a valid answer."
             )
-        judged &= valid
-    rows, valid = rows[judged].copy(), valid[judged]
+        can_be_wrong &= valid
+    rows, valid = rows[can_be_wrong].copy(), valid[can_be_wrong]
     rows.loc[~valid, "correct"] = at_chance(rows[~valid], draw) if failures == AT_CHANCE else 0.0
     data = in_model(rows, plan, share="correct")
     return replace(data, remarks=(*remarks, *data.remarks))
@@ -147,7 +147,7 @@ def missing_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     """Return the data of a model of missingness: whether a trial that asked for an answer brought no valid one."""
     rows, remarks = analysed_as_planned(trials, plan)
     rows = rows[rows["response_status"].notna()].copy()
-    rows["missing"] = (rows["response_status"] != "valid").astype(float)
+    rows["missing"] = (~is_valid(rows)).astype(float)
     data = in_model(rows, plan, share="missing")
     return replace(data, remarks=(*remarks, *data.remarks))
 
@@ -160,7 +160,7 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
     times = rows[measure.name]
-    valid = rows["response_status"].isna() | (rows["response_status"] == "valid")
+    valid = not_failed(rows)
     lost = int((~valid).sum())
     if lost:
         remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} trials, without a valid answer.")

@@ -11,13 +11,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
+from analysis.contrasts import averaged_probabilities
 from analysis.measures.resampling import Interval, interval
 from analysis.mixed import fit, predict
 from stimuli.errors import UserError, unknown_name
@@ -27,7 +29,6 @@ Array = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "binomial")
 FOLDS = 10
-_NODES = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ def compete(
                 model.formula,
                 whole.parameters if whole else 0,
                 whole.loglik if whole else nan,
-                whole.aic if whole else nan,
+                2 * (whole.parameters - whole.loglik) if whole else nan,
                 sums,
                 whole.terms if whole else empty,
                 sound,
@@ -204,7 +205,7 @@ def compete(
     return Competition(tuple(found), len(names), len(rows), many)
 
 
-class _Fitted:
+class _Fitted(Protocol):
     """What a fit of either kind gives."""
 
     loglik: float
@@ -212,12 +213,7 @@ class _Fitted:
     terms: pd.DataFrame
     sound: bool
 
-    @property
-    def aic(self) -> float:
-        return 2 * self.parameters - 2 * self.loglik
-
-    def log_density(self, rows: pd.DataFrame) -> Array:
-        raise NotImplementedError
+    def log_density(self, rows: pd.DataFrame) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -250,12 +246,11 @@ def _density(family: str, y: Array, eta: Array, se: Array, residual: Array) -> A
     """Return the log density of y with a normal linear predictor integrated out; all shapes (rows,)."""
     if family == "gaussian":
         return np.asarray(stats.norm.logpdf(y, eta, np.sqrt(se**2 + residual**2)))
-    points, weight = np.polynomial.hermite_e.hermegauss(_NODES)
-    p = special.expit(eta[:, None] + se[:, None] * points) @ (weight / weight.sum())
+    p = averaged_probabilities(eta, se**2)[0]
     return np.asarray(np.log(np.where(y > 0.5, p, 1 - p).clip(1e-300)))
 
 
-class _Mixed(_Fitted):
+class _Mixed:
     def __init__(self, model: _Model, rows: pd.DataFrame) -> None:
         self._model = model
         self._fit = fit(model.formula, rows, family=model.family, reml=False, weights=model.weights)
@@ -274,7 +269,7 @@ class _Mixed(_Fitted):
         )
 
 
-class _Fixed(_Fitted):
+class _Fixed:
     """The same without random effects: ordinary or weighted least squares, or logistic regression."""
 
     def __init__(self, model: _Model, rows: pd.DataFrame) -> None:

@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.accuracy import analyse_accuracy
+from analysis.answers import is_valid, judged, not_failed
 from analysis.estimation import analyse
 from analysis.frames import FAILURES, WRONG, analysed, time_data
 from analysis.measures.accuracy import with_chance
@@ -240,9 +241,8 @@ def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:
 def _timed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Return the trials of participants with a valid answer and a time above 0."""
     rows = analysed(trials, plan)
-    answered = rows["response_status"].isna() | (rows["response_status"] == "valid")
     people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    return rows[answered & people & (rows[plan.measure.name] > 0)]
+    return rows[not_failed(rows) & people & (rows[plan.measure.name] > 0)]
 
 
 def _scaled(plan: Plan, scale: str) -> Plan:
@@ -308,9 +308,8 @@ def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -
 
 def _scored(trials: pd.DataFrame, plan: Plan, way: str) -> pd.DataFrame:
     rows = analysed(trials, plan)
-    valid = rows["response_status"] == "valid"
-    rows = rows[rows["response_status"].notna() & ~(valid & rows["correct"].isna())].copy()
-    valid = rows["response_status"] == "valid"
+    rows = rows[judged(rows)].copy()
+    valid = is_valid(rows)
     rows["missing"] = (~valid).astype(float)
     stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
     rows["value"] = rows["correct"].where(valid, stand_in)

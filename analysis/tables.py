@@ -105,6 +105,12 @@ class Tables:
         """Levels of each factor, the reference first."""
         return {name: _levels(spec) for name, spec in self.dictionary["factors"].items()}
 
+    def levels_of(self, factor: str) -> list[str]:
+        """Return the levels of one factor, the reference first; a UserError names the nearest factor where there is none."""
+        if factor not in self.factors:
+            raise unknown_name("factor:", factor, self.factors)
+        return self.factors[factor]
+
     @property
     def design_changed(self) -> bool:
         """Whether the study's design now is another one than that of the newest sessions."""
@@ -250,6 +256,11 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
             start += batch.num_rows
         if writer is not None:
             writer.close()
+
+
+def item_names(rows: pd.DataFrame) -> pd.Series[str]:
+    """Name items so that equal names in several sets stay apart."""
+    return rows["set"].astype(str) + "/" + rows["item_id"].astype(str)
 
 
 def reader_groups(trials: pd.DataFrame) -> pd.Series[str]:

@@ -17,7 +17,7 @@ from analysis.costs.clustered import clustered_slopes
 from analysis.costs.words import WordTable, region_rows, word_table
 from analysis.heldout import FOLDS, compete
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -146,7 +146,7 @@ def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.D
     for back, name in enumerate(SURPRISAL_SPILLED, start=1):
         there = rows["region"] - cells["region"].shift(back) == back
         rows[name] = cells["surprisal"].shift(back).where(there)
-    rows["item"] = rows["set"].astype(str) + "/" + rows["item_id"]
+    rows["item"] = item_names(rows)
     needed = ["mean_rt", "surprisal", *SURPRISAL_SPILLED]
     return rows.dropna(subset=needed)
 

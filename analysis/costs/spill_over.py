@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.costs.units import item_names
 from analysis.costs.words import COVARIATES, ZONES, WordTable, region_rows, word_table
 from analysis.frames import indicator
 from analysis.ladder import Climb, climb, slopes
 from analysis.mixed import margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

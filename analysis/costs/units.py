@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.answers import not_failed
 from analysis.costs.words import NEXT, SECOND, TARGET, region_rows, word_table
 from analysis.measures.cost import COSTS, costs_of
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.tables import Tables
-from stimuli.errors import UserError, unknown_name
+from analysis.tables import Tables, item_names
+from stimuli.errors import UserError
 
 MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
 OF_WORDS = ("surprisal_changed", "surprisal_after")
@@ -70,8 +71,7 @@ def unit_costs(tables: Tables, factor: str) -> UnitCosts:
     UserError
         For an unknown factor.
     """
-    if factor not in tables.factors:
-        raise unknown_name("factor:", factor, tables.factors)
+    levels = tables.levels_of(factor)
     parts = [_times(tables, factor, name) for name in ("reading_time", "rt")]
     machines = tables.trials[~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
     parts += [_of_models(machines, factor, name) for name in COSTS]
@@ -81,18 +81,14 @@ def unit_costs(tables: Tables, factor: str) -> UnitCosts:
     except UserError as error:
         remarks = (f"No costs of single words: {error.message}.",)
     rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    return UnitCosts(rows, factor, tuple(tables.factors[factor]), remarks)
-
-
-def item_names(rows: pd.DataFrame) -> pd.Series[str]:
-    """Name items so that equal names in several sets stay apart."""
-    return rows["set"].astype(str) + "/" + rows["item_id"].astype(str)
+    return UnitCosts(rows, factor, tuple(levels), remarks)
 
 
 def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
     trials = tables.trials
-    valid = trials["response_status"].isna() | (trials["response_status"] == "valid")
-    used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS) & valid
+    used = (
+        trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS) & not_failed(trials)
+    )
     used &= trials[factor].notna() & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
     rows = trials.loc[
         used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", "set", "item_id", factor]

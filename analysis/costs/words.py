@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.tables import Tables
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.lexicon import zipf
 from stimuli.scramble.words import find_words, is_letter, nfc
 
@@ -74,9 +74,7 @@ def word_table(tables: Tables, factor: str) -> WordTable:
     UserError
         For an unknown factor, and where there are no regions or none of them is changed.
     """
-    factors = tables.factors
-    if factor not in factors:
-        raise unknown_name("factor:", factor, factors)
+    factors, levels = tables.factors, tables.levels_of(factor)
     names = [*_KEY, *factors, "region"]
     parts: list[pd.DataFrame] = []
     for batch in used_regions(tables):
@@ -102,9 +100,9 @@ def word_table(tables: Tables, factor: str) -> WordTable:
     words["word"] = (
         words["set"].astype(str) + "/" + words["item_id"] + "/" + words["region"].map("{:g}".format)
     )
-    words["zone"] = _zones(words, [*_KEY, *factors], factor, factors[factor][0])
+    words["zone"] = _zones(words, [*_KEY, *factors], factor, levels[0])
     _describe(words, list(factors), str(tables.dictionary["language"]))
-    return WordTable(words, factor, tuple(factors[factor]), tuple(factors))
+    return WordTable(words, factor, tuple(levels), tuple(factors))
 
 
 def used_regions(tables: Tables) -> Iterator[pd.DataFrame]:

@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from analysis.costs.units import item_names
+from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.fidelity.reliability import SPLITS, Halves, halves, reliability, weighted_correlations
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -122,13 +122,11 @@ def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].notna()
     if measure in ("rt", "reading_time"):
         used &= trials[f"{measure}_excluded"].isna() & (trials[measure] > 0)
-        used &= trials["response_status"].isna() | (trials["response_status"] == "valid")
+        used &= not_failed(trials)
     rows = trials[used]
     if measure == "correct":
-        judged = rows["response_status"].notna()
-        judged &= ~((rows["response_status"] == "valid") & rows["correct"].isna())
-        rows = rows[judged]
-        value = rows["correct"].where(rows["response_status"] == "valid", 0.0)
+        rows = rows[judged(rows)]
+        value = failures_as_wrong(rows)
     elif measure in ("margin", "surprisal"):
         value = rows[measure]
     else:
@@ -186,13 +184,11 @@ def item_agreement(
     UserError
         For an unknown factor or measure, and where there are no participants or no models.
     """
-    if factor not in tables.factors:
-        raise unknown_name("factor:", factor, tables.factors)
+    levels, study = tuple(tables.levels_of(factor)), str(tables.dictionary["study"])
     asked = model_measure or measure
     for name, known in ((measure, PEOPLES), (asked, MODELS)):
         if name not in known:
             raise unknown_name("measure of items:", name, known)
-    levels, study = tuple(tables.factors[factor]), str(tables.dictionary["study"])
     own = item_values(tables.trials, factor, measure)
     own = own[own["reader_kind"].isin(PARTICIPANT_KINDS)]
     other = item_values(tables.trials, factor, asked)

@@ -21,7 +21,7 @@ from analysis.fidelity.items import item_values
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -42,11 +42,10 @@ def accuracy_profiles(tables: Tables, factor: str, *, resamples: int = RESAMPLES
     UserError
         For an unknown factor.
     """
-    if factor not in tables.factors:
-        raise unknown_name("factor:", factor, tables.factors)
+    wanted = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, "correct").rename(columns={"unit": "reader"})
     rows["value"] = -rows["value"]
-    study, wanted = str(tables.dictionary["study"]), tables.factors[factor]
+    study = str(tables.dictionary["study"])
     found = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]

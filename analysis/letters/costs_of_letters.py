@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.costs.crossed import Profile, crossed_profile, paired_profile
-from analysis.costs.units import item_names
 from analysis.fidelity.items import item_values
 from analysis.letters.changes import INTACT, letter_changes
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.answers import is_valid, judged
 from analysis.measures.resampling import Interval, interval, resampled_means
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
@@ -26,8 +27,7 @@ WAYS = ("wrong", "valid", "chance")
 
 def asked(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the used trials that asked for an answer that can be right or wrong."""
-    judged = ~((trials["response_status"] == "valid") & trials["correct"].isna())
-    return trials[trials["excluded_reason"].isna() & trials["response_status"].notna() & judged]
+    return trials[trials["excluded_reason"].isna() & judged(trials)]
 
 
 def with_chance(
@@ -105,7 +105,7 @@ def accuracy(
     found = []
     for key, own in rows.groupby([GROUP, *by], observed=True, sort=False):
         cell = dict(zip([GROUP, *by], map(str, key), strict=True))
-        valid = own["response_status"] == "valid"
+        valid = is_valid(own)
         right = own["correct"].where(valid, 0.0)
         guessed = own["correct"].where(valid, own["chance"]) if "chance" in own else right * np.nan
         many = len(own)

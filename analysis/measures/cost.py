@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.measures.resampling import bootstrap
+from analysis.measures.resampling import bootstrap, item_means
 from analysis.preparing import TIMED
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
@@ -147,8 +147,7 @@ def cost_ratios(
     found = []
     for measure in measures:
         rows = costs_of(machines, measure)
-        keys = [rows[name] for name in (GROUP, "set", "item_id", factor)]
-        means = rows["cost"].groupby(keys, dropna=False, observed=True).mean().unstack()
+        means = item_means(rows, rows["cost"], factor)
         if intact not in means:
             continue
         for group, own in means.groupby(level=0, sort=False):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from stimuli.errors import UserError
@@ -107,3 +109,23 @@ def bootstrap(
         return Interval(float("nan"), float("nan"), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return interval(statistic(resampled_means(values, seed, resamples)), level)
+
+
+def item_means(rows: pd.DataFrame, value: pd.Series[Any], factor: str) -> pd.DataFrame:
+    """Return the mean of each reader group's item in each level: what is drawn when items are resampled.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Trials with ``reader_group, set, item_id`` and the factor.
+    value : pandas.Series
+        Of the same rows.
+    factor : str
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``reader_group, set, item_id``, a column per level; nan where an item was not shown in it.
+    """
+    keys = [rows[name] for name in ("reader_group", "set", "item_id", factor)]
+    return value.groupby(keys, dropna=False, observed=True).mean().unstack()

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import Interval, interval, resampled_means
+from analysis.measures.resampling import Interval, interval, item_means, resampled_means
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -103,9 +104,7 @@ def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) ->
         if level not in present:
             raise unknown_name(f"{factor}: level", level, sorted(present))
     rows = rows[rows[factor].isin(levels)]
-    value = rows["correct"].where(rows["response_status"] == "valid", 0.0)
-    keys = [rows[name] for name in (GROUP, "set", "item_id", factor)]
-    means = value.groupby(keys, dropna=False, observed=True).mean().unstack().reindex(columns=list(levels))
+    means = item_means(rows, failures_as_wrong(rows), factor).reindex(columns=list(levels))
     return {str(group): own.to_numpy(dtype=float) for group, own in means.groupby(level=0, sort=False)}
 
 

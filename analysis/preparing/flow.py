@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.answers import not_failed
 from analysis.preparing.bounds import TimeRule
 from analysis.preparing.exclusions import ORDER
 from analysis.readers import group_order, kinds_of
@@ -131,7 +132,7 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
         part = used[used["reader_group"] == group]
         if not part[measure].notna().any():
             continue
-        answered = part["response_status"].isna() | (part["response_status"] == "valid")
+        answered = not_failed(part)
         timed = answered & (part[measure] > 0)
         kept = part[timed]
         stages = [("analysed", part), ("no valid answer", part[answered]), ("no time", kept)]

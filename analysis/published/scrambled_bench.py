@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import asked
 from analysis.measures.recovery import edit_distance, recovery_rate, recovery_trials
 from analysis.measures.retention import BELOW, as_printed, relative_gain
@@ -119,7 +120,7 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
     chosen = asked(tables.trials)
     chosen = chosen[chosen["trial_type"] == "choose"]
-    right = chosen["correct"].where(chosen["response_status"] == "valid", 0.0)
+    right = failures_as_wrong(chosen)
     parts = [measured.assign(task="rec"), chosen.assign(task="qa", correct=right)]
     found = pd.concat(
         [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]

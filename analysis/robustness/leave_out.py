@@ -10,10 +10,9 @@ import pandas as pd
 
 from analysis.accuracy import analyse_accuracy
 from analysis.cost import analyse_time
-from analysis.costs.units import item_names
 from analysis.plan import Plan
 from analysis.results import Analysis
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

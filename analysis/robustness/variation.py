@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.costs.units import item_names
+from analysis.answers import failures_as_wrong, judged
 from analysis.estimation import HUGE
 from analysis.ladder import climb
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -64,12 +64,11 @@ def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) ->
         raise unknown_name("factor:", factor, tables.factors)
     trials = tables.trials
     used = trials["excluded_reason"].isna() & ~trials["reader_kind"].isin(PARTICIPANT_KINDS)
-    used &= trials["response_status"].notna() & trials[factor].notna() & trials["item_id"].notna()
-    used &= ~((trials["response_status"] == "valid") & trials["correct"].isna())
+    used &= judged(trials) & trials[factor].notna() & trials["item_id"].notna()
     rows = trials[used].copy()
     if rows.empty:
         raise UserError("no model answered", mend="Run a model first: wrods run.")
-    rows["right"] = rows["correct"].where(rows["response_status"] == "valid", 0.0)
+    rows["right"] = failures_as_wrong(rows)
     rows["item"] = item_names(rows)
     study, found = str(tables.dictionary["study"]), []
     for group in group_order(rows):

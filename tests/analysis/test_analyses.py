@@ -112,7 +112,7 @@ def test_holm_and_benjamini_hochberg_adjust_as_defined() -> None:
     blank = Contrast("a", "b", ("g",), 1, 1, 1, None, 0.01, 0, 2, 0.01, 1)
     family = [replace(blank, p=p) for p in (0.01, 0.04, 0.03)]
     assert [one.p_adjusted for one in corrected(family, "holm")] == pytest.approx([0.03, 0.06, 0.06])
-    assert [one.p_adjusted for one in corrected(family, "fdr_bh")] == pytest.approx([0.03, 0.04, 0.04])
+    assert [one.p_adjusted for one in corrected(family, "BH")] == pytest.approx([0.03, 0.04, 0.04])
 
 
 @pytest.mark.parametrize(("eta", "variance"), [(0.0, 1.0), (2.0, 0.5), (-3.0, 4.0), (1.0, 0.0)])

@@ -1,0 +1,35 @@
+"""Which trials were answered, which can be right or wrong, and which are right: one rule for all analyses.
+
+A reply that cannot be read, a refusal and a timeout are none of them valid; where failures count as wrong, each of them is a
+0, for people and models alike. A trial without a status asked for no answer. What nobody judged (a summary) is valid and
+neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+
+def is_valid(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials with a valid answer."""
+    return trials["response_status"] == "valid"
+
+
+def not_failed(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials with a valid answer and those that asked for none (reading alone): their times count."""
+    return trials["response_status"].isna() | is_valid(trials)
+
+
+def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
+    """Mark valid answers that nothing says right or wrong of: they are no errors, and in no mean."""
+    return is_valid(trials) & trials[name].isna()
+
+
+def judged(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one."""
+    return trials["response_status"].notna() & ~unjudged(trials)
+
+
+def failures_as_wrong(trials: pd.DataFrame) -> pd.Series[float]:
+    """Return ``correct`` (0 or 1) with 0 for every answer that is not valid; for trials that are ``judged``."""
+    return trials["correct"].where(is_valid(trials), 0.0)
