@@ -22,6 +22,8 @@ from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovery_plans
 from analysis.report import apa_tables
 from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material, referred
+from analysis.report.chapters import write_chapters
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -70,6 +72,21 @@ class Section:
 
 
 @dataclass(frozen=True)
+class NumberedChapter:
+    """A chapter with its tables and figures numbered.
+
+    Attributes
+    ----------
+    chapter : Chapter
+    blocks : tuple of Markup, Numbered or Illustrated
+        Paragraphs with numbers filled in, tables, figures.
+    """
+
+    chapter: Chapter
+    blocks: tuple[Markup | Numbered | Illustrated, ...]
+
+
+@dataclass(frozen=True)
 class Content:
     """All that a report says, numbered.
 
@@ -89,6 +106,8 @@ class Content:
     standing : PlanStanding
         How the plan stands: frozen when, registered where, departed from in what.
     planned, exploratory : tuple of Section
+    chapters : tuple of NumberedChapter
+        What stands after the analyses: cost, letters, fidelity, robustness…
     recovery : tuple of Recovered
         Empty without simulated readers whose truth is known.
     recovery_sections : tuple of Section
@@ -106,6 +125,7 @@ class Content:
     standing: PlanStanding = field(default_factory=PlanStanding)
     planned: tuple[Section, ...] = ()
     exploratory: tuple[Section, ...] = ()
+    chapters: tuple[NumberedChapter, ...] = ()
     recovery: tuple[Recovered, ...] = ()
     recovery_sections: tuple[Section, ...] = ()
     recovery_table: Numbered | None = None
@@ -125,12 +145,15 @@ class Content:
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
         found = [self.flow, *self.descriptives, *(one for section in self.sections for one in section.tables)]
+        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
         found += [self.recovery_table] if self.recovery_table else []
         return iter(sorted(found, key=lambda one: one.number))
 
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""
-        return iter([*self.figures, *([self.recovery_figure] if self.recovery_figure else [])])
+        found = [*self.figures, *([self.recovery_figure] if self.recovery_figure else [])]
+        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
+        return iter(sorted(found, key=lambda one: one.number))
 
 
 @dataclass
@@ -148,6 +171,24 @@ class _Numbers:
     def figure(self, drawing: Drawing) -> Illustrated:
         self.figures += 1
         return Illustrated(self.figures, drawing)
+
+    def chapter(self, chapter: Chapter) -> NumberedChapter:
+        """Count in what a chapter holds; its paragraphs name tables and figures by number."""
+        blocks: list[Markup | Numbered | Illustrated] = []
+        numbers: dict[tuple[str, str], int] = {}
+        for block in chapter.blocks:
+            if isinstance(block, Drawing):
+                shown = self.figure(block)
+                numbers["figure", block.name] = shown.number
+                blocks.append(shown)
+            elif isinstance(block, ApaTable):
+                laid = self.table(block)
+                numbers["table", block.name] = laid.number
+                blocks.append(laid)
+            else:
+                blocks.append(block)
+        told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
+        return NumberedChapter(chapter, told)
 
 
 def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Content:
@@ -186,6 +227,9 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     analyses = carry_out_all(plans(tables), tables, lambda name: told(f"model: {name}"))
     for analysis in analyses:
         sections[analysis.plan.planned].append(_section(analysis, cells, kinds, numbers))
+    chapters = [
+        numbers.chapter(one) for one in write_chapters(Material(tables, tuple(analyses), kinds, told))
+    ]
     extra, found = [], []
     for plan in recovery_plans(tables):
         told(f"model: {plan.name}")
@@ -205,6 +249,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         standing=standing_of(tables, analyses),
         planned=tuple(sections[True]),
         exploratory=tuple(sections[False]),
+        chapters=tuple(chapters),
         recovery=tuple(found),
         recovery_table=numbers.table(apa_tables.recovery_table(found)) if found else None,
         recovery_figure=numbers.figure(recovery_figure("recovery", effects)) if effects else None,

@@ -19,7 +19,8 @@ from analysis.measures import MEASURES
 from analysis.mixed import lme4_program
 from analysis.preparing import time_bounds
 from analysis.report.apa_tables import Head
-from analysis.report.content import Content, Section, gather, marks_of
+from analysis.report.blocks import ReportedFit
+from analysis.report.content import Content, Illustrated, Numbered, gather, marks_of
 from analysis.tables import Tables, write_trials_csv
 from stimuli.errors import UserError
 
@@ -104,6 +105,8 @@ def render(content: Content, when: datetime, data: str | None = None) -> str:
     environment.filters["symbol"] = _symbol
     environment.filters["note"] = _note
     environment.filters["number"] = apa.number
+    environment.tests["numbered_table"] = lambda block: isinstance(block, Numbered)
+    environment.tests["numbered_figure"] = lambda block: isinstance(block, Illustrated)
     environment.tests["head"] = lambda row: isinstance(row, Head)
     dictionary = content.tables.dictionary
     kinds = content.kinds
@@ -124,7 +127,7 @@ def render(content: Content, when: datetime, data: str | None = None) -> str:
         recovery=recovery_words(content),
         software=software(dictionary),
         data=data,
-        has_models=any(section.analysis.model for section in content.sections),
+        has_models=bool(reported_fits(content)),
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),
     )
 
@@ -258,19 +261,22 @@ def _note(text: str) -> Markup:
 def _write_models(content: Content, folder: Path) -> None:
     """Write each model's own rows as CSV and one R program that refits all of them with lme4."""
     programs = []
-    for number, section in enumerate([s for s in content.sections if s.analysis.model], 1):
-        model = section.analysis.model
-        assert model is not None and model.source is not None
+    for number, reported in enumerate(reported_fits(content), 1):
         name = f"models/model_{number:02d}.csv"
         (folder / "models").mkdir(exist_ok=True)
-        _model_rows(section).to_csv(folder / name, index=False)
-        programs.append(f"# Model {number}: {section.heading}\n{lme4_program(model.source, name)}")
+        rows: pd.DataFrame = reported.fit.model.frame.data
+        rows.to_csv(folder / name, index=False)
+        programs.append(f"# Model {number}: {reported.title}\n{lme4_program(reported.fit, name)}")
     if programs:
         (folder / "models.R").write_text("\n".join(programs), "utf-8")
 
 
-def _model_rows(section: Section) -> pd.DataFrame:
-    model = section.analysis.model
-    assert model is not None and model.source is not None
-    data: pd.DataFrame = model.source.model.frame.data
-    return data
+def reported_fits(content: Content) -> list[ReportedFit]:
+    """Return every model of a report in the order of its number."""
+    models = [(one.heading, one.analysis.model) for one in content.sections]
+    found = [
+        ReportedFit(title, model.source)
+        for title, model in models
+        if model is not None and model.source is not None
+    ]
+    return found + [fit for part in content.chapters for fit in part.chapter.fits]

@@ -1,0 +1,21 @@
+"""Chapters of a report, a module each: functions that write a :class:`analysis.report.blocks.Chapter` or nothing.
+
+A chapter says all that can be said of the data at hand and names the rest; where nothing of it applies to a study (no
+surprisal, no times) it is not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from analysis.report.blocks import Chapter, Material
+
+Writer = Callable[[Material], Chapter | None]
+
+WRITERS: tuple[Writer, ...] = ()
+"""In the order in which they are read."""
+
+
+def write_chapters(material: Material) -> list[Chapter]:
+    """Write every chapter that has something to say."""
+    return [chapter for writer in WRITERS if (chapter := writer(material)) is not None]
