@@ -61,7 +61,15 @@ def test_every_variable_is_in_the_example_and_used() -> None:
     used = set(VARIABLE.findall((DEPLOY / "compose.yaml").read_text("utf-8")))
     assert used == set(env_example())
     empty = {name for name, value in env_example().items() if not value}
-    assert empty == {"PASSWORD", "SECRET", "DB_PASSWORD"}, "no secret has a value that somebody could keep"
+    secrets = {"PASSWORD", "SECRET", "DB_PASSWORD"}
+    assert empty == secrets | {"REGISTRATION"}, "no secret has a value that somebody could keep"
+
+
+@pytest.mark.parametrize("said", ["", "--not-registered", "--registered https://osf.io/abcde"])
+def test_where_the_plan_is_registered_is_said_without_a_terminal(compose: dict[str, Any], said: str) -> None:
+    command = compose["services"]["wrods"]["command"]
+    assert "${REGISTRATION}" in command
+    words_that_exist(shlex.split(command.replace("${REGISTRATION}", said)))
 
 
 def test_variables_for_wrods_are_ones_that_it_reads(compose: dict[str, Any]) -> None:
