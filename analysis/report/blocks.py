@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
@@ -46,7 +46,7 @@ class Chapter:
         paragraph names a table or figure of the same chapter as ``[[table:NAME]]`` or ``[[figure:NAME]]``; the report
         puts the number there.
     marks : tuple of str
-        Which readers in it are not data (:func:`analysis.report.content.marks_of`).
+        Which readers in it are not data (:func:`marks_of`).
     planned : bool
         Whether it answers what the study planned; every other chapter is marked as exploratory.
     methods : tuple of Markup
@@ -108,3 +108,10 @@ def referred(text: Markup, numbers: dict[tuple[str, str], int]) -> Markup:
         return str(escape(f"{word}\u00a0{numbers[kind, name]}"))
 
     return Markup(REFERENCE.sub(number, str(text)))
+
+
+def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:
+    """Return the marks that a section with these reader groups bears."""
+    own = {kinds.get(group) for group in groups}
+    marks = ["simulated readers: not data"] if "simulated" in own else []
+    return tuple(marks + (["baselines: not data"] if "baseline" in own else []))
