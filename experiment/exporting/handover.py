@@ -53,12 +53,13 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         write_parquet(folder / "trials.parquet", trial_columns() | factors, trial_rows(connection, study.id))
         write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
         resolved = queries.resolved_models(connection, study.id)
+        counted = queries.counted_parameters(connection, study.id)
         versions = queries.all_versions(connection, study.id)
         registration = registration_of(connection, study.id)
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     collected = str(versions[-1]["design_hash"]) if versions else None
-    dictionary = _dictionary(study, sessions, resolved, collected)
+    dictionary = _dictionary(study, sessions, resolved, counted, collected)
     dictionary["frozen"] = _frozen(study)
     dictionary["registration"] = None if registration is None else registration.to_json()
     (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
@@ -80,7 +81,11 @@ def _frozen(study: Study) -> dict[str, Any] | None:
 
 
 def _dictionary(
-    study: Study, sessions: list[dict[str, Any]], resolved: Mapping[str, list[str]], collected: str | None
+    study: Study,
+    sessions: list[dict[str, Any]],
+    resolved: Mapping[str, list[str]],
+    counted: Mapping[str, int],
+    collected: str | None,
 ) -> dict[str, Any]:
     readers: dict[str, dict[str, Any]] = {}
     for session in sessions:
@@ -94,6 +99,8 @@ def _dictionary(
             entry |= {"settings": study.models[group], "use": study.models[group]["use"]}
         if group in resolved:
             entry["resolved"] = ", ".join(resolved[group])
+        if group in counted:
+            entry["parameters"] = counted[group]
     factors = {
         name: {"levels": list(levels), "reference": next(iter(levels)), "coding": "treatment"}
         for name, levels in study.factors.items()

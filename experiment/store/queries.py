@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, case, func, select
 
 from experiment.store.tables import (
+    audit,
     calls,
     events,
     flags,
@@ -255,4 +256,16 @@ def resolved_models(connection: Connection, study: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in connection.execute(query):
         found.setdefault(row.reader, []).append(row.resolved_model)
+    return found
+
+
+def counted_parameters(connection: Connection, study: str) -> dict[str, int]:
+    """Return, for each reader whose engine counted them, the number of parameters that its newest run told."""
+    query = select(audit.c.detail).where(audit.c.study == study, audit.c.action == "run_ended")
+    found: dict[str, int] = {}
+    for row in connection.execute(query.order_by(audit.c.audit_id)):
+        detail = row.detail or {}
+        counted = (detail.get("engine") or {}).get("parameters")
+        if counted:
+            found[str(detail["reader"])] = int(counted)
     return found
