@@ -1,7 +1,8 @@
 """Writes numbers as the APA manual (7th ed., section 6.36 and table 6.5) wants them; nothing else formats one.
 
 All functions return plain text with a true minus sign. Values that cannot exceed 1 lose the zero before the
-point (p, correlations); a number that does not exist is an en dash.
+point (p, correlations); a number that does not exist is an en dash. A written number remembers the number it was
+made of, so that a table's file holds it unrounded beside what the page shows.
 """
 
 from __future__ import annotations
@@ -12,34 +13,59 @@ from collections.abc import Sequence
 MINUS, MISSING = "−", "–"
 
 
+class Written(str):
+    """Text made of numbers, with these numbers unrounded.
+
+    Attributes
+    ----------
+    values : tuple of float
+        One number, the two ends of an interval, or an estimate and the two ends; nan where there is none.
+    """
+
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, text: str, *values: float | None) -> Written:
+        """Write a text and remember its numbers."""
+        made = cls(text)
+        made.values = tuple(math.nan if value is None else float(value) for value in values)
+        return made
+
+
+def joined(*parts: str) -> str:
+    """Join written numbers by spaces; an estimate with its interval keeps the numbers of both."""
+    values = [value for part in parts for value in getattr(part, "values", ())]
+    return Written.of(" ".join(parts), *values)
+
+
 def number(value: float | None, decimals: int = 2, *, leading_zero: bool = True) -> str:
     """Write a number with fixed decimals, commas between thousands, a true minus, and no negative zero."""
     if value is None or math.isnan(value):
-        return MISSING
+        return Written.of(MISSING, value)
     if math.isinf(value):
-        return "∞" if value > 0 else f"{MINUS}∞"
+        return Written.of("∞" if value > 0 else f"{MINUS}∞", value)
     text = f"{abs(value):,.{decimals}f}"
     sign = MINUS if value < 0 and float(text.replace(",", "")) != 0 else ""
     if not leading_zero and text.startswith("0."):
         text = text[1:]
-    return sign + text
+    return Written.of(sign + text, value)
 
 
 def count(value: float) -> str:
     """Write a whole number with commas between thousands."""
-    return f"{round(value):,}".replace("-", MINUS)
+    return Written.of(f"{round(value):,}".replace("-", MINUS), value)
 
 
 def p_value(value: float | None) -> str:
     """Write p without its name, to three decimals: ``.032``, ``< .001``, ``> .999``."""
     if value is None or math.isnan(value):
-        return MISSING
+        return Written.of(MISSING, value)
     if not 0 <= value <= 1:
         raise ValueError(f"p is {value}; a probability lies between 0 and 1")
     if value < 0.001:
-        return "< .001"
+        return Written.of("< .001", value)
     if value >= 0.9995:
-        return "> .999"
+        return Written.of("> .999", value)
     return number(value, 3, leading_zero=False)
 
 
@@ -56,15 +82,15 @@ def _missing(value: float | None) -> bool:
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
     """Write the two ends of an interval in brackets; an en dash alone where there is none."""
     if _missing(low) and _missing(high):
-        return MISSING
-    return f"[{number(low, decimals)}, {number(high, decimals)}]"
+        return Written.of(MISSING, low, high)
+    return Written.of(f"[{number(low, decimals)}, {number(high, decimals)}]", low, high)
 
 
 def degrees_of_freedom(value: float | None) -> str:
     """Write degrees of freedom: whole where they are, else to two decimals; none where infinite."""
     if value is None or math.isnan(value) or math.isinf(value):
-        return MISSING
-    return count(value) if float(value).is_integer() else f"{value:,.2f}"
+        return Written.of(MISSING, value)
+    return count(value) if float(value).is_integer() else Written.of(f"{value:,.2f}", value)
 
 
 def correlation(value: float | None) -> str:
@@ -74,7 +100,9 @@ def correlation(value: float | None) -> str:
 
 def percent(share: float | None, decimals: int = 1) -> str:
     """Write a proportion as a percentage."""
-    return MISSING if share is None or math.isnan(share) else f"{number(100 * share, decimals)}%"
+    if share is None or math.isnan(share):
+        return Written.of(MISSING, share)
+    return Written.of(f"{number(100 * share, decimals)}%", 100 * share)
 
 
 def ratio(value: float | None) -> str:
@@ -84,20 +112,22 @@ def ratio(value: float | None) -> str:
     if value >= 1000:
         return count(value)
     if 0 < value < 0.001:
-        return "< 0.001"
+        return Written.of("< 0.001", value)
     return number(value, 2 if value >= 0.1 else 3)
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
     """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none."""
     if _missing(low) and _missing(high):
-        return MISSING
-    return f"[{ratio(low)}, {ratio(high)}]"
+        return Written.of(MISSING, low, high)
+    return Written.of(f"[{ratio(low)}, {ratio(high)}]", low, high)
 
 
 def milliseconds(value: float | None) -> str:
     """Write a time in whole milliseconds."""
-    return MISSING if value is None or math.isnan(value) else f"{count(value)}\u00a0ms"
+    if value is None or math.isnan(value):
+        return Written.of(MISSING, value)
+    return Written.of(f"{count(value)}\u00a0ms", value)
 
 
 def listing(parts: Sequence[str]) -> str:

@@ -20,9 +20,9 @@ from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovery_plans
-from analysis.report import apa_tables
+from analysis.report import description_tables, model_tables
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material, referred
+from analysis.report.blocks import Chapter, Material, marks_of, referred
 from analysis.report.chapters import write_chapters
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
@@ -205,14 +205,16 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     kinds = kinds_of(trials)
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
-    flow_table = numbers.table(apa_tables.flow_table(flow(trials, readers), begun | kinds))
+    flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
     used = trials[trials["excluded_reason"].isna()]
     cells = _describe_all(used, tables)
     descriptives = [
         numbers.table(
-            apa_tables.accuracy_and_recovery_table(own, cells[RECOVERED, factor], factor, _prose(tables))
+            description_tables.accuracy_and_recovery_table(
+                own, cells[RECOVERED, factor], factor, _prose(tables)
+            )
             if measure.name == "correct" and cells[RECOVERED, factor]
-            else apa_tables.descriptive_table(own, measure, factor)
+            else description_tables.descriptive_table(own, measure, factor)
         )
         for (measure, factor), own in cells.items()
         if own and measure is not RECOVERED
@@ -220,7 +222,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     for factor, levels in tables.factors.items():
         shares = valid_only(used[used[factor].notna()], factor, tuple(levels))
         if len(shares) and (shares["valid"] < shares["trials"]).any():
-            descriptives.append(numbers.table(apa_tables.valid_only_table(shares, factor)))
+            descriptives.append(numbers.table(description_tables.valid_only_table(shares, factor)))
     told("figures")
     figures = [numbers.figure(drawing) for drawing in _figures(tables, used, cells)]
     sections: dict[bool, list[Section]] = {True: [], False: []}
@@ -230,13 +232,18 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     chapters = [
         numbers.chapter(one) for one in write_chapters(Material(tables, tuple(analyses), kinds, told))
     ]
-    extra, found = [], []
+    extra, found, recovering = [], [], []
     for plan in recovery_plans(tables):
         told(f"model: {plan.name}")
         analysis = carry_out(plan, tables)
-        if _same_model(analysis, [*sections[True], *sections[False]]) is None:
+        shown = _same_model(analysis, [*sections[True], *sections[False]])
+        if shown is None:
             extra.append(analysis)
-        found += recovered(analysis, tables.dictionary["truth"])
+        own = recovered(analysis, tables.dictionary["truth"])
+        model = analysis.model if shown is None else shown.analysis.model
+        source = None if model is None else model.source
+        recovering += [source] if own and source is not None else []
+        found += own
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     return Content(
         tables=tables,
@@ -251,7 +258,9 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         exploratory=tuple(sections[False]),
         chapters=tuple(chapters),
         recovery=tuple(found),
-        recovery_table=numbers.table(apa_tables.recovery_table(found)) if found else None,
+        recovery_table=numbers.table(description_tables.recovery_table(found, tuple(recovering)))
+        if found
+        else None,
         recovery_figure=numbers.figure(recovery_figure("recovery", effects)) if effects else None,
         recovery_sections=tuple(_section(one, cells, kinds, numbers, with_contrasts=False) for one in extra),
     )
@@ -367,10 +376,10 @@ def _section(
     shown: list[Numbered] = []
     stem = "".join(sign if sign.isalnum() else "_" for sign in plan.name)
     if analysis.model is not None:
-        shown.append(numbers.table(apa_tables.model_table(analysis, f"model_{stem}")))
+        shown.append(numbers.table(model_tables.model_table(analysis, f"model_{stem}")))
         if analysis.contrasts and with_contrasts:
-            shown.append(numbers.table(apa_tables.contrast_table(analysis, f"differences_{stem}")))
-            bounded = apa_tables.equivalence_table(analysis, f"equivalence_{stem}")
+            shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
+            bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
             shown += [numbers.table(bounded)] if bounded is not None else []
     own = cells.get((plan.measure, plan.factor))
     if own is None:
@@ -394,10 +403,3 @@ def _cells_of(analysis: Analysis) -> list[Cell]:
         return []
     rows = described_rows(analysis.rows, plan.measure)
     return describe_rows(rows, plan.measure, plan.factor, analysis.levels)
-
-
-def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:
-    """Return the marks that a section with these reader groups bears."""
-    own = {kinds.get(group) for group in groups}
-    marks = ["simulated readers: not data"] if "simulated" in own else []
-    return tuple(marks + (["baselines: not data"] if "baseline" in own else []))

@@ -1,0 +1,153 @@
+"""Tables that describe: who and what is analysed, means by condition, failed answers, effects put in and recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from analysis import apa
+from analysis.descriptives import Cell
+from analysis.measures import RECOVERED, Measure, measure_named
+from analysis.mixed import Fit
+from analysis.readers import marked
+from analysis.recovery_check import Recovered
+from analysis.report.apa_tables import ApaTable, Head, Origin
+
+ANALYSED = "rows without excluded_reason"
+
+
+def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+    """Lay out who and what is analysed and why the rest is not."""
+    columns = ("", *(marked(group, kinds.get(group, "model")) for group in flow.columns))
+    rows = tuple(
+        (str(stage), *(apa.count(value) for value in values)) for stage, *values in flow.itertuples()
+    )
+    note = (
+        "Every trial stays in trials.csv; one that no model uses says why in excluded_reason. Reasons are blind to "
+        "condition and answer. Which trials a single model leaves out beyond these stands under that model."
+    )
+    origin = Origin(
+        columns=("reader_kind", "reader", "session_id", "excluded_reason", "response_status"),
+        rows="all rows, counted by reason; sessions without a trial by the dictionary of the handover",
+    )
+    return ApaTable("flow", "Sessions and trials, recorded and analysed", columns, rows, note, origin)
+
+
+def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> ApaTable:
+    """Lay out means, spreads and intervals of every reader group in every condition."""
+    rows: list[tuple[str, ...]] = []
+    for group in dict.fromkeys(cell.group for cell in cells):
+        own = [cell for cell in cells if cell.group == group]
+        rows.append(Head([marked(group, own[0].kind)]))
+        for cell in own:
+            values = (
+                (apa.number(cell.mean, 0), apa.number(cell.sd, 0), apa.interval(cell.low, cell.high, 0))
+                if measure.logged
+                else (
+                    apa.number(100 * cell.mean, 1),
+                    apa.number(100 * cell.sd, 1),
+                    apa.interval(100 * cell.low, 100 * cell.high, 1),
+                )
+            )
+            rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *values))
+    unit = "ms" if measure.logged else "% correct"
+    note = "n = participants, or items for a model or baseline. SD is between participants. "
+    note += "Intervals are within-participant ones (Cousineau–Morey)"
+    note += "; means are geometric." if measure.logged else "; for a model or baseline, Wilson's over items."
+    name = f"descriptives_{measure.name}_{factor}"
+    columns = (factor, "Trials", "n", "M", "SD", "95% CI")
+    title = f"{measure.title} ({unit}) by {factor} and reader"
+    return ApaTable(name, title, columns, tuple(rows), note, described_from(measure, factor))
+
+
+def described_from(measure: Measure, factor: str) -> Origin:
+    """Say which columns and rows means by condition come from."""
+    if measure.logged:
+        kept = (
+            f"{ANALYSED}, with valid answers, without {measure.name}_excluded; means of logarithms by reader"
+        )
+        return Origin(columns=(measure.name, factor, "reader_group", "reader", "response_status"), rows=kept)
+    kept = f"{ANALYSED}; answers that are not valid count as 0; means by reader"
+    return Origin(columns=(measure.name, factor, "reader_group", "reader", "response_status"), rows=kept)
+
+
+def accuracy_and_recovery_table(
+    exact: Sequence[Cell], near: Sequence[Cell], factor: str, prose: str
+) -> ApaTable:
+    """Lay out exact accuracy and mean recovery of typed answers side by side.
+
+    Parameters
+    ----------
+    exact, near : sequence of Cell
+        Accuracy and mean recovery of the same groups and levels; a cell without typed answers has no recovery.
+    factor : str
+    prose : str
+        What the study's dictionary says of the recovery score.
+    """
+    recovery = {(cell.group, cell.level): cell for cell in near}
+    rows: list[tuple[str, ...]] = []
+    for group in dict.fromkeys(cell.group for cell in exact):
+        own = [cell for cell in exact if cell.group == group]
+        rows.append(Head([marked(group, own[0].kind)]))
+        for cell in own:
+            both = [_shares(cell), _shares(recovery.get((group, cell.level)))]
+            rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *both[0], *both[1]))
+    note = "n = participants, or items for a model or baseline. SD is between participants. Failures count as wrong "
+    note += f"and as a recovery of 0. {f'Score: {prose}. ' if prose else ''}Intervals are within-participant ones "
+    note += (
+        "(Cousineau–Morey); for a model or baseline, over items: Wilson's of accuracy, Student's of recovery."
+    )
+    columns = (factor, "Trials", "n", "M exact", "SD", "95% CI", "M recovery", "SD", "95% CI")
+    title = f"Exact accuracy and mean recovery (%) by {factor} and reader"
+    origin = described_from(measure_named("correct"), factor)
+    origin = replace(origin, columns=(*origin.columns, RECOVERED.name))
+    return ApaTable(f"descriptives_correct_{factor}", title, columns, tuple(rows), note, origin)
+
+
+def _shares(cell: Cell | None) -> tuple[str, str, str]:
+    if cell is None:
+        return (apa.MISSING, apa.MISSING, apa.MISSING)
+    ends = apa.interval(100 * cell.low, 100 * cell.high, 1)
+    return (apa.number(100 * cell.mean, 1), apa.number(100 * cell.sd, 1), ends)
+
+
+def valid_only_table(shares: pd.DataFrame, factor: str) -> ApaTable:
+    """Lay out accuracy with failures as wrong beside accuracy of valid answers only."""
+    rows: list[tuple[str, ...]] = []
+    for group, own in shares.groupby("group", sort=False):
+        rows.append(Head([marked(str(group), str(own["kind"].iloc[0]))]))
+        for one in own.to_dict("records"):
+            trials, failures = int(one["trials"]), int(one["trials"]) - int(one["valid"])
+            both = (apa.number(100 * one["all_trials"], 1), apa.number(100 * one["valid_trials"], 1))
+            rows.append((str(one["level"]), apa.count(trials), apa.count(failures), *both))
+    note = (
+        "The first share is the primary one: an answer that cannot be read, a refusal and a timeout count as wrong. The "
+        "second leaves them out, which conditions on an outcome; it is a bound, not a correction."
+    )
+    columns = (factor, "Trials", "Failures", "% correct, failures wrong", "% correct, valid only")
+    origin = Origin(columns=("correct", "response_status", factor, "reader_group"), rows=ANALYSED)
+    title = "Accuracy with and without failed answers"
+    return ApaTable(f"valid_only_{factor}", title, columns, tuple(rows), note, origin)
+
+
+def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
+    """Lay out effects put in beside effects recovered by the models of simulated readers."""
+    rows: list[tuple[str, ...]] = []
+    for title in dict.fromkeys(one.title for one in recovered):
+        own = [one for one in recovered if one.title == title]
+        rows.append(Head([f"{title} ({'log odds' if own[0].scale == 'logit' else 'log ms'})"]))
+        for one in own:
+            inside = {True: "yes", False: "no", None: apa.MISSING}[one.covered]
+            ends = apa.MISSING if one.low is None else apa.interval(one.low, one.high)
+            rows.append((one.label, apa.number(one.truth), apa.number(one.estimate), ends, inside))
+    note = (
+        "Simulated readers only; not data. Of 100 such intervals about 95 hold the effect that was put in, so that one "
+        "outside is no fault by itself. Standard deviations have no interval. Timeouts count as wrong, which pulls "
+        "accuracy effects towards those of time."
+    )
+    columns = ("Effect", "Put in", "Recovered", "95% CI", "Put in lies inside")
+    title = "Effects put into simulated readers and effects recovered"
+    origin = Origin(fits, rows="effects put in: `truth` in the dictionary of the handover")
+    return ApaTable("recovery", title, columns, tuple(rows), note, origin)

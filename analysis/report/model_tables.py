@@ -1,0 +1,273 @@
+"""Tables of fitted models: fixed and random effects, tested differences, equivalence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import apa
+from analysis.mixed import RSquared, r_squared
+from analysis.readers import headed, spoken
+from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
+from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
+
+
+def model_table(analysis: Analysis, name: str) -> ApaTable:
+    """Lay out the fixed and random effects of a fitted model."""
+    model = analysis.model
+    assert model is not None
+    logistic, raw = model.family == "binomial", analysis.plan.measure.scale == "raw"
+    statistic = "z" if all(one.df is None for one in model.coefficients) else "t"
+    columns = ["Fixed effects", "b", "SE", statistic]
+    columns += [] if statistic == "z" else ["df"]
+    columns += ["p", "95% CI"]
+    ratio = "OR" if logistic else "ratio"
+    columns += [] if raw else [ratio if logistic else "Ratio", f"95% CI of {ratio}"]
+    rows: list[tuple[str, ...]] = []
+    for one in model.coefficients:
+        if not one.estimable:
+            rows.append((term_in_words(one.term, analysis), *[apa.MISSING] * (len(columns) - 1)))
+            continue
+        cells = [term_in_words(one.term, analysis), apa.number(one.estimate, decimals(one.se, 2))]
+        cells += [apa.number(one.se, decimals(one.se, 2)), apa.number(one.statistic)]
+        cells += [] if statistic == "z" else [apa.degrees_of_freedom(one.df)]
+        cells += [apa.p_value(one.p), apa.interval(one.low, one.high, decimals(one.se, 2))]
+        intercept = one.term == "(Intercept)"
+        cells += (
+            []
+            if raw
+            else [apa.MISSING, apa.MISSING]
+            if intercept
+            else [apa.ratio(np.exp(one.estimate)), apa.ratio_interval(np.exp(one.low), np.exp(one.high))]
+        )
+        rows.append(tuple(cells))
+    widest = max(len(term.terms) for term in model.variance) if model.variance else 1
+    correlations = ["r" if widest > 1 else ""] + [""] * (len(columns) - 4)
+    rows.append(Head(["Random effects", "Variance", "SD", *correlations]))
+    for term in sorted(model.variance, key=lambda term: _place(term, analysis)):
+        rows.extend(_variance_rows(term, analysis, len(columns)))
+    if model.sigma is not None:
+        sd = model.sigma
+        rows.append(_padded(["Residual", apa.number(sd**2, 3), apa.number(sd, 3)], len(columns)))
+    scale = scale_in_words(analysis)
+    title = f"{'Logistic' if logistic else 'Linear'} mixed model of {analysis.plan.measure.noun} ({_who(analysis)})"
+    note = f"Outcome: {scale}. {model_note(model, analysis)}"
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(model))
+
+
+def _of(model: FittedModel | None) -> Origin:
+    return Origin(() if model is None or model.source is None else (model.source,))
+
+
+def scale_in_words(analysis: Analysis) -> str:
+    """Say on which scale the outcome of a model is."""
+    measure = analysis.plan.measure
+    if measure.family == "binomial":
+        return f"log odds of {'a correct answer' if measure.response == 'correct' else measure.noun}"
+    if measure.logged:
+        return f"natural log of {measure.noun}" + (f" in {measure.unit}" if measure.unit == "ms" else "")
+    return f"{measure.noun} in {measure.unit}"
+
+
+def _who(analysis: Analysis) -> str:
+    return apa.listing([spoken(group) for group in analysis.groups])
+
+
+def model_note(model: FittedModel, analysis: Analysis) -> str:
+    """Say what stands behind a model table: rows, units, fit, coding."""
+    names = {"participant": "participants", "item": "items", "item_cell": "item-by-condition cells"}
+    names |= {"item_reader": "item-by-reader cells", "prompt": "prompt wordings"}
+    units = [f"{apa.count(n)} {names.get(group, group)}" for group, n in model.units.items()]
+    if any(group in model.units for group in ("participant",)) and _has_machines(analysis):
+        units = [text.replace("participants", "readers (a model counts as one)") for text in units]
+    told = (
+        f"N = {apa.count(model.rows)} trials; {apa.listing(units)}. "
+        if units
+        else f"N = {apa.count(model.rows)}. "
+    )
+    told += f"Treatment coding with {analysis.levels[0]}"
+    told += f" and {spoken(analysis.groups[0])}" if len(analysis.groups) > 1 else ""
+    told += f" as reference. {model.method}. Log-likelihood = {apa.number(model.loglik)}, "
+    told += f"AIC = {apa.number(model.aic)}, BIC = {apa.number(model.bic)}."
+    explained = explained_variance(model)
+    if explained is not None:
+        told += f" Nakagawa's R² = {share(explained.marginal)} (marginal), {share(explained.conditional)} (conditional)."
+    if not all(one.estimable for one in model.coefficients):
+        told += f" {NOT_ESTIMABLE}"
+    if model.singular:
+        told += " The fit is singular: a variance or a combination of effects is estimated as zero."
+    if not model.converged:
+        told += " The fit did not converge: its numbers are not to be trusted."
+    return told
+
+
+def explained_variance(model: FittedModel) -> RSquared | None:
+    """Return Nakagawa's R² of a model; None where the data do not determine it."""
+    if model.source is None or not model.determined or not all(one.estimable for one in model.coefficients):
+        return None
+    found = r_squared(model.source)
+    return found if np.isfinite([found.marginal, found.conditional]).all() else None
+
+
+def share(value: float) -> str:
+    """Write a share that cannot exceed 1, as R² cannot."""
+    return apa.number(value, 2, leading_zero=False)
+
+
+def _has_machines(analysis: Analysis) -> bool:
+    return any(group not in ("human", "simulated") for group in analysis.groups)
+
+
+def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
+    rows = []
+    sd = term.sd
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlations = term.cov / np.outer(sd, sd)
+    for place, name in enumerate(term.terms):
+        label = f"{_group_words(term.group)}: {component_in_words(name, analysis)}"
+        cells = [label, apa.number(float(term.cov[place, place]), 3), apa.number(float(sd[place]), 3)]
+        cells += [apa.correlation(float(correlations[place, earlier])) for earlier in range(place)]
+        rows.append(_padded(cells, width))
+    return rows
+
+
+def _place(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
+    """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
+    groups = ["participant", "item"]
+    names = [component_in_words(term.terms[0], analysis).removesuffix(f" vs. {analysis.levels[0]}")]
+    level = analysis.levels.index(names[0]) if names[0] in analysis.levels else -1
+    return (groups.index(term.group) if term.group in groups else len(groups), level)
+
+
+def _padded(cells: list[str], width: int) -> tuple[str, ...]:
+    return tuple(cells[:width] + [""] * (width - len(cells)))
+
+
+def _group_words(group: str) -> str:
+    known = {"participant": "Participant", "item": "Item", "item_cell": "Item × condition × reader"}
+    return known.get(group, {"item_reader": "Item × reader", "prompt": "Prompt wording"}.get(group, group))
+
+
+def term_in_words(term: str, analysis: Analysis) -> str:
+    """Name a fixed effect in words instead of column names."""
+    factor, reference = analysis.plan.factor, analysis.levels[0]
+    if term == "(Intercept)":
+        where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
+        return f"Intercept ({where})"
+    first, _, second = term.partition(":")
+    if second:
+        level, group = (first, second) if first.startswith(factor) else (second, first)
+        return f"{level.removeprefix(factor)} × {spoken(group.removeprefix('reader_group'))}"
+    if term.startswith("reader_group"):
+        return f"{headed(term.removeprefix('reader_group'))} vs. {spoken(analysis.groups[0])}"
+    return f"{term.removeprefix(factor)} vs. {reference}"
+
+
+def component_in_words(name: str, analysis: Analysis) -> str:
+    """Name a random effect in words."""
+    factor = analysis.plan.factor
+    if name in ("(Intercept)", "people"):
+        return "intercept"
+    if name == "model":
+        return "model vs. " + ("people" if "human" in analysis.groups else "simulated readers")
+    for stem in (f"{factor}_", "people_", factor):
+        if name.startswith(stem):
+            return f"{name.removeprefix(stem)} vs. {analysis.levels[0]}"
+    return name
+
+
+def contrast_table(analysis: Analysis, name: str) -> ApaTable:
+    """Lay out the tested differences of an analysis."""
+    logistic = analysis.plan.measure.family == "binomial"
+    adjusted = any(one.family > 1 for one in analysis.contrasts)
+    statistic = "z" if all(one.df is None for one in analysis.contrasts) else "t"
+    columns = ["Difference", "b", "SE", statistic, *([] if statistic == "z" else ["df"]), "p"]
+    columns += [*(["p adjusted"] if adjusted else []), "95% CI"]
+    raw = analysis.plan.measure.scale == "raw"
+    columns += ["OR", "Points [95% CI]"] if logistic else [] if raw else ["Percent [95% CI]"]
+    rows: list[tuple[str, ...]] = []
+    for groups in sorted(dict.fromkeys(one.groups for one in analysis.contrasts), key=len):
+        who = " vs. ".join(spoken(group) for group in groups)
+        rows.append(Head([f"Difference of differences: {who}" if len(groups) > 1 else headed(groups[0])]))
+        for one in analysis.contrasts:
+            if one.groups == groups:
+                known = one.estimable
+                row = _contrast_row(one, statistic, analysis, adjusted) if known else (one.label,)
+                rows.append((*row, *[apa.MISSING] * (len(columns) - len(row))))
+    note = ""
+    if adjusted:
+        over = "the reader groups of one difference" if analysis.plan.planned else "all rows of this table"
+        if analysis.plan.family:
+            over = f"all tests of the family {analysis.plan.family}"
+        note = f"p adjusted by {analysis.correction}'s method over {over}. "
+    if logistic:
+        note += "Points are percentage points, averaged over participants and items (delta-method intervals)."
+    if any(one.direction != "two-sided" for one in analysis.contrasts):
+        note = f"{note.strip()} p of a difference with a direction (> or <) is one-sided; intervals are two-sided."
+    if not all(one.estimable for one in analysis.contrasts):
+        note = f"{note.strip()} {NOT_ESTIMABLE}".strip()
+    title = f"Differences in {analysis.plan.measure.noun}"
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model))
+
+
+def _contrast_row(one: Contrast, statistic: str, analysis: Analysis, adjusted: bool) -> tuple[str, ...]:
+    places = decimals(one.se, 2)
+    cells = [
+        one.label + {"two-sided": "", "greater": " > 0", "less": " < 0"}[one.direction],
+        apa.number(one.estimate, places),
+        apa.number(one.se, places),
+        apa.number(one.statistic),
+    ]
+    cells += [] if statistic == "z" else [apa.degrees_of_freedom(one.df)]
+    cells += [apa.p_value(one.p), *([apa.p_value(one.p_adjusted)] if adjusted else [])]
+    cells.append(apa.interval(one.low, one.high, places))
+    scale = analysis.plan.measure.scale
+    if scale == "raw":
+        return tuple(cells)
+    if scale == "points":
+        points = apa.joined(apa.number(one.points, 1), apa.interval(one.points_low, one.points_high, 1))
+        return (*cells, apa.ratio(np.exp(one.estimate)), points)
+    ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
+    return (*cells, apa.joined(apa.number(as_percent(one.estimate), 1), ends))
+
+
+def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
+    """Lay out the equivalence tests of an analysis; None where it has none."""
+    bound = analysis.plan.equivalence
+    tested = [one for one in analysis.contrasts if one.equivalence is not None]
+    if bound is None or not tested:
+        return None
+    ratio = bound.unit == "ratio"
+    places = 1 if bound.unit == "points" else 2
+    level = round(100 * (1 - 2 * analysis.plan.alpha))
+    rows: list[tuple[str, ...]] = []
+    for groups in dict.fromkeys(one.groups for one in tested):
+        rows.append(Head([" vs. ".join(spoken(group) for group in groups)]))
+        for one in tested:
+            test = one.equivalence
+            if one.groups != groups or test is None:
+                continue
+            values = np.array([test.estimate, test.low, test.high])
+            estimate, low, high = (np.exp(values) if ratio else values).tolist()
+            rows.append(
+                (
+                    one.label,
+                    apa.number(estimate, places),
+                    apa.interval(low, high, places),
+                    apa.number(test.statistic),
+                    apa.p_value(test.p),
+                    apa.p_value(test.p_adjusted),
+                    "yes" if test.equivalent else "not shown",
+                )
+            )
+    unit = {"points": "percentage points", "ratio": "ratio of ratios", "raw": analysis.plan.measure.unit}
+    edges = f"{1 / bound.value:.3g} to {bound.value:.3g}" if ratio else f"±{bound.value:g}"
+    note = (
+        f"Two one-sided tests against {edges} ({bound.said}, fixed beforehand); p of the less favourable one, adjusted by Holm's "
+        "method over the readers of a difference or the plan's family. Not shown does not mean different."
+    )
+    statistic = "z" if all(one.equivalence and one.equivalence.df is None for one in tested) else "t"
+    columns = (
+        "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
+    )  # fmt: skip
+    title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
+    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model))

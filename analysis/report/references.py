@@ -1,0 +1,175 @@
+"""Reads the references that reports may cite, and writes those that a report does cite: in APA style and as BibTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from markupsafe import Markup, escape
+
+from stimuli.errors import unknown_name
+
+_ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),(.*?)^\}", re.MULTILINE | re.DOTALL)
+_ACCENTS = {"{\\\"a}": "ä", "{\\\"e}": "ë", "{\\\"o}": "ö", "{\\\"u}": "ü", "{\\'e}": "é", "{\\'a}": "á", "{\\'o}": "ó"}
+_ACCENTS |= {"{\\'i}": "í", "{\\~n}": "ñ", "{\\c c}": "ç", "{\\c{c}}": "ç", "{\\ss}": "ß", "{\\o}": "ø", "{\\v{c}}": "č"}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One entry of a bibliography.
+
+    Attributes
+    ----------
+    key, kind : str
+        ``bates2015lme4``, ``article``.
+    fields : dict
+        As they stand in BibTeX.
+    source : str
+        The whole entry.
+    """
+
+    key: str
+    kind: str
+    fields: dict[str, str]
+    source: str
+
+    @property
+    def year(self) -> str:
+        """The year, or ``n.d.``."""
+        return self.fields.get("year", "n.d.")
+
+    @property
+    def authors(self) -> list[tuple[str, str]]:
+        """Family name and initials of each author; an organisation has no initials."""
+        found = []
+        for name in re.split(r"\s+and\s+", self.fields.get("author") or self.fields.get("editor") or self.key):
+            if name.startswith("{") and name.endswith("}"):
+                found.append((plain(name), ""))
+                continue
+            family, _, given = plain(name).partition(", ")
+            parts = [_initial(part) for part in given.split()]
+            found.append((family, " ".join(parts)))
+        return found
+
+    def cited(self) -> str:
+        """Write the reference as a sentence cites it: ``Bates et al., 2015``."""
+        families = [family for family, _ in self.authors]
+        who = families[0] if len(families) == 1 else " & ".join(families)
+        who = who if len(families) < 3 else f"{families[0]} et al."
+        return f"{who}, {self.year}"
+
+    def apa(self) -> Markup:
+        """Write the entry as a list of references has it (APA, 7th edition)."""
+        names = [f"{family}, {given}" if given else family for family, given in self.authors]
+        who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, & {names[-1]}"
+        if len(names) > 20:
+            who = f"{', '.join(names[:19])}, … {names[-1]}"
+        title, where = plain(self.fields.get("title", "")), self._where()
+        stop = "" if who.endswith(".") else "."
+        alone = self.kind in ("book", "manual", "misc", "software", "phdthesis", "techreport")
+        told = Markup("{}{} ({}). ").format(who, stop, self.year)
+        version = f" (Version {plain(self.fields['version'])})" if "version" in self.fields else ""
+        kind = " [Computer software]" if self.kind in ("manual", "software") else ""
+        told += (Markup("<i>{}</i>").format(title) if alone else escape(title)) + version + kind
+        told += "." if title[-1:] not in "?!." else ""
+        told += (Markup(" ") + where) if where else Markup("")
+        link = f"https://doi.org/{self.fields['doi']}" if "doi" in self.fields else self.fields.get("url", "")
+        return told + (f" {link}" if link else "")
+
+    def _where(self) -> Markup:
+        field = {name: plain(value) for name, value in self.fields.items()}
+        if self.kind == "article":
+            told = Markup("<i>{}</i>").format(field.get("journal", ""))
+            if "volume" in field:
+                told += Markup(", <i>{}</i>").format(field["volume"])
+                told += f"({field['number']})" if "number" in field else ""
+            return told + (f", {_article(field['pages'])}." if "pages" in field else ".")
+        if self.kind in ("inproceedings", "incollection"):
+            pages = f" (pp. {field['pages']})" if "pages" in field else ""
+            told = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
+            return told + (f" {field['publisher']}." if "publisher" in field else "")
+        by = field.get("publisher") or field.get("organization") or field.get("howpublished") or field.get("school")
+        return escape(f"{by}.") if by else Markup("")
+
+
+def _article(pages: str) -> str:
+    return pages if "–" in pages or not pages.isalnum() else f"Article {pages}"
+
+
+def _initial(given: str) -> str:
+    return "-".join(f"{part[0]}." for part in given.replace("~", " ").split("-") if part)
+
+
+def plain(text: str) -> str:
+    """Read BibTeX's text: braces, accents and dashes."""
+    for code, letter in _ACCENTS.items():
+        text = text.replace(code, letter)
+    text = text.replace("\\&", "&").replace("\\%", "%").replace("---", "—").replace("--", "–").replace("~", "\u00a0")
+    return re.sub(r"\s+", " ", text.replace("{", "").replace("}", "")).strip()
+
+
+def read_bibtex(text: str) -> dict[str, Reference]:
+    """Read a bibliography; each entry ends with a brace at the beginning of a line.
+
+    Parameters
+    ----------
+    text : str
+        BibTeX whose values stand in braces.
+    """
+    found: dict[str, Reference] = {}
+    for match in _ENTRY.finditer(text):
+        kind, key, body = match.groups()
+        found[key] = Reference(key, kind.lower(), dict(_fields(body)), match.group(0))
+    return found
+
+
+def _fields(body: str) -> Iterable[tuple[str, str]]:
+    for match in re.finditer(r"(\w+)\s*=\s*\{", body):
+        depth, start = 1, match.end()
+        end = start
+        while depth and end < len(body):
+            depth += {"{": 1, "}": -1}.get(body[end], 0)
+            end += 1
+        before = body[: match.start()]
+        if before.count("{") == before.count("}"):
+            yield match.group(1).lower(), body[start : end - 1]
+
+
+@cache
+def known() -> dict[str, Reference]:
+    """Return all references that reports may cite, by key."""
+    return read_bibtex(resources.files("analysis.report").joinpath("references.bib").read_text("utf-8"))
+
+
+def reference(key: str) -> Reference:
+    """Return one reference; a UserError names the nearest key where there is none of this name."""
+    if key not in known():
+        raise unknown_name("references.bib:", key, known())
+    return known()[key]
+
+
+def software(key: str, author: str, title: str, version: str, year: str, url: str) -> Reference:
+    """Make the reference of a program with its version."""
+    fields = {"author": f"{{{author}}}", "title": title, "version": version, "year": year, "url": url}
+    return written(key, "software", fields)
+
+
+def written(key: str, kind: str, fields: dict[str, str]) -> Reference:
+    """Make a reference from fields; its BibTeX is written from them."""
+    given = {name: value for name, value in fields.items() if value}
+    lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in given.items())
+    return Reference(key, kind, given, f"@{kind}{{{key},\n{lines}\n}}")
+
+
+def in_order(references: Iterable[Reference]) -> list[Reference]:
+    """Return each reference once, by the names of its authors and its year."""
+    once = {one.key: one for one in references}
+    return sorted(once.values(), key=lambda one: (*(f.casefold() for f, _ in one.authors), one.year, one.key))
+
+
+def as_bibtex(references: Iterable[Reference]) -> str:
+    """Write a bibliography of these entries."""
+    return "\n\n".join(one.source for one in references) + "\n"
