@@ -19,8 +19,8 @@ from analysis.measures import MEASURES
 from analysis.mixed import lme4_program
 from analysis.preparing import time_bounds
 from analysis.report.apa_tables import Head
-from analysis.report.blocks import ReportedFit
-from analysis.report.content import Content, Illustrated, Numbered, gather, marks_of
+from analysis.report.blocks import ReportedFit, marks_of
+from analysis.report.content import Content, Illustrated, Numbered, gather
 from analysis.tables import Tables, write_trials_csv
 from stimuli.errors import UserError
 
