@@ -120,6 +120,7 @@ class ModelSession:
         self._told: dict[int, Told] = {}
         self._done: set[int] = set()
         self._sent: dict[str, Request] = {}
+        self._as_shown: set[str] = set()
         self._said: list[Message] = []
         self._said_places = 0
         if self._person is not None:
@@ -207,6 +208,10 @@ class ModelSession:
         if self._restores(number) or any(one not in self._told for one in self._before(number)):
             raise KeyError(work_key)
         return self._answer(number)
+
+    def mark_of(self, work_key: str) -> str:
+        """Return ``+as_shown`` where a text was to be restored and the reply gave none, else nothing."""
+        return "+as_shown" if work_key in self._as_shown else ""
 
     def verdict(self, reply: Reply) -> Score:
         """Return what the study's parser and scorer say of a reply to a trial.
@@ -327,7 +332,8 @@ class ModelSession:
 
     def _answer(self, number: int, *, restored: str | None = None) -> Request:
         trial = self.script.places[number].trial
-        turn = self.script.turn(number, text=None if restored is None else self._restored(trial, restored))
+        text = None if restored is None else self._restored(trial, restored)
+        turn = self.script.turn(number, text=text)
         messages, shift = self._messages(number, turn.text)
         labels = turn.labels
         limit = turn.max_tokens
@@ -344,6 +350,7 @@ class ModelSession:
         )  # fmt: skip
         if restored is not None:
             self._sent[request.work_key] = request
+            (self._as_shown.discard if text is not None else self._as_shown.add)(request.work_key)
         return request
 
     def _request(

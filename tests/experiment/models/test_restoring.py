@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiment.models.engine import RegionScore
-from experiment.models.planning.restoring import restored_text
+from experiment.models.planning.restoring import given_back, restored_text
 from tests.experiment.conftest import small_items
 from tests.experiment.models.test_planning import READ, reply, sessions, with_models
 
@@ -100,6 +100,11 @@ def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again
     (answer,) = session.follow(reply(first, half, status=status))
     assert f"\n\n{shown}\n\nWhich word was it?" in answer.messages[0].content
     assert session.request_of(answer.work_key) == answer
+    assert session.mark_of(answer.work_key) == "+as_shown"
+    again = sessions(study, strategy="unscramble_first")[1]
+    second = session.begin({})[1]
+    begun = again.begin({}, {first.work_key: given_back(half, status), second.work_key: "thing"})
+    assert [again.mark_of(one.work_key) for one in begun[:2]] == ["+as_shown", ""]
 
 
 def test_the_limit_of_an_answer_leaves_room_to_restore_a_text(make_study) -> None:
