@@ -14,6 +14,7 @@ from typing import Any
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.custody.freezing import changes_since, read_freeze
 from experiment.custody.registering import registration_of
+from experiment.exporting.collected import told_of_calls, told_of_people, told_of_procedure
 from experiment.exporting.files import write_parquet
 from experiment.exporting.tables import own_columns
 from experiment.rows.items import item_columns, item_rows
@@ -56,10 +57,15 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         counted = queries.counted_parameters(connection, study.id)
         versions = queries.all_versions(connection, study.id)
         registration = registration_of(connection, study.id)
+        asked, people = told_of_calls(connection, study.id), told_of_people(study, connection)
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     collected = str(versions[-1]["design_hash"]) if versions else None
     dictionary = _dictionary(study, sessions, resolved, counted, collected)
+    for reader, told in asked.items():
+        dictionary["readers"].get(reader, {}).update(told)
+    dictionary["participants"] = people
+    dictionary["procedure"] = told_of_procedure(study)
     dictionary["frozen"] = _frozen(study)
     dictionary["registration"] = None if registration is None else registration.to_json()
     (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")

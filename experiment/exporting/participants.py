@@ -38,7 +38,7 @@ def read_answers(study: Study, connection: Connection) -> Answers:
     """Return the answers of a study's participants; of a question answered twice the last counts."""
     found = Answers()
     tests = _vocabulary_tests(study)
-    for asked in _questions(study):
+    for asked in questions_of(study):
         _add_columns(found, asked["name"], asked)
     mine = select(sessions.c.session_id).where(sessions.c.study == study.id)
     query = select(events.c.session_id, events.c.kind, events.c.detail).where(
@@ -93,7 +93,8 @@ def participant_rows(connection: Connection, study: str, answers: Answers) -> It
         }
 
 
-def _questions(study: Study) -> Iterator[Mapping[str, Any]]:
+def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
+    """Iterate over what a study asks people about themselves: name, wording (``ask``), type."""
     from experiment.procedure.questions import eligibility_questions
 
     yield from eligibility_questions(study)
@@ -104,7 +105,7 @@ def _questions(study: Study) -> Iterator[Mapping[str, Any]]:
 
 def _vocabulary_tests(study: Study) -> dict[str, dict[str, list[str]]]:
     found = {}
-    for asked in _questions(study):
+    for asked in questions_of(study):
         if asked["type"] == "vocabulary":
             try:
                 found[asked["name"]] = vocabulary(study, asked["name"], asked)
