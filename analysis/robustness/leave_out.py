@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from analysis.accuracy import analyse_accuracy
-from analysis.cost import analyse_time
+from analysis.carrying_out import carry_out
+from analysis.mixed import Fit
 from analysis.plan import Plan
 from analysis.results import Analysis
 from analysis.tables import Tables, item_names
@@ -18,6 +18,25 @@ from stimuli.seeds import stable_seed
 
 NOTHING = "nothing"
 FOLDS = 10
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A planned analysis again without each set of items.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        As :func:`leave_item_sets_out` returns it.
+    fits : dict of str to Fit
+        The model without each set, by the set's name.
+    remarks : tuple of str
+        Sets without which nothing could be fitted, and why.
+    """
+
+    table: pd.DataFrame
+    fits: dict[str, Fit]
+    remarks: tuple[str, ...]
 
 
 def item_sets(tables: Tables, plan: Plan, folds: int = FOLDS) -> dict[str, frozenset[str]]:
@@ -61,13 +80,12 @@ def item_sets(tables: Tables, plan: Plan, folds: int = FOLDS) -> dict[str, froze
 
 
 def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = FOLDS) -> pd.DataFrame:
-    """Fit the planned model without each set of items.
+    """Carry out a plan without each set of items, its random structure found anew each time.
 
     Parameters
     ----------
     tables : Tables
     plan : Plan
-        Of accuracy or a time.
     folds : int
         Where the study has one set of items.
 
@@ -84,28 +102,55 @@ def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = FOLDS) -> pd.Da
     UserError
         As :func:`item_sets`.
     """
-    found: list[pd.DataFrame] = []
+    return without_item_sets(tables, plan, folds).table
+
+
+def without_item_sets(
+    tables: Tables, plan: Plan, folds: int = FOLDS, analysis: Analysis | None = None
+) -> LeftOut:
+    """Carry out a plan without each set of items and keep the models.
+
+    Parameters
+    ----------
+    tables : Tables
+    plan : Plan
+    folds : int
+    analysis : Analysis, optional
+        The plan carried out with all items. Its model's formula is then fitted as it is without each set, which takes one fit
+        a set instead of a whole reduction.
+
+    Raises
+    ------
+    UserError
+        As :func:`item_sets`.
+    """
+    written = plan
+    if analysis is not None and analysis.model is not None:
+        written = replace(plan, formula=analysis.model.formula, fallback=None)
+    whole = analysis if analysis is not None else carry_out(plan, tables)
+    found = [_rows(whole, NOTHING, 0)]
+    fits: dict[str, Fit] = {}
+    remarks: list[str] = []
     for name, without, given in _choices(tables, plan, folds):
-        analysis = (
-            analyse_accuracy(plan, given) if plan.measure.name == "correct" else analyse_time(plan, given)
-        )
-        found.append(_rows(analysis, name, without))
-    whole = found[0].set_index(["contrast", "groups"])
-    table = pd.concat(found, ignore_index=True)
-    keys = pd.MultiIndex.from_frame(table[["contrast", "groups"]]) if len(table) else None
-    if keys is None or whole.empty:
-        return table
-    base = whole.reindex(keys).reset_index(drop=True)
-    known = table["estimate"].notna() & base["estimate"].notna()
-    table["shift"] = (table["estimate"] - base["estimate"]) / base["_se"]
-    table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
-    sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
-    table["conclusion_changed"] = (sure[0] != sure[1]) & known
-    return table.drop(columns="_se")
+        one = carry_out(written, given)
+        found.append(_rows(one, name, without))
+        if one.model is None:
+            remarks.append(f"Without {name} no model could be fitted. {' '.join(one.remarks)}".strip())
+        elif one.model.source is not None:
+            fits[name] = one.model.source
+    table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
+    base = found[0].set_index(["contrast", "groups"])
+    if not base.empty:
+        base = base.reindex(pd.MultiIndex.from_frame(table[["contrast", "groups"]])).reset_index(drop=True)
+        known = table["estimate"].notna() & base["estimate"].notna()
+        table["shift"] = (table["estimate"] - base["estimate"]) / base["_se"]
+        table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
+        sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
+        table["conclusion_changed"] = (sure[0] != sure[1]) & known
+    return LeftOut(table.drop(columns="_se"), fits, tuple(remarks))
 
 
 def _choices(tables: Tables, plan: Plan, folds: int) -> Iterator[tuple[str, int, Tables]]:
-    yield NOTHING, 0, tables
     names = item_names(tables.trials)
     for name, items in item_sets(tables, plan, folds).items():
         yield name, len(items), replace(tables, trials=tables.trials[~names.isin(items)])

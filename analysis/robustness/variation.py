@@ -7,13 +7,16 @@ come about if answers were dealt to levels by chance within the same item and co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, judged
 from analysis.estimation import HUGE
-from analysis.ladder import climb
+from analysis.ladder import Climb, climb
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
@@ -31,6 +34,29 @@ SOURCES = {
 }
 LATENT = float(np.pi**2 / 3)
 """Variance of the logistic distribution: that of an answer on the scale of log odds."""
+
+
+MOST_ANSWERS = 20_000
+"""Answers of one model above which whole items are drawn."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How each model's answers vary with how it was asked.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        As :func:`asking_variation` returns it.
+    models : mapping of str to Climb
+        The model behind the standard deviations, by reader group; none where nothing could be estimated.
+    remarks : tuple of str
+        What was drawn, in sentences.
+    """
+
+    table: pd.DataFrame
+    models: Mapping[str, Climb]
+    remarks: tuple[str, ...]
 
 
 def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) -> pd.DataFrame:
@@ -60,6 +86,17 @@ def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) ->
     UserError
         For an unknown factor, and where no model answered.
     """
+    return asked_otherwise(tables, factor, permutations=permutations).table
+
+
+def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
+    """As :func:`asking_variation`, with the models behind the numbers; beyond 20,000 answers a model whole items are drawn.
+
+    Raises
+    ------
+    UserError
+        As :func:`asking_variation`.
+    """
     if factor not in tables.factors:
         raise unknown_name("factor:", factor, tables.factors)
     trials = tables.trials
@@ -71,15 +108,31 @@ def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) ->
     rows["right"] = failures_as_wrong(rows)
     rows["item"] = item_names(rows)
     study, found = str(tables.dictionary["study"]), []
+    models: dict[str, Climb] = {}
+    remarks: list[str] = []
     for group in group_order(rows):
-        own = rows[rows["reader_group"] == group].reset_index(drop=True)
-        found += _of_model(own, factor, group, study, permutations)
-    return pd.DataFrame(found)
+        own = rows[rows["reader_group"] == group]
+        if len(own) > MOST_ANSWERS:
+            items = sorted(own["item"].unique(), key=lambda item: stable_seed(study, "asked otherwise", item))
+            many = max(2, int(len(items) * MOST_ANSWERS / len(own)))
+            own = own[own["item"].isin(items[:many])]
+            remarks.append(f"{group}: {many:,} of {len(items):,} items, drawn whole by a stable hash.")
+        told, climbed = _of_model(own.reset_index(drop=True), factor, group, study, permutations)
+        found += told
+        if climbed is not None:
+            models[group] = climbed
+    return Asked(pd.DataFrame(found, columns=_COLUMNS), models, tuple(remarks))
+
+
+_COLUMNS = [
+    *("reader_group", "source", "levels", "sd", "share", "singular", "lowest", "highest"),
+    *("range_points", "range_by_chance", "p"),
+]
 
 
 def _of_model(
     own: pd.DataFrame, factor: str, group: str, study: str, permutations: int
-) -> list[dict[str, object]]:
+) -> tuple[list[dict[str, object]], Climb | None]:
     levels = {name: int(own[column].nunique()) for name, column in SOURCES.items()}
     varied = {name: SOURCES[name] for name, many in levels.items() if many > 1}
     for name in varied:
@@ -92,7 +145,8 @@ def _of_model(
             _same(codes, pd.factorize(own[other])[0]) for other in kept.values()
         ):
             kept[name] = column
-    deviation, singular = _deviations(own, factor, kept)
+    deviation, climbed = _deviations(own, factor, kept)
+    singular = None if climbed is None or climbed.fit is None else climbed.fit.singular
     total = sum(sd**2 for sd in deviation.values()) + LATENT
     found: list[dict[str, object]] = []
     for name, column in varied.items():
@@ -121,7 +175,7 @@ def _of_model(
                 else float("nan"),
             }
         )
-    return found
+    return found, climbed if deviation else None
 
 
 def _can_be_dealt(own: pd.DataFrame, factor: str, codes: NDArray[np.intp]) -> bool:
@@ -134,7 +188,9 @@ def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
     return bool(pairs == one.max() + 1 == other.max() + 1)
 
 
-def _deviations(own: pd.DataFrame, factor: str, kept: dict[str, str]) -> tuple[dict[str, float], bool | None]:
+def _deviations(
+    own: pd.DataFrame, factor: str, kept: dict[str, str]
+) -> tuple[dict[str, float], Climb | None]:
     several = own[factor].nunique() > 1
     if not kept or own["right"].nunique() < 2:
         return {}, None
@@ -145,8 +201,8 @@ def _deviations(own: pd.DataFrame, factor: str, kept: dict[str, str]) -> tuple[d
         return {}, None
     by = {one.group: float(one.sd[0]) for one in done.fit.variance}
     if max(by.values()) > HUGE:  # answers alike in every condition: the variance ran away and says nothing
-        return {}, done.fit.singular
-    return {name: by[f"source_{column}"] for name, column in kept.items()}, done.fit.singular
+        return {}, done
+    return {name: by[f"source_{column}"] for name, column in kept.items()}, done
 
 
 def _conditions(own: pd.DataFrame, factor: str) -> NDArray[np.intp]:
