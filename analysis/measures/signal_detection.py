@@ -249,15 +249,68 @@ def sensitivity_and_bias(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.
         The cell's columns, ``measure`` (``d_prime`` or ``criterion``), ``estimate, se, statistic, p, ci_low, ci_high``. The
         values hold for a reader and item at the centre of their distributions.
     """
+    weights = _weights(fit, data)
+    names = [{**cell, "measure": measure} for cell in data.cells for measure in MEASURED]
+    rows = [weights[place][measure] for place in range(len(data.cells)) for measure in MEASURED]
+    return _told(fit, names, rows, level)
+
+
+def differences_in_sensitivity(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
+    """Test differences of d' and criterion between each level and the reference, within and between reader groups.
+
+    Parameters
+    ----------
+    fit, data, level
+        As :func:`sensitivity_and_bias`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per level but the reference, group and measure: ``first, second`` (levels), ``groups`` (one reader group, or the
+        first of the model and another one: its difference minus the other's), ``measure``, ``estimate, se, statistic, p,
+        ci_low, ci_high``.
+    """
+    weights = _weights(fit, data)
+    factor = next(iter(name for name in data.settings["levels"] if name != GROUP))
+    reference, *others = data.settings["levels"][factor]
+    groups = data.settings["levels"].get(GROUP, [None])
+    at = {(cell.get(GROUP), cell[factor]): weights[place] for place, cell in enumerate(data.cells)}
+    names: list[dict[str, Any]] = []
+    rows = []
+    for measure in MEASURED:
+        for one in others:
+            within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
+            for group in groups:
+                names.append({"first": one, "second": reference, "groups": (group,), "measure": measure})
+                rows.append(within[group])
+            for group in groups[1:]:
+                pair = (groups[0], group)
+                names.append({"first": one, "second": reference, "groups": pair, "measure": measure})
+                rows.append(within[groups[0]] - within[group])
+    return _told(fit, names, rows, level)
+
+
+MEASURED = ("d_prime", "criterion")
+
+
+def _weights(fit: Fit, data: ProbitData) -> list[dict[str, NDArray[np.float64]]]:
+    """Write d' and criterion of each cell as linear functions of the fixed effects."""
     terms = [str(term) for term in fit.fixed["term"]]
     levels = data.settings["levels"]
-    rows, names = [], []
+    found = []
     for cell in data.cells:
         present = {name: cell[name] for name in levels if cell[name] != levels[name][0]}
-        for measure, sign in (("d_prime", 1.0), ("criterion", -1.0)):
+        own: dict[str, NDArray[np.float64]] = {}
+        for measure, sign in zip(MEASURED, (1.0, -1.0), strict=True):
             summed = _names(present, with_truth=measure == "d_prime")
-            rows.append([sign * (term in summed) for term in terms])
-            names.append({**cell, "measure": measure})
+            own[measure] = np.array([sign * (term in summed) for term in terms])
+        found.append(own)
+    return found
+
+
+def _told(
+    fit: Fit, names: list[dict[str, Any]], rows: list[NDArray[np.float64]], level: float
+) -> pd.DataFrame:
     table = linear_contrasts(fit, np.array(rows), level=level)
     numbers = table[["estimate", "se", "statistic", "p", "ci_low", "ci_high"]]
     return pd.concat([pd.DataFrame(names), numbers.reset_index(drop=True)], axis=1)

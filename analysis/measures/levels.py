@@ -1,0 +1,155 @@
+"""What each level of a factor does to a text, as the items record it: nothing, a change, other letters throughout, no text.
+
+Ratios need to know which level is the intact text and which one is the floor without its evidence. Names are the study's own and
+prove nothing, so this is read from what each item says was done to it (``provenance: operation``), and where that says
+nothing of the text, from the texts themselves: an item that shows its intact form is intact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import pandas as pd
+
+from stimuli.scramble.registry import scramble_types
+
+Does = Literal["intact", "changed", "substituted", "withheld"]
+
+SUBSTITUTES = ("substitute:all", "other symbols")
+"""Operations that put other letters (symbols) in place of all of those of the words: Scrambled Bench's *Sub*."""
+WITHHELD = "withheld"
+_NOTHING = "none"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What the levels of one factor do.
+
+    Attributes
+    ----------
+    factor : str
+    intact : str or None
+        The level at which every text is shown as it is; None where there is none, or several.
+    substituted, withheld : tuple of str
+        Levels at which every text has other letters, or is not shown.
+    changed : tuple of str
+        Levels that scramble.
+    unknown : tuple of str
+        Levels of which the items do not say what was done to the text.
+    """
+
+    factor: str
+    intact: str | None
+    substituted: tuple[str, ...]
+    withheld: tuple[str, ...]
+    changed: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def without_evidence(self) -> tuple[str, ...]:
+        """Levels at which an answer cannot rest on the text."""
+        return (*self.substituted, *self.withheld)
+
+
+def levels_of(items: pd.DataFrame, factor: str, levels: Sequence[str]) -> Levels:
+    """Say what each level of a factor does to the texts of a study's test items.
+
+    Parameters
+    ----------
+    items : pandas.DataFrame
+        The items table, with ``role``, ``provenance``, ``shown`` and ``intact`` where it was handed over.
+    factor : str
+    levels : sequence of str
+        In the order in which they are returned.
+
+    Notes
+    -----
+    A level is intact (substituted, withheld) only where all its items are; one whose items differ, as a level of another
+    factor than the scrambled one, is none of these and counts as changed.
+    """
+    found: dict[str, Does | None] = dict.fromkeys(levels)
+    if factor in items:
+        rows = items[items["role"] == "test"] if "role" in items else items
+        for level, own in rows.groupby(factor, observed=True):
+            if str(level) in found:
+                found[str(level)] = _all(list(_done(own)))
+    those = {does: tuple(level for level in levels if found[level] == does) for does in set(found.values())}
+    intact = those.get("intact", ())
+    return Levels(
+        factor,
+        intact[0] if len(intact) == 1 else None,
+        those.get("substituted", ()),
+        those.get("withheld", ()),
+        those.get("changed", ()),
+        those.get(None, ()),
+    )
+
+
+def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
+    """Say what was done to one item's text; None where neither its record nor its texts say it.
+
+    Parameters
+    ----------
+    provenance, shown, intact : str or None
+        JSON, as the items table holds them.
+
+    Notes
+    -----
+    An operation at rate 0 changes nothing. ``substitute:all`` is Scrambled Bench's Sub at any rate but 0; other substitutions
+    (two letters of a word) are scrambles.
+    """
+    operation = str(_parsed(provenance).get("operation") or "")
+    name, _, rates = operation.partition("@")
+    rate = rates.partition(";")[0]
+    texts = operation.partition("texts=")[2]
+    if operation == WITHHELD:
+        return "withheld"
+    if operation == _NOTHING or _is_zero(rate) or _is_zero(texts):
+        return "intact"
+    if name.partition("(")[0].partition(";")[0] in SUBSTITUTES:
+        return "substituted"
+    if name.partition("(")[0].partition(";")[0].partition(":")[0] in _families():
+        return "changed"
+    whole, seen = _parsed(intact), _parsed(shown)
+    pairs = [(text, seen[field]) for field, text in whole.items() if field in seen and text]
+    if not pairs:
+        return None
+    return "intact" if all(text == other for text, other in pairs) else "changed"
+
+
+def _done(own: pd.DataFrame) -> Iterator[Does | None]:
+    texts = {
+        name: own[name] if name in own else [None] * len(own) for name in ("provenance", "shown", "intact")
+    }
+    for provenance, shown, intact in zip(*texts.values(), strict=True):
+        yield done_to(provenance, shown, intact)
+
+
+def _all(done: list[Does | None]) -> Does | None:
+    if not done or None in done:
+        return None
+    return done[0] if len(set(done)) == 1 else "changed"
+
+
+@cache
+def _families() -> frozenset[str]:
+    return frozenset(kind.family for kind in scramble_types().values())
+
+
+def _is_zero(text: str) -> bool:
+    try:
+        return float(text) == 0
+    except ValueError:
+        return False
+
+
+def _parsed(text: Any) -> dict[str, Any]:
+    try:
+        given = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}

@@ -1,0 +1,243 @@
+"""Sensitivity and bias: signal detection where one of two classes is the answer, from counts and from a mixed model."""
+
+from __future__ import annotations
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.figures.sensitivity import sensitivity_figure
+from analysis.measures.signal_detection import (
+    GROUP,
+    differences_in_sensitivity,
+    sensitivity_and_bias,
+    signal_detection,
+)
+from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
+from analysis.mixed.adjustments import corrected
+from analysis.readers import kinds_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.chapters.sensitivity_tables import cells_table, counts_table, differences_table
+from analysis.report.prose import EQUALS, named
+
+SPOKEN_LEVELS = 6
+"""Beyond so many levels the text names only the differences that are significant."""
+ALPHA = 0.05
+
+
+def write(material: Material) -> Chapter | None:
+    """Write signal detection for each pair of classes that a study asks for; None where there is none."""
+    tables = material.tables
+    asked = two_class_trials(tables.trials, tables.items)
+    if not asked:
+        return None
+    material.told("signal detection")
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    kinds: dict[str, str] = {}
+    for number, classes in enumerate(asked, 1):
+        stem = f"sensitivity_{number}" if len(asked) > 1 else "sensitivity"
+        kinds |= kinds_of(classes.trials)
+        blocks += [_opening(classes, several=len(asked) > 1)]
+        own, models = _of_classes(classes, stem, material)
+        blocks += own
+        fits += models
+    return Chapter(
+        "signal-detection",
+        "Signal detection: sensitivity and bias",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(METHOD,),
+        fits=tuple(fits),
+        sources=("hautus1995", "decarlo1998"),
+    )
+
+
+METHOD = Markup(
+    "Two-class answers: hits and false alarms of each reader and condition, d′ = <i>z</i>(hits) − <i>z</i>(false alarms) and "
+    "criterion c = −[<i>z</i>(hits) + <i>z</i>(false alarms)]/2, with the log-linear correction (Hautus, 1995). Differences are "
+    "tested in a probit mixed model of the answer by truth (±½) × condition × reader (DeCarlo, 1998; Laplace approximation), in which the "
+    "coefficients of truth are d′ and its differences, the others minus the criterion. Participants differ in bias and "
+    "sensitivity and, "
+    "where a factor has at most four levels and a participant two trials of each class in each, in the effect of each level on both "
+    "(uncorrelated); items differ in how they are answered, also from reader to reader. Components without variance are taken out and "
+    "the model is fitted again; every step is told. Answers that are not valid are in neither rate."
+)
+
+
+def _opening(classes: Classes, *, several: bool) -> Markup:
+    where = f" ({', '.join(classes.sets)})" if several and classes.sets else ""
+    text = (
+        f"In {apa.counted(len(classes.trials), 'trial')}{where} the answer was one of two classes, {classes.signal} or "
+        f"{classes.other}. Accuracy alone mixes how well a reader tells them apart (sensitivity d′) with a leaning to one answer "
+        f"(criterion c: below 0 to {classes.signal}, above 0 to {classes.other}); a reader that always gives one answer is right as "
+        f"often as its answer is the key, and has no sensitivity."
+    )
+    return escape(text)
+
+
+def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[Block], list[ReportedFit]]:
+    factors = {
+        name: [level for level in levels if (classes.trials[name] == level).any()]
+        for name, levels in material.tables.factors.items()
+    }
+    factors = {name: levels for name, levels in factors.items() if levels}
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    if not factors:
+        blocks += _described(classes, None, [], stem)
+    for factor, levels in factors.items():
+        own = f"{stem}_{_plain(factor)}"
+        blocks += _described(classes, factor, levels, own)
+        if len(levels) < 2:
+            continue
+        material.told(f"signal detection: model by {factor}")
+        model = probit_model(classes, factor, levels, str(material.tables.dictionary["study"]))
+        if isinstance(model, ProbitModel):
+            blocks += _modelled(model, factor, classes, own, material.kinds)
+            fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
+        else:
+            blocks.append(escape(" ".join(model)))
+    return blocks, fits
+
+
+def _described(classes: Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
+    cells = of_groups(classes, factor, levels)
+    readers = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
+    kinds = {str(one[GROUP]): str(one["kind"]) for one in cells.to_dict("records")}
+    told = [
+        Markup("[[table:{0}]] and [[figure:{0}]] show it{1}.").format(stem, f" by {factor}" if factor else "")
+    ]
+    if len(levels) <= SPOKEN_LEVELS:
+        told += [
+            _cells_in_words(str(group), own, kinds)
+            for group, own in cells.groupby(GROUP, sort=False)
+            if kinds[str(group)] != "baseline"
+        ]
+    flat = _one_answer(cells, kinds)
+    if flat:
+        told.append(escape(f"One answer throughout: {apa.listing(flat)}. That is bias alone."))
+    return [
+        Markup(" ").join(told),
+        counts_table(stem, cells, factor, classes.signal),
+        sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
+    ]
+
+
+def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
+    """Name the readers that give the same answer to every trial of a level."""
+    said, asked = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
+    always = cells[(asked > 0) & ((said == 0) | (said == asked))]
+    told = []
+    for group, own in always.groupby(GROUP, sort=False):
+        every = len(own) == (cells[GROUP] == group).sum()
+        where = "every condition" if every else apa.listing(list(own["level"]))
+        told.append(
+            f"{named(str(group), kinds)} in {where}" if own["level"].iloc[0] else named(str(group), kinds)
+        )
+    return told
+
+
+def _cells_in_words(group: str, own: pd.DataFrame, kinds: dict[str, str]) -> Markup:
+    parts = []
+    for cell in own.to_dict("records"):
+        where = f" in {cell['level']}" if cell["level"] else ""
+        parts.append(
+            str(
+                Markup("d′{0}{1}, 95%\u00a0CI\u00a0{2}, and c{0}{3}, 95%\u00a0CI\u00a0{4},{5}").format(
+                    EQUALS,
+                    apa.number(cell["d_prime"]),
+                    apa.interval(cell["d_prime_low"], cell["d_prime_high"]),
+                    apa.number(cell["criterion"]),
+                    apa.interval(cell["criterion_low"], cell["criterion_high"]),
+                    where,
+                )
+            ).rstrip(",")
+        )
+    who = named(group, kinds)
+    return Markup("{}: {}.").format(
+        f"{who[0].upper()}{who[1:]}" if who.startswith("the ") else who.capitalize(), Markup("; ".join(parts))
+    )
+
+
+def _modelled(
+    model: ProbitModel, factor: str, classes: Classes, stem: str, kinds: dict[str, str]
+) -> list[Block]:
+    estimates = sensitivity_and_bias(model.fit, model.data)
+    differences = differences_in_sensitivity(model.fit, model.data)
+    differences = differences.assign(
+        p_adjusted=corrected(differences["p"].to_numpy(dtype=float), "BH"),
+    )
+    text = Markup(
+        "Response by truth, {}{} was modelled in a probit mixed model (<code>{}</code>), "
+        "{} answers ([[table:{}_model]], [[table:{}_differences]])."
+    ).format(
+        factor,
+        " and reader" if len(model.groups) > 1 else "",
+        model.fit.formula,
+        apa.count(model.fit.nobs),
+        stem,
+        stem,
+    )
+    doubts = []
+    if not model.fit.converged:
+        doubts.append("The fit did not converge; its numbers are not to be trusted.")
+    if model.fit.singular:
+        doubts.append(
+            "The fit is singular: some variance is estimated as zero, and intervals may be too narrow."
+        )
+    if model.steps:
+        doubts.append(f"Taken out of its random effects: {'; then '.join(model.steps)}.")
+    told = [
+        text,
+        *(escape(one) for one in (*model.remarks, *doubts)),
+        *_findings(differences, factor, model.groups[0], kinds),
+    ]
+    return [
+        Markup(" ").join(told),
+        cells_table(f"{stem}_model", estimates, model, factor, kinds),
+        differences_table(f"{stem}_differences", differences, factor, model.groups[0]),
+    ]
+
+
+def _findings(differences: pd.DataFrame, factor: str, only: str, kinds: dict[str, str]) -> list[Markup]:
+    few = differences["first"].nunique() < SPOKEN_LEVELS
+    told = []
+    for one in differences.to_dict("records"):
+        significant = one["p_adjusted"] < ALPHA
+        if not significant and not few:
+            continue
+        noun = "Sensitivity" if one["measure"] == "d_prime" else "The criterion"
+        levels = f"{one['first']} and {one['second']}"
+        first, *others = (named(group or only, kinds) for group in one["groups"])
+        if others:
+            verb = "differed" if significant else "did not differ significantly"
+            what = "sensitivity" if one["measure"] == "d_prime" else "the criterion"
+            text = f"The difference of {what} between {levels} {verb} between {first} and {others[0]}, "
+        elif significant:
+            how = "higher" if one["estimate"] > 0 else "lower"
+            text = f"{noun} of {first} was {how} in {one['first']} than in {one['second']}, "
+        else:
+            text = f"{noun} of {first} did not differ significantly between {levels}, "
+        told.append(
+            escape(text)
+            + Markup(
+                "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, <i>z</i>{0}{3}, <i>p</i>\u00a0{4}, 95%\u00a0CI\u00a0{5}."
+            ).format(
+                EQUALS,
+                apa.number(one["estimate"]),
+                apa.number(one["se"]),
+                apa.number(one["statistic"]),
+                apa.p_phrase(one["p_adjusted"]).removeprefix("p ").replace(" ", "\u00a0"),
+                apa.interval(one["ci_low"], one["ci_high"]),
+            )
+        )
+    if not few and not told:
+        told.append(escape(f"No difference between levels of {factor} is significant."))
+    if (differences["p_adjusted"] >= ALPHA).any():
+        told.append(Markup("A difference that is not significant is no evidence that there is none."))
+    return told
+
+
+def _plain(name: str) -> str:
+    return "".join(sign if sign.isalnum() else "_" for sign in name)
