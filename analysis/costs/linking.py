@@ -27,7 +27,14 @@ BASELINE_SPILLED = ("previous_letters", "previous_zipf", "second_letters", "seco
 SURPRISAL_SPILLED = ("previous_surprisal", "second_surprisal")
 
 
-def linking(tables: Tables, factor: str, *, words: Sequence[str] = WORDS, folds: int = FOLDS) -> pd.DataFrame:
+def linking(
+    tables: Tables,
+    factor: str,
+    *,
+    words: Sequence[str] = WORDS,
+    folds: int = FOLDS,
+    table: WordTable | None = None,
+) -> pd.DataFrame:
     """Regress mean reading times of words on each model's surprisal, with and without baseline and spill-over predictors.
 
     Parameters
@@ -39,6 +46,8 @@ def linking(tables: Tables, factor: str, *, words: Sequence[str] = WORDS, folds:
         Which words; the first two of a text are never in it, since they have no two words before them.
     folds : int
         Of the cross-validation by item.
+    table : WordTable, optional
+        Of the same factor, where it is at hand.
 
     Returns
     -------
@@ -58,7 +67,7 @@ def linking(tables: Tables, factor: str, *, words: Sequence[str] = WORDS, folds:
     for one in words:
         if one not in WORDS:
             raise unknown_name("words:", one, WORDS)
-    table = word_table(tables, factor)
+    table = word_table(tables, factor) if table is None else table
     means = word_means(tables, table)
     groups = [group for group in group_order(tables.trials) if f"rt {group}" in means]
     models = [group for group in group_order(tables.trials) if f"surprisal {group}" in means]

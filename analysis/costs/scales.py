@@ -45,7 +45,9 @@ class TimeScales:
     table: pd.DataFrame
 
 
-def time_scales(plan: Plan, tables: Tables, family: str = "Gamma") -> TimeScales:
+def time_scales(
+    plan: Plan, tables: Tables, family: str = "Gamma", *, on_log: Analysis | None = None
+) -> TimeScales:
     """Carry out a plan of ``rt`` or ``reading_time`` on both scales.
 
     Parameters
@@ -54,6 +56,8 @@ def time_scales(plan: Plan, tables: Tables, family: str = "Gamma") -> TimeScales
     tables : Tables
     family : {'Gamma', 'inverse.gaussian'}
         Distribution of the times on their own scale; the link is the identity.
+    on_log : Analysis, optional
+        The same plan's analysis of log times, where it was carried out already.
 
     Raises
     ------
@@ -67,8 +71,10 @@ def time_scales(plan: Plan, tables: Tables, family: str = "Gamma") -> TimeScales
     name = plan.measure.name
     logged = replace(plan.measure, family="gaussian", logged=True, response=f"log_{name}", link=None)
     own = Measure(name, plan.measure.title, plan.measure.noun, family, False, "ms", name, "identity")
-    on_log = analyse_time(replace(plan, measure=logged), tables)
-    on_own = analyse_time(replace(plan, name=f"{plan.name} (ms)", measure=own), tables)
+    if on_log is None:
+        on_log = analyse_time(replace(plan, measure=logged), tables)
+    # a bound is a ratio: it belongs to the log scale alone
+    on_own = analyse_time(replace(plan, name=f"{plan.name} (ms)", measure=own, equivalence=None), tables)
     return TimeScales(on_log, on_own, _beside(on_log, on_own))
 
 

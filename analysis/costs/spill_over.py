@@ -53,7 +53,12 @@ class SpillOver:
 
 
 def spill_over(
-    tables: Tables, factor: str, *, most_rows: int = MOST_ROWS, covariates: tuple[str, ...] = COVARIATES
+    tables: Tables,
+    factor: str,
+    *,
+    most_rows: int = MOST_ROWS,
+    covariates: tuple[str, ...] = COVARIATES,
+    table: WordTable | None = None,
 ) -> SpillOver:
     """Model the times of changed words and of the two words after them.
 
@@ -66,13 +71,15 @@ def spill_over(
         Rows of one reader group above which whole participants are drawn.
     covariates : tuple of str
         Columns of :class:`~analysis.costs.words.WordTable`; centred, and left out where they do not vary or are not known.
+    table : WordTable, optional
+        Of the same factor, where it is at hand.
 
     Raises
     ------
     UserError
         As :func:`analysis.costs.words.word_table`; where people have no times on regions; for an unknown covariate.
     """
-    table = word_table(tables, factor)
+    table = word_table(tables, factor) if table is None else table
     unknown = [name for name in covariates if name not in table.words]
     if unknown:
         raise UserError(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import not_failed
-from analysis.costs.words import NEXT, SECOND, TARGET, region_rows, word_table
+from analysis.costs.words import NEXT, SECOND, TARGET, WordTable, region_rows, word_table
 from analysis.measures.cost import COSTS, costs_of
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables, item_names
@@ -28,6 +28,23 @@ UNITS = {
     **dict.fromkeys((name for name in COSTS if name.endswith("tokens")), "tokens"),
     "cost_usd": "US dollars",
 }
+TITLES = {
+    "reading_time": "Reading time",
+    "rt": "Response time",
+    "time_changed": "Time on changed words",
+    "time_after": "Time on the two words after",
+    "prompt_tokens": "Prompt tokens",
+    "completion_tokens": "Completion tokens",
+    "total_tokens": "Prompt and completion tokens",
+    "reasoning_tokens": "Reasoning tokens",
+    "latency_ms": "Latency, timed alone",
+    "ttft_ms": "Time to first token, timed alone",
+    "surprisal": "Surprisal of the text",
+    "surprisal_changed": "Surprisal of changed words",
+    "surprisal_after": "Surprisal of the two words after",
+    "cost_usd": "Cost of calls",
+}
+"""What tables and figures call the measures."""
 _COLUMNS = ["measure", "reader_group", "reader_kind", "reader", "item"]
 
 
@@ -54,7 +71,9 @@ class UnitCosts:
     remarks: tuple[str, ...]
 
 
-def unit_costs(tables: Tables, factor: str) -> UnitCosts:
+def unit_costs(
+    tables: Tables, factor: str, table: WordTable | None = None, *, of_words: bool = True
+) -> UnitCosts:
     """Collect all costs that a study recorded.
 
     ``time_changed`` and ``surprisal_changed`` are means over the changed words of a trial (in the intact level over the same
@@ -65,6 +84,10 @@ def unit_costs(tables: Tables, factor: str) -> UnitCosts:
     tables : Tables
     factor : str
         The factor whose first level is the intact one.
+    table : WordTable, optional
+        Of the same factor, where it is at hand.
+    of_words : bool
+        Whether costs of single words are collected too.
 
     Raises
     ------
@@ -77,7 +100,7 @@ def unit_costs(tables: Tables, factor: str) -> UnitCosts:
     parts += [_of_models(machines, factor, name) for name in COSTS]
     remarks: tuple[str, ...] = ()
     try:
-        parts.append(_of_words(tables, factor))
+        parts += [_of_words(tables, factor, table)] if of_words else []
     except UserError as error:
         remarks = (f"No costs of single words: {error.message}.",)
     rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
@@ -122,8 +145,8 @@ def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFram
     return _logged(_averaged(rows, factor, "cost"))
 
 
-def _of_words(tables: Tables, factor: str) -> pd.DataFrame:
-    table = word_table(tables, factor)
+def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFrame:
+    table = word_table(tables, factor) if table is None else table
     sums: list[pd.DataFrame] = []
     keys = [*_COLUMNS, factor]
     for batch in region_rows(tables, table):

@@ -1,0 +1,141 @@
+"""Reading word by word: mean times, and a model's mean surprisal, at each place before and behind a changed word.
+
+The place of a word is counted from the changed word before it (0 is the changed word itself, 1 the first word after it) up to
+three words behind; only then from the next changed one (-1 the word before it). In the level against which costs are measured
+the same words count as changed that any other level changes, so that all levels show the same words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.costs.words import TARGET, WordTable, region_rows, word_table
+from analysis.descriptives import OVER_ITEMS, over_items, within_participant_half_widths
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.tables import Tables, item_names
+
+BEFORE, AFTER = 2, 3
+TIME, SURPRISAL = "time", "surprisal"
+WITHIN_PARTICIPANTS, WITHIN_ITEMS, NONE = "within participants", "within items", "none"
+
+
+@dataclass(frozen=True)
+class ReadingProfile:
+    """Means by place around a changed word.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        A row per ``measure`` (``time`` in ms, ``surprisal`` in bits), ``reader_group, reader_kind``, level of the factor and
+        ``place`` (-2 to 3): ``mean`` (over participants' own means; over items of a model) with ``low, high``, ``interval``
+        (how it was made), ``units`` (participants or items) and ``words`` (values behind it).
+    factor : str
+    levels : tuple of str
+        The one against which costs are measured first.
+    """
+
+    table: pd.DataFrame
+    factor: str
+    levels: tuple[str, ...]
+
+
+def reading_profile(tables: Tables, factor: str, table: WordTable | None = None) -> ReadingProfile:
+    """Average times and surprisal by place around a changed word, in one pass over the regions.
+
+    Intervals are 95% within-participant ones over all places and levels (Cousineau, 2005, with Morey's correction, 2008),
+    and within items for a model; where no item has all of them, Student's over items.
+
+    Parameters
+    ----------
+    tables : Tables
+    factor : str
+        The factor whose first level is the intact one.
+    table : WordTable, optional
+        Of the same factor, where it is at hand.
+
+    Raises
+    ------
+    UserError
+        As :func:`analysis.costs.words.word_table`.
+    """
+    table = word_table(tables, factor) if table is None else table
+    table = replace(table, words=table.words.assign(at=places(table)))
+    keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]
+    sums: list[pd.DataFrame] = []
+    for batch in region_rows(tables, table):
+        rows = batch[batch["at"].notna() & batch[factor].notna()]
+        people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+        rows = rows.assign(
+            measure=np.where(people, TIME, SURPRISAL),
+            unit=rows["reader"].where(people, item_names(rows)),
+            value=np.where(people, rows["rt"].where(rows["rt"] > 0), rows["surprisal"]),
+        )
+        rows = rows[rows["value"].notna()]
+        sums.append(rows.groupby(keys, sort=False)["value"].agg(["sum", "count"]).reset_index())
+        if len(sums) > 8:
+            sums = [_summed(sums, keys)]
+    columns = [*keys[:3], factor, "place", "mean", "low", "high", "interval", "units", "words"]
+    if not sums or not any(len(part) for part in sums):
+        return ReadingProfile(pd.DataFrame(columns=columns), factor, table.levels)
+    cells = _summed(sums, keys)
+    cells["value"] = cells["sum"] / cells["count"]
+    found = []
+    for measure in (TIME, SURPRISAL):
+        own = cells[cells["measure"] == measure]
+        for group in group_order(own):
+            one = own[own["reader_group"] == group]
+            found.append(_means(one, factor, table.levels).assign(measure=measure, reader_group=group))
+    return ReadingProfile(pd.concat(found, ignore_index=True)[columns], factor, table.levels)
+
+
+def places(table: WordTable) -> NDArray[np.float64]:
+    """Return each word's place around a changed one, nan where none is near; shape (words,)."""
+    words = table.words
+    by = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
+    changed = words["region"].where(words["zone"] == TARGET)
+    since = (words["region"] - changed.groupby(by).ffill()).to_numpy(dtype=float)
+    until = (changed.groupby(by).bfill() - words["region"]).to_numpy(dtype=float)
+    before = np.where(until <= BEFORE, -until, np.nan)
+    return np.where(since <= AFTER, since, before)
+
+
+def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    return whole.groupby(keys, sort=False, as_index=False)[["sum", "count"]].sum()
+
+
+def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
+    kind = str(one["reader_kind"].iloc[0])
+    person = kind in PARTICIPANT_KINDS
+    wide = one.pivot_table(index="unit", columns=[factor, "at"], values="value", aggfunc="mean")
+    half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
+    words = one.groupby([factor, "at"])["count"].sum()
+    order = {level: place for place, level in enumerate(levels)}
+    rows = []
+    for place, (level, at) in enumerate(wide.columns):
+        values = wide.iloc[:, place].dropna().to_numpy(dtype=float)
+        mean = float(values.mean())
+        low, high = mean - half[place], mean + half[place]
+        how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
+        if not np.isfinite(half[place]):
+            low, high = over_items(values, limits=None) if not person else (float("nan"), float("nan"))
+            how = OVER_ITEMS if np.isfinite(low) else NONE
+        rows.append(
+            {
+                "reader_kind": kind,
+                factor: level,
+                "place": int(at),
+                "mean": mean,
+                "low": float(low),
+                "high": float(high),
+                "interval": how,
+                "units": len(values),
+                "words": int(words.loc[(level, at)]),
+            }
+        )
+    found = pd.DataFrame(rows)
+    return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)

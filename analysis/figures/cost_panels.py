@@ -1,0 +1,152 @@
+"""What the figures of costs share: small panels with common axes, names that fit above them, a look for every condition."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.costs.units import TITLES
+from analysis.figures.drawing import WIDTH, Look, style
+from analysis.readers import PARTICIPANT_KINDS, marked
+
+COLUMNS = 3
+MOST_PANELS = 12
+"""Panels of one figure; more make a further figure."""
+GREY = "#9A9A9A"
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+_NAME = 25
+"""Letters of a line above a panel."""
+
+
+def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
+    """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible."""
+    turns: list[dict[str, Any]] = [style()["people"], *style()["models"]]
+    found = {}
+    for place, level in enumerate(levels):
+        spec = turns[(place - 1) % len(turns)] if place else {"colour": "#111111", "line": "-"}
+        given = style()["people"]["line"] if place == 0 else turns[place % len(turns)]["line"]
+        line = given if isinstance(given, str) else (0, tuple(given))
+        found[level] = Look(spec["colour"], _MARKERS[place % len(_MARKERS)], line, level)
+    return found
+
+
+def grid(
+    panels: int, height: float, *, below: float, left: float, columns: int = COLUMNS
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels side by side, a line or three of names above each.
+
+    Parameters
+    ----------
+    panels : int
+    height : float
+        Of the drawing area of one panel, inches.
+    below : float
+        Room under the lowest row for the axis' name and a key, inches.
+    left : float
+        Room at the left for the labels of the first column, inches.
+    columns : int
+    """
+    columns = min(columns, panels)
+    rows = -(-panels // columns)
+    above, gap, top = 0.5, 0.3, 0.12
+    whole = top + rows * (height + above) + (rows - 1) * gap + below
+    figure = Figure(figsize=(WIDTH, whole))
+    width = (WIDTH - left - 0.05 - 0.2 * (columns - 1)) / columns
+    width = min(width, 3.6)
+    axes = []
+    for place in range(panels):
+        row, column = divmod(place, columns)
+        x = left + column * (width + 0.2)
+        y = whole - top - (row + 1) * (height + above) - row * gap
+        axes.append(figure.add_axes((x / WIDTH, y / whole, width / WIDTH, height / whole)))
+    return figure, axes
+
+
+def in_first_column(place: int, columns: int = COLUMNS) -> bool:
+    """Whether a panel of :func:`grid` stands at the left edge."""
+    return place % columns == 0
+
+
+def in_last_row(place: int, panels: int, columns: int = COLUMNS) -> bool:
+    """Whether no panel of :func:`grid` stands under this one."""
+    return place + min(columns, panels) >= panels
+
+
+def name_above(axes: Axes, group: str, kind: str, measure: str, colour: str) -> None:
+    """Write above a panel who is in it, in at most two lines, and what is measured."""
+    lines = fitted(marked(group, kind), _NAME)
+    axes.annotate(
+        TITLES[measure], (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", fontsize=7.5, va="bottom",
+    )  # fmt: skip
+    axes.annotate(
+        "\n".join(lines), (0, 1), (0, 13), xycoords="axes fraction", textcoords="offset points", fontsize=8,
+        color=colour, weight="bold", va="bottom", linespacing=1.0,
+    )  # fmt: skip
+
+
+def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
+    """Break a name into lines; what does not fit ends in an ellipsis (tables have it whole)."""
+    found = textwrap.wrap(text, letters, break_on_hyphens=True, break_long_words=True)
+    if len(found) > lines:
+        found = [*found[: lines - 1], found[lines - 1][: letters - 1] + "…"]
+    return found
+
+
+def condition_key(figure: Figure, look: dict[str, Look], *, lines: bool, rows_at: float = 0.0) -> None:
+    """Write under the panels which marker (and line) is which condition.
+
+    Parameters
+    ----------
+    figure : Figure
+    look : dict
+        From :func:`condition_looks`, in the order of the key.
+    lines : bool
+        Whether conditions are told by lines too; markers alone are grey, since colour then says who reads.
+    rows_at : float
+        Lower edge of the key, inches.
+    """
+    handles = [
+        Line2D(
+            [], [], color=it.colour if lines else "#333333", ls=it.line if lines else "", marker=it.marker, ms=5,
+            lw=1.3, mfc="white" if lines and place % 2 else it.colour if lines else "#333333",
+        )
+        for place, it in enumerate(look.values())
+    ]  # fmt: skip
+    names = ["\n".join(fitted(level, 26)) for level in look]
+    figure.legend(
+        handles, names, loc="lower center", bbox_to_anchor=(0.5, rows_at / figure.get_size_inches()[1]),
+        ncols=key_columns(look), fontsize=8, frameon=False, handlelength=2.6 if lines else 1.2, columnspacing=1.4,
+    )  # fmt: skip
+
+
+def key_columns(look: dict[str, Look]) -> int:
+    """Return how many conditions stand side by side in a key."""
+    longest = max(min(len(level), 26) for level in look)
+    return max(1, min(len(look), int(92 / (longest + 8))))
+
+
+def key_height(look: dict[str, Look]) -> float:
+    """Return how many inches a key takes."""
+    rows = -(-len(look) // key_columns(look))
+    deep = 2 if any(len(level) > 26 for level in look) else 1
+    return 0.1 + 0.19 * rows * deep
+
+
+def is_person(kind: str) -> bool:
+    """Whether a reader kind is people or simulated readers."""
+    return kind in PARTICIPANT_KINDS
+
+
+def kinds_in_words(kinds: set[str]) -> str:
+    """Say in a note which readers are not data."""
+    told = ""
+    if "simulated" in kinds:
+        told += " Simulated readers were generated by wrods with known effects; they are not data."
+    if "baseline" in kinds:
+        told += " Baselines answer by rule and are not data."
+    return told

@@ -1,0 +1,378 @@
+"""Single words in the chapter on cost: changed words and those after them, the reading profile, milliseconds a bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.costs import SpillOver, linking, reading_profile, spill_over
+from analysis.costs.around import TIME, ReadingProfile
+from analysis.costs.words import TARGET, WordTable
+from analysis.figures.reading_profile import reading_profile_figures
+from analysis.mixed.adjustments import corrected
+from analysis.readers import group_order, kinds_of, marked
+from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
+from analysis.report.blocks import Material, ReportedFit
+from analysis.report.chapters.cost_parts import Part, sentence, stem, with_ends
+from analysis.report.prose import named
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+_FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
+ZONES = {
+    "target": "the changed word",
+    "target + 1": "the first word after it",
+    "target + 2": "the second word after it",
+}
+
+
+def spilling(
+    material: Material, tables: Tables, factor: str, words: WordTable, thinned: tuple[str, ...]
+) -> Part:
+    """Write what changed words cost people on themselves and on the two words after them."""
+    part = Part()
+    material.told(f"cost: word by word by {factor}")
+    try:
+        found = spill_over(tables, factor, table=words)
+    except _FAILURES as error:
+        part.say(f"Times of single words were not modelled: {error}.")
+        return part
+    kinds = kinds_of(tables.trials)
+    part.head(f"Word by word: {factor}")
+    if found.table.empty:
+        part.say("No model of single words could be fitted.", *map(sentence, found.remarks))
+        return part
+    name = stem("spill_over", factor)
+    table = with_corrected(found.table)
+    part.groups = list(dict.fromkeys(table["reader_group"]))
+    part.say(
+        Markup(
+            "[[table:{}]] compares the times of the same words between conditions: on the changed word, and on the "
+            "first and second intact "
+            "word after it. Length of the form shown, frequency, and both of the word before were held at their means. "
+            "Each zone has a model of "
+            "log times (normal) and one of milliseconds (Gamma, identity link)."
+        ).format(name)
+    )
+    for group in part.groups:
+        for zone in dict.fromkeys(table["zone"]):
+            own = table[(table["reader_group"] == group) & (table["zone"] == zone)]
+            part.say(_zone_sentence(own, factor, words.levels[0], named(group, kinds), zone))
+    part.say(
+        *_scales_apart(table, factor), *map(sentence, found.remarks), *(sentence(one) for one in thinned)
+    )
+    part.say(*_reductions(found))
+    part.blocks.append(spill_table(name, table, found, factor, words.levels[0], kinds))
+    part.fits = [
+        ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", climbed.fit)
+        for (group, zone, scale), climbed in found.models.items()
+        if climbed.fit is not None
+    ]
+    part.sources = ["lo2015", "benjamini1995"]
+    part.methods = [
+        Markup(
+            "Word by word: times of words that a trial has in a zone were averaged first (geometric on the log scale). "
+            "Random effects: "
+            "participants with a slope for each condition, items; reduced from correlated slopes to uncorrelated ones "
+            "to intercepts where "
+            "a fit was singular or did not converge. <i>p</i> values of a scale are adjusted by Benjamini–Hochberg "
+            "over its rows of the table."
+        )
+    ]
+    return part
+
+
+def with_corrected(table: pd.DataFrame) -> pd.DataFrame:
+    """Add ``p_adjusted``: Benjamini–Hochberg over all rows of a scale."""
+    table = table.assign(p_adjusted=np.nan)
+    for _, own in table.groupby("scale", sort=False):
+        known = own.index[np.isfinite(own["p"].to_numpy(dtype=float))]
+        if len(known):
+            table.loc[known, "p_adjusted"] = corrected(table.loc[known, "p"].to_numpy(dtype=float), "BH")
+    return table
+
+
+def _zone_sentence(own: pd.DataFrame, factor: str, base: str, who: str, zone: str) -> Markup:
+    logs = own[own["scale"] == "log"].set_index(factor)
+    plain = own[own["scale"] == "ms"].set_index(factor)
+    values = []
+    for level in dict.fromkeys(own[factor]):
+        told = []
+        if level in plain.index:
+            row = plain.loc[level]
+            told.append(f"{with_ends(row['estimate'], row['low'], row['high'], 1)} ms")
+        if level in logs.index:
+            row = logs.loc[level]
+            told.append(with_ends(row["percent"], row["percent_low"], row["percent_high"], 1, "%"))
+        values.append(f"{level} {' or '.join(told)}")
+    first = own.iloc[0]
+    text = (
+        f"On {ZONES[zone]} {who} took {apa.milliseconds(first['intact'])} in the {base} condition "
+        f"({'geometric mean' if first['scale'] == 'log' else 'mean'} at mean covariates); against it, {apa.listing(values)}."
+    )
+    return escape(sentence(text))
+
+
+def _scales_apart(table: pd.DataFrame, factor: str) -> list[str]:
+    """Name the rows of which one scale's interval leaves 0 out and the other's does not."""
+    side = np.sign(table["low"]) * (np.sign(table["low"]) == np.sign(table["high"]))
+    wide = table.assign(side=side).pivot_table(
+        index=["reader_group", "zone", factor], columns="scale", values="side", aggfunc="first", sort=False
+    )
+    if not {"log", "ms"} <= set(wide.columns):
+        return []
+    apart = wide.dropna()
+    apart = apart[apart["log"] != apart["ms"]]
+    if apart.empty:
+        return ["Both scales agree on which of these differences have intervals without 0."]
+    names = [f"{level} on {ZONES[str(zone)]}" for _, zone, level in apart.index]
+    return [f"The scales do not agree on {apa.listing(names)}: whether there is a cost depends on the scale."]
+
+
+def _reductions(found: SpillOver) -> list[str]:
+    told = []
+    for (_, zone, scale), climbed in found.models.items():
+        if len(climbed.steps) > 1:
+            told.append(f"Steps of the model of {zone} ({scale} scale): {'; '.join(climbed.steps)}.")
+        if climbed.fit is not None and not climbed.fit.converged:
+            told.append(
+                f"The model of {zone} ({scale} scale) did not converge; its numbers are not to be trusted."
+            )
+    return told
+
+
+def spill_table(
+    name: str, table: pd.DataFrame, found: SpillOver, factor: str, base: str, kinds: dict[str, str]
+) -> ApaTable:
+    """Lay out differences of times of single words, zone by zone, on both scales."""
+    rows: list[tuple[str, ...]] = []
+    for (group, zone), own in table.groupby(["reader_group", "zone"], sort=False):
+        one = own.iloc[0]
+        counts = f"{apa.count(one['rows'])} trials, {apa.count(one['words'])} times"
+        rows.append(Head([f"{marked(str(group), kinds[str(group)])}: {ZONES[str(zone)]} ({counts})"]))
+        for row in own.to_dict("records"):
+            log = row["scale"] == "log"
+            places = decimals(row["se"], 2) if log else 1
+            rows.append(
+                (
+                    str(row[factor]),
+                    row["scale"],
+                    apa.number(row["intact"], 0),
+                    apa.number(row["estimate"], places),
+                    apa.number(row["se"], places),
+                    apa.degrees_of_freedom(row["df"]),
+                    apa.p_value(row["p_adjusted"]),
+                    apa.interval(row["low"], row["high"], places),
+                    apa.number(row["percent"], 1),
+                    apa.interval(row["percent_low"], row["percent_high"], 1),
+                )
+            )
+    note = (
+        f"M = mean in {base} at mean covariates, ms (geometric on the log scale). b = difference from it: of natural "
+        f"logarithms, or in ms. "
+        "df where the statistic is t; z otherwise. p adjusted by Benjamini–Hochberg's method over all rows of a scale. Percents "
+        "in ms are ratios of two estimates and have no interval."
+    )
+    columns = (factor, "Scale", "M", "b", "SE", "df", "p adjusted", "95% CI", "Percent", "95% CI")
+    fits = tuple(one.fit for one in found.models.values() if one.fit is not None)
+    title = f"Times on changed words and on the words after them by {factor}"
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits))
+
+
+def profile(
+    material: Material, tables: Tables, factor: str, words: WordTable, thinned: tuple[str, ...]
+) -> Part:
+    """Draw mean times and surprisal by place around a changed word."""
+    part = Part()
+    material.told(f"cost: reading profile by {factor}")
+    found = reading_profile(tables, factor, words)
+    if found.table.empty:
+        return part
+    name = stem("reading_profile", factor)
+    kinds = kinds_of(tables.trials)
+    part.groups = group_order(found.table)
+    figures = reading_profile_figures(name, found)
+    told = []
+    if figures:
+        told.append(Markup("[[figure:{}]] follows readers word by word ([[table:{}]]).").format(name, name))
+    else:
+        told.append(
+            Markup(
+                "[[table:{}]] has the means of changed words; a profile needs other words around them."
+            ).format(name)
+        )
+    told += _profile_sentences(found, kinds)
+    part.say(*told, *(sentence(one) for one in thinned))
+    part.blocks += [*figures, profile_table(name, found, kinds)]
+    part.sources = ["cousineau2005", "morey2008"]
+    return part
+
+
+def _profile_sentences(found: ReadingProfile, kinds: dict[str, str]) -> list[Markup]:
+    told = []
+    own = found.table[found.table["place"] == 0]
+    for (measure, group), rows in own.groupby(["measure", "reader_group"], sort=False):
+        unit, places = ("ms", 0) if measure == TIME else ("bits", 2)
+        values = [
+            f"{with_ends(row['mean'], row['low'], row['high'], places)} in {row[found.factor]}"
+            for row in rows.to_dict("records")
+        ]
+        what = "Mean time" if measure == TIME else "Mean surprisal"
+        text = f"{what} of {named(str(group), kinds)} on a changed word ({unit}): {apa.listing(values)}."
+        told.append(escape(text))
+    return told
+
+
+def profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> ApaTable:
+    """Lay out the means of the reading profile."""
+    rows: list[tuple[str, ...]] = []
+    for (measure, group), own in found.table.groupby(["measure", "reader_group"], sort=False):
+        what, places = ("reading time (ms)", 0) if measure == TIME else ("surprisal (bits)", 2)
+        how = apa.listing(list(dict.fromkeys(own["interval"])))
+        rows.append(Head([f"{marked(str(group), kinds[str(group)])}: {what}; intervals: {how}"]))
+        for row in own.to_dict("records"):
+            rows.append(
+                (
+                    str(row[found.factor]),
+                    apa.number(row["place"], 0),
+                    apa.number(row["mean"], places),
+                    apa.interval(row["low"], row["high"], places),
+                    apa.count(row["units"]),
+                    apa.count(row["words"]),
+                )
+            )
+    note = (
+        "Place: words from the changed word before (0 is the changed word itself), up to 3; else to the next one (negative). "
+        f"In {found.levels[0]} the same words count as changed that another condition changes. n = participants, or "
+        f"items for a model; M over "
+        "their own means."
+    )
+    columns = (found.factor, "Place", "M", "95% CI", "n", "Words")
+    origin = Origin(
+        columns=("rt", "surprisal", "region", "is_changed"),
+        rows="of trials in the analysis",
+        file="regions.parquet",
+    )
+    return ApaTable(
+        name, f"Words around a changed word by {found.factor}", columns, tuple(rows), note, origin
+    )
+
+
+def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: WordTable) -> Part:
+    """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
+    part = Part()
+    material.told(f"cost: milliseconds a bit by {factor}")
+    try:
+        table = linking(tables, factor, table=words)
+    except _FAILURES as error:
+        part.say(f"Times were not related to surprisal: {error}.")
+        return part
+    if table.empty:
+        part.say(
+            "Times were not related to surprisal: too few items have words with both, or surprisal does not vary."
+        )
+        return part
+    kinds = kinds_of(tables.trials)
+    name = stem("linking", factor)
+    part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
+    part.head(f"Surprisal and reading times: {factor}")
+    part.say(
+        Markup(
+            "[[table:{}]] regresses the mean time of each word on a model's surprisal of it, linearly in milliseconds "
+            "(Smith &amp; Levy, 2013; "
+            "Shain et al., 2024). Gain is the log-likelihood that surprisal adds to words of items that the model of "
+            "times has not seen. A "
+            "changed word's own surprisal says how improbable the string is and into how many tokens it falls; words "
+            "that were not changed "
+            "stand apart."
+        ).format(name)
+    )
+    for (group, model), own in table.groupby(["reader_group", "model"], sort=False):
+        part.say(*_linked(own, named(str(group), kinds), named(str(model), kinds)))
+    part.blocks.append(linking_table(name, table, kinds, factor))
+    part.sources = ["smith2013", "shain2024", "liang1986"]
+    part.methods = [
+        Markup(
+            "Surprisal and times: each time was taken from its participant's own mean before words were averaged; "
+            "means were weighted by their "
+            "number of times, items were random. Baseline: length, frequency and place; spill-over: surprisal (with a "
+            "baseline also length and "
+            "frequency) of the two words before. Intervals of slopes are sandwich ones over items; the gain is from a tenfold "
+            "cross-validation by item, its interval a bootstrap over items."
+        )
+    ]
+    return part
+
+
+def _linked(own: pd.DataFrame, people: str, model: str) -> list[Markup]:
+    told = []
+    full = own[own["baseline"] & own["spill_over"]]
+    names = {"all": "of all words", "unchanged": "of words not changed", "changed": "of changed words"}
+    for row in full.to_dict("records"):
+        slope = with_ends(row["slope"], row["slope_low"], row["slope_high"])
+        gain = with_ends(row["gain"], row["gain_low"], row["gain_high"], 4)
+        verdict = "adds to" if row["gain_low"] > 0 else "is not shown to add to"
+        verdict = "takes from" if row["gain_high"] < 0 else verdict
+        text = (
+            f"With baseline and spill-over predictors, times of {people} {names[str(row['words'])]} rose by {slope} ms "
+            f"a bit of the surprisal that "
+            f"{model} gives; surprisal {verdict} what is foretold of unseen items (gain {gain} nats a word, ΔAIC "
+            f"{apa.number(row['delta_aic'], 1)})."
+        )
+        if not row["sound"]:
+            text += " Not every fit behind this converged."
+        told.append(escape(text))
+    return told
+
+
+def linking_table(name: str, table: pd.DataFrame, kinds: dict[str, str], factor: str) -> ApaTable:
+    """Lay out slopes in milliseconds a bit and gains in held-out log-likelihood."""
+    rows: list[tuple[str, ...]] = []
+    for (group, model), own in table.groupby(["reader_group", "model"], sort=False):
+        who = (
+            f"{marked(str(group), kinds[str(group)])} by surprisal of {marked(str(model), kinds[str(model)])}"
+        )
+        rows.append(Head([who]))
+        for row in own.to_dict("records"):
+            rows.append(
+                (
+                    str(row["words"]),
+                    "yes" if row["baseline"] else "no",
+                    "yes" if row["spill_over"] else "no",
+                    apa.joined(apa.number(row["slope"]), apa.interval(row["slope_low"], row["slope_high"])),
+                    apa.joined(
+                        apa.number(row["slope_total"]), apa.interval(row["total_low"], row["total_high"])
+                    ),
+                    apa.joined(
+                        apa.number(row["gain"], 4), apa.interval(row["gain_low"], row["gain_high"], 4)
+                    ),
+                    apa.number(row["delta_aic"], 1),
+                    apa.count(row["words_used"]),
+                    apa.count(row["items"]),
+                )
+            )
+    note = (
+        "ms a bit of the word's own surprisal, and with the two words before it (total), with 95% intervals. Gain: "
+        "held-out log-likelihood, nats a "
+        "word; ΔAIC below 0 speaks for surprisal. The first two words of a text are in no row. Exploratory; not corrected."
+    )
+    columns = (
+        *("Words", "Baseline", "Spill-over", "ms a bit [95% CI]", "Total [95% CI]", "Gain [95% CI]", "ΔAIC"),
+        *("Words used", "Items"),
+    )
+    origin = Origin(columns=("rt", "surprisal"), rows="of trials in the analysis", file="regions.parquet")
+    return ApaTable(name, f"Reading times by surprisal ({factor})", columns, tuple(rows), note, origin)
+
+
+def base_changes_words(words: WordTable) -> bool:
+    """Whether the level against which costs are measured has changed words itself: then it is no baseline of words."""
+    base = words.words[words.words[words.factor] == words.levels[0]]
+    return bool(base["is_changed"].any())
+
+
+def has_targets(words: WordTable) -> bool:
+    """Whether any level but the first has changed words."""
+    other = words.words[words.words[words.factor] != words.levels[0]]
+    return bool((other["zone"] == TARGET).any())
