@@ -29,7 +29,7 @@ from tests.browser.walking import trial_shown
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_axe_finds_nothing_on_any_screen(serve, new_page, axe, scheme):
     tries = [trial(0, [choose()], answer="yes"), trial(1, [recover()], answer="garden")]
     shown = [

@@ -161,6 +161,7 @@ def test_words_dealt_equally_to_both_answers_are_no_shortcut() -> None:
     assert own.lower is not None and own.lower < 0.5
 
 
+@pytest.mark.full
 def test_random_labels_do_not_pass_with_few_items_and_do_with_many() -> None:
     (few,) = shortcut_test({"none": random_labels(ENOUGH_ITEMS - 2, 2)}, language="en", seed=1).tasks
     assert few.verdict == "too few to tell" and few.in_words() == "too few to tell: 1998"

@@ -456,6 +456,7 @@ def test_symbols_missing_in_a_font_are_told() -> None:
         glyph("E", "snas")
 
 
+@pytest.mark.full
 def test_the_kept_questions_are_those_that_the_rendering_gives() -> None:
     kept = {family: questions(family) for family in FAMILIES}
     for family, own in kept.items():

@@ -104,7 +104,7 @@ def conversations(study, server) -> Any:
     return study
 
 
-@pytest.mark.parametrize("before", [0, 60])
+@pytest.mark.parametrize("before", [0, pytest.param(60, marks=pytest.mark.full)])
 def test_a_run_of_conversations_costs_what_it_was_said_to_cost(conversations, before) -> None:
     if before:
         assert invoke("run", conversations, "--max-trials", str(before)).exit_code == 0

@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> Non
     assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, server, number) -> None:
     server.delay = 0.03
     arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
@@ -201,6 +201,7 @@ def test_a_lease_is_no_change_of_the_study_to_git(study) -> None:
     assert state is not None and state["changed"] is True
 
 
+@pytest.mark.full
 def test_a_server_that_wants_a_key_and_got_none_says_how_to_name_one(study, server, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("LAB_API_KEY", "sk-of-the-lab")
@@ -299,6 +300,7 @@ def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study,
     assert len(set(sampled)) == TRIALS
 
 
+@pytest.mark.full
 def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_path) -> None:
     pytest.importorskip("torch")
     folder = tiny_llama(tmp_path / "model", seed=1)

@@ -127,7 +127,9 @@ def test_an_answer_of_a_batch_that_cannot_be_read_is_paid_for_in_the_books(hande
     assert money(handed).spent - sum(live) == pytest.approx(of_batches(server))
 
 
-@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
+@pytest.mark.parametrize(
+    "mark", ["\u2028", *(pytest.param(one, marks=pytest.mark.full) for one in "\u2029\u0085")]
+)
 def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, mark) -> None:
     server.answer = lambda body: f"I looked twice.{mark}Answer: Yes"
     server.batches.writes_ascii = False
@@ -147,6 +149,7 @@ def test_a_line_of_results_that_is_no_json_is_kept(handed, server) -> None:
     assert kept.read_text("utf-8") == lines[0][:-9]
 
 
+@pytest.mark.full
 def test_a_batch_that_was_never_made_holds_no_money(study, server) -> None:
     with_models(study, remote("one", server, PRICE), budget="40 USD")
     server.batches.refuses_next = True
@@ -175,6 +178,7 @@ def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, s
     assert {row["temperature"] for row in of_store(handed, select(trials))} == {0.0}
 
 
+@pytest.mark.full
 def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server) -> None:
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
     assert invoke("run", handed, "--batch").exit_code == 1
@@ -212,6 +216,7 @@ def test_a_batch_can_be_given_up(handed, server) -> None:
     assert money(handed).set_aside == 0
 
 
+@pytest.mark.full
 def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed, server) -> None:
     aside = money(handed).set_aside
     server.batches.batches.clear()
@@ -234,6 +239,7 @@ def test_status_names_batches_and_their_state(handed, server) -> None:
     assert "collected" in invoke("status", handed).stdout
 
 
+@pytest.mark.full
 def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, server) -> None:
     warm = remote("one", server, f"temperature: 1.0, {PRICE}").replace("one:", "warm:", 1)
     with_models(study, remote("one", server, PRICE), warm, budget="40 USD")

@@ -26,7 +26,9 @@ def ended(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["detail"]["reader"]: row["detail"]["engine"] for row in rows}
 
 
-@pytest.mark.parametrize("stay", [True, False], ids=["weights stay", "loaded anew each turn"])
+@pytest.mark.parametrize(
+    "stay", [True, pytest.param(False, marks=pytest.mark.full)], ids=["weights stay", "loaded anew each turn"]
+)
 def test_the_record_of_two_local_models_says_what_that_of_one_says(
     study, plain_model, chat_model, tmp_path, monkeypatch, stay
 ) -> None:

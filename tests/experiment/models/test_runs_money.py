@@ -140,6 +140,7 @@ def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) 
     assert money(study).total <= 0.05 + 1e-9
 
 
+@pytest.mark.full
 def test_every_run_of_a_small_budget_ends_and_none_overspends(study, server) -> None:
     with_models(study, remote("one", server), budget="0.02 USD")
     for _ in range(4):
@@ -176,6 +177,7 @@ def test_labels_scored_whole_are_refused_with_the_form_that_cannot(study, server
     assert result.exit_code != 0 and "api: responses" in result.output
 
 
+@pytest.mark.full
 def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -> None:
     """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
     server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
@@ -244,6 +246,7 @@ def test_a_trial_that_failed_in_the_probe_is_not_asked_again_by_the_same_run(stu
     assert told.count("no answer: item") == one["left"]
 
 
+@pytest.mark.full
 def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server) -> None:
     with_models(study, remote("one", server), budget="0.3 USD")
     server.usage = {"prompt_tokens": 3000, "completion_tokens": 1, "total_tokens": 3001}

@@ -138,6 +138,7 @@ def count_of(folder: Path) -> int:
         return 0
 
 
+@pytest.mark.full
 def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(study, server) -> None:
     slow = load_study(study).items[0].shown["question"]
     with_models(study, remote("one", server, "price: free, timeout: 600"))
@@ -329,6 +330,7 @@ def test_connections_that_break_in_the_midst_of_a_run_are_made_anew(
     assert is_exact(postgres_url, 1)
 
 
+@pytest.mark.full
 @pytest.mark.postgres
 def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(postgres_url) -> None:
     engine = create_engine(

@@ -70,6 +70,7 @@ def test_models_of_a_run_stay_together_when_trials_are_limited(study, server) ->
         assert max(by_list) - min(by_list) <= 1, "lists take turns trial by trial"
 
 
+@pytest.mark.full
 def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server) -> None:
     with ScriptedOpenAI(answer=lambda body: "No") as slow:
         slow.delay = 0.15
@@ -126,6 +127,7 @@ def test_the_rest_of_a_model_is_estimated_from_twenty_real_trials(study, server)
     assert begun["detail"]["versions"]["python"]
 
 
+@pytest.mark.full
 def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, server) -> None:
     with_models(study, remote("one", server), budget="40 USD")
     assert invoke("run", study, "--max-trials", "30").exit_code == 0
@@ -136,6 +138,7 @@ def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, se
     assert len(server.requests) - before <= 4, "no further trials are asked ahead of the others"
 
 
+@pytest.mark.full
 def test_a_run_whose_rest_is_dearer_than_the_budget_does_not_go_on_unless_it_is_told_to(
     study, server
 ) -> None:

@@ -120,6 +120,7 @@ def test_other_settings_ask_for_all(study, server) -> None:
     assert "never" not in invoke("status", study).output
 
 
+@pytest.mark.full
 def test_a_run_that_is_killed_between_leaves_what_was_found_too_long(study, server) -> None:
     with_models(study, remote("m", server).replace("concurrency: 4", "concurrency: 1"))
     server.always["Sunday"] = LONG

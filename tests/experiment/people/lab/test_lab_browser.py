@@ -331,7 +331,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_text("P015 has taken part already").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: Any, scheme: str) -> None:
     from experiment.people.lab.settings import set_lab
 
