@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.frames import ModelData, analysed_as_planned, in_model
-from analysis.measures import WORDS_WITH_ONE_TYPO
+from analysis.measures import WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery_trials
 from analysis.plan import Plan
 from analysis.readers import headed
 from analysis.tables import Tables
+
+LEAD = Measure(
+    "lead",
+    "Lead of the correct label",
+    "lead of the correct label",
+    "gaussian",
+    False,
+    "nats",
+    "lead",
+    of="models",
+)
+"""Log-probability of the correct label minus that of its best rival: with two labels, the log odds of the correct one."""
 
 _PLACE = ["session_id", "trial_index", "attempt"]
 
@@ -56,11 +69,51 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     return replace(data, remarks=(*remarks, *data.remarks))
 
 
+def lead_data(tables: Tables, plan: Plan) -> ModelData:
+    """Return the data of a model of how far the correct label leads in each trial.
+
+    The lead is the margin of a right choice and minus that of a wrong one. Where more than two labels were offered, a wrong choice
+    leads the correct label by its margin or more: the lead is then the best that it can be, and a remark says so.
+
+    Parameters
+    ----------
+    tables : Tables
+    plan : Plan
+        Of :data:`LEAD`, with models as its groups.
+    """
+    rows, remarks = analysed_as_planned(tables.trials, plan)
+    has = rows["margin"].notna() & rows["correct"].notna()
+    lost = int((~has).sum())
+    if lost:
+        remarks.append(
+            f"Left out of the model: {lost:,} of {len(rows):,} trials without the probabilities of labels, or neither right nor "
+            "wrong."
+        )
+    rows = rows[has].copy()
+    right = rows["correct"].to_numpy(dtype=float) > 0
+    rows[LEAD.name] = np.where(right, rows["margin"], -rows["margin"])
+    if not _two_labels(tables) and not right.all():
+        remarks.append(
+            "Items have more than two labels: where the choice was wrong the correct label is taken to be second, the best that "
+            "it can be."
+        )
+    data = in_model(rows, plan)
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def _two_labels(tables: Tables) -> bool:
+    if "choices" not in tables.items.columns:
+        return False
+    offered = tables.items["choices"].dropna().map(lambda text: len(json.loads(text) or []))
+    return bool((offered[offered > 0] == 2).all())
+
+
 def words_data(tables: Tables, plan: Plan) -> ModelData:
     """Return the data of a model of recovered words: of each typed answer, words recovered and not recovered.
 
     An answer that is not there, or could not be read, recovers nothing. Trials in which no word was changed have nothing to
-    recover and are left out.
+    recover and are left out. Where nearly all answers (:data:`ALL_OR_NONE`) recover all of their changed words or none, the variance
+    between answers would run away: each answer then counts once.
 
     Raises
     ------
@@ -82,6 +135,40 @@ def words_data(tables: Tables, plan: Plan) -> ModelData:
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
     rows["share_recovered"] = rows[column] / rows["changed"]
-    rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
+    alike = _all_or_none(rows)
+    if alike is None:
+        rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
+    else:
+        rows = _one_an_answer(rows)
+        remarks.append(
+            f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials "
+            f"of their "
+            "own, so each answer counts once in the model, as recovered where at least half of its words are."
+        )
     data = in_model(rows, plan, share="share_recovered")
     return replace(data, remarks=(*remarks, *data.remarks))
+
+
+ALL_OR_NONE = 0.9
+"""From this share of answers on whose words come back together the variance between answers has no bound."""
+
+
+def _all_or_none(rows: pd.DataFrame) -> float | None:
+    """Return the share of answers of several changed words that recover all of them or none, where it is so large; else None."""
+    several = rows.loc[rows["changed"] > 1, "share_recovered"]
+    share = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
+    return share if share >= ALL_OR_NONE else None
+
+
+def _one_an_answer(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count an answer once, as recovered or not, instead of each of its words."""
+    strict = (rows["recovered"] / rows["changed"] >= 0.5).astype(float)
+    tolerant = (rows["with_one_typo"] / rows["changed"] >= 0.5).astype(float)
+    whole = (rows["share_recovered"] >= 0.5).astype(float)
+    return rows.assign(
+        recovered=strict,
+        not_recovered=1.0 - strict,
+        recovered_with_one_typo=tolerant,
+        beyond_one_typo=1.0 - tolerant,
+        share_recovered=whole,
+    )

@@ -19,6 +19,7 @@ from rapidfuzz.distance import Levenshtein
 
 from analysis.measures.resampling import bootstrap
 from analysis.measures.words import same_place, with_one_typo, words_of
+from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -205,9 +206,10 @@ def recovery(
     -------
     pandas.DataFrame
         A row per reader group and cell: ``trials``, ``ed_shown`` and ``ed`` (mean distances in characters), ``rr`` (recovery rate,
-        %) with ``rr_low, rr_high`` (95% bootstrap over items) and ``rr_flagged`` (nothing was changed in so many resamples
-        that it has no interval), ``changed, recovered, with_one_typo`` (words), ``words`` and ``words_with_one_typo``
-        (shares of changed words; intervals over items), ``kept`` (share of unchanged words that were copied right).
+        %) with ``rr_low, rr_high`` (95% bootstrap over participants, or over items for a model) and ``rr_flagged`` (nothing
+        was changed in so many resamples that it has no interval), ``changed, recovered, with_one_typo`` (words), ``words`` and
+        ``words_with_one_typo`` (shares of changed words, with intervals), ``unchanged`` (words) and ``kept`` (share of
+        unchanged words that were copied right, with its interval).
 
     Raises
     ------
@@ -233,12 +235,15 @@ def recovery(
             "with_one_typo": int(sums["with_one_typo"]),
             "words": _share(sums["recovered"], sums["changed"]),
             "words_with_one_typo": _share(sums["with_one_typo"], sums["changed"]),
+            "unchanged": int(sums["unchanged"]),
             "kept": _share(sums["kept"], sums["unchanged"]),
         }
         if resamples:
-            of_item = own.groupby(["set", "item_id"], dropna=False)[list(_COUNTS)].sum().to_numpy(dtype=float)
+            # a participant's answers hang together, as a model's answers to an item do
+            units = ["reader"] if own["reader_kind"].isin(PARTICIPANT_KINDS).all() else ["set", "item_id"]
+            of_unit = own.groupby(units, dropna=False)[list(_COUNTS)].sum().to_numpy(dtype=float)
             seed = stable_seed(study, "recovery", *map(str, key))
-            told |= _intervals(of_item, seed, resamples, sign)
+            told |= _intervals(of_unit, seed, resamples, sign)
         found.append(told)
     return pd.DataFrame(found)
 
@@ -307,7 +312,7 @@ def _share(above: float, below: float) -> float:
     return float(above / below) if below else float("nan")
 
 
-def _intervals(of_item: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
+def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
     place = {name: number for number, name in enumerate(_COUNTS)}
     turn = 1.0 if sign == "mended" else -1.0
 
@@ -315,12 +320,17 @@ def _intervals(of_item: NDArray[np.float64], seed: int, resamples: int, sign: st
         shown, given = means[:, place["ed_shown"]], means[:, place["ed_given"]]
         return np.asarray(turn * 100.0 * (shown - given) / shown)
 
-    def share(name: str) -> Any:
-        return lambda means: means[:, place[name]] / means[:, place["changed"]]
+    def share(name: str, of: str) -> Any:
+        return lambda means: means[:, place[name]] / means[:, place[of]]
 
-    rr = bootstrap(of_item, rate, seed, resamples)
+    rr = bootstrap(of_unit, rate, seed, resamples)
     told: dict[str, Any] = {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
-    for name, column in (("words", "recovered"), ("words_with_one_typo", "with_one_typo")):
-        ends = bootstrap(of_item, share(column), seed, resamples)
+    shares = (
+        ("words", "recovered", "changed"),
+        ("words_with_one_typo", "with_one_typo", "changed"),
+        ("kept", "kept", "unchanged"),
+    )
+    for name, above, below in shares:
+        ends = bootstrap(of_unit, share(above, below), seed, resamples)
         told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
     return told

@@ -56,7 +56,8 @@ def write(material: Material) -> Chapter | None:
 METHOD = Markup(
     "Two-class answers: hits and false alarms of each reader and condition, d′ = <i>z</i>(hits) − <i>z</i>(false alarms) and "
     "criterion c = −[<i>z</i>(hits) + <i>z</i>(false alarms)]/2, with the log-linear correction (Hautus, 1995). Differences are "
-    "tested in a probit mixed model of the answer by truth (±½) × condition × reader (DeCarlo, 1998; Laplace approximation), in which the "
+    "tested in a probit mixed model of the answer by truth (±½) × condition × reader (DeCarlo, 1998; Laplace approximation), "
+    "in which the "
     "coefficients of truth are d′ and its differences, the others minus the criterion. Participants differ in bias and "
     "sensitivity and, "
     "where a factor has at most four levels and a participant two trials of each class in each, in the effect of each level on both "

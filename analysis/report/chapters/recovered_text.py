@@ -1,0 +1,269 @@
+"""Restored texts: words recovered of words changed, with a mixed model, beside edit distance and recovery rate."""
+
+from __future__ import annotations
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.carrying_out import carry_out
+from analysis.descriptives import describe_rows, described_rows
+from analysis.families import across_analyses
+from analysis.figures.recovered import recovered_figure
+from analysis.measures import WORDS, WORDS_WITH_ONE_TYPO, Measure
+from analysis.measures.recovery import recovery, recovery_trials
+from analysis.plan import Plan, against_reference
+from analysis.readers import DATA_KINDS, group_order, kinds_of, marked
+from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.model_tables import contrast_table, model_table
+from analysis.report.prose import named, paragraphs, warnings_of
+from analysis.results import Analysis
+from stimuli.errors import UserError
+
+GROUP = "reader_group"
+MOST_TRIALS = 20_000
+"""Trials in one model of recovered words; beyond, the planned analyses alone are fitted."""
+
+METHOD = Markup(
+    "Typed recovery: words of the answer are matched in order to the words of the intact text, without regard to case and "
+    "punctuation; a "
+    "changed word is recovered where the answer has it as it was, and with one typo where it is one letter (or one exchange of "
+    "neighbours) off and nearer to the intact word than to the form shown. Unchanged words that were copied right are the "
+    "reader's own "
+    "typing. Recovered of changed words are binomial counts in a logistic mixed model with a variance between answers. Edit "
+    "distance is Levenshtein's in characters, case and punctuation included; the recovery rate RR is (Σ shown − Σ answered)/Σ "
+    "shown, the "
+    "sign of its tables (equation 1 of Cao et al., 2023, is printed with the opposite one). An answer that is not there recovers "
+    "nothing. Intervals: 95% percentile bootstraps, 2,000 resamples, over participants or over a model's items; seeds are stable "
+    "hashes of study, reader and condition."
+)
+
+
+def write(material: Material) -> Chapter | None:
+    """Write how much of the changed text answers restore; None where no text was to be restored."""
+    tables = material.tables
+    trials = tables.trials
+    asked = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover") & trials["answer"].notna()
+    if not asked.any():
+        return None
+    material.told("recovered words")
+    own = trials[asked]
+    kinds = kinds_of(own)
+    try:
+        measured = recovery_trials(trials, tables.items, list(tables.factors))
+    except UserError as error:
+        said = escape(
+            f"{apa.count(int(asked.sum()))} texts were to be restored, and cannot be measured: {error.message}."
+        )
+        return Chapter("recovered-text", "Restored texts", (said,), marks_of(tuple(kinds), kinds))
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    study = str(tables.dictionary["study"])
+    factors = {
+        name: [level for level in levels if (own[name] == level).any()]
+        for name, levels in tables.factors.items()
+    }
+    for factor, levels in ({name: some for name, some in factors.items() if some} or {"": ["all"]}).items():
+        sums = _sums(measured, factor, levels, group_order(own), study)
+        stem = f"recovered_text_{_plain(factor)}" if factor else "recovered_text"
+        blocks += _described(sums, factor, levels, stem, {one: kinds[one] for one in group_order(own)})
+        changing = [
+            level for level in levels if (sums.loc[sums[factor or "all"] == level, "changed"] > 0).any()
+        ]
+        if len(changing) > 1:
+            any_typo = bool((sums["with_one_typo"] > sums["recovered"]).any())
+            some, models = _modelled(material, factor, changing, stem, any_typo=any_typo)
+            blocks += some
+            fits += models
+    return Chapter(
+        "recovered-text",
+        "Restored texts: recovered words, edit distance and recovery rate",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(METHOD,),
+        fits=tuple(fits),
+        sources=("cao2023",),
+    )
+
+
+def _sums(
+    measured: pd.DataFrame, factor: str, levels: list[str], groups: list[str], study: str
+) -> pd.DataFrame:
+    name = factor or "all"
+    rows = measured if factor else measured.assign(all="all")
+    sums = recovery(rows, [name], study=study)
+    place = {level: number for number, level in enumerate(levels)}
+    order = {group: number for number, group in enumerate(groups)}
+    keys = sums.assign(_g=sums[GROUP].map(order), _l=sums[name].map(place)).sort_values(["_g", "_l"])
+    return keys.drop(columns=["_g", "_l"]).reset_index(drop=True)
+
+
+def _described(
+    sums: pd.DataFrame, factor: str, levels: list[str], stem: str, kinds: dict[str, str]
+) -> list[Block]:
+    name = factor or "all"
+    told = [
+        Markup("[[table:{0}]] and [[figure:{0}]] have what was restored{1}.").format(
+            stem, f" by {factor}" if factor else ""
+        )
+    ]
+    for group, own in sums.groupby(GROUP, sort=False):
+        if kinds[str(group)] == "baseline":
+            continue
+        parts = [
+            f"{apa.percent(one['words'])} of {apa.count(one['changed'])} changed words, 95% CI "
+            f"{apa.interval(100 * one['words_low'], 100 * one['words_high'], 1)}, with one typo "
+            f"{apa.percent(one['words_with_one_typo'])}, RR = {apa.number(one['rr'], 1)}%"
+            + (f" in {one[name]}" if factor else "")
+            for one in own.to_dict("records")
+            if one["changed"]
+        ]
+        kept = own["kept"].mul(own["unchanged"]).sum(), own["unchanged"].sum()
+        copied = f"; {apa.percent(kept[0] / kept[1])} of unchanged words copied right" if kept[1] else ""
+        who = named(str(group), kinds)
+        head = f"{who[0].upper()}{who[1:]}"
+        told.append(
+            escape(f"{head} recovered {'; '.join(parts) or 'nothing, since nothing was changed'}{copied}.")
+        )
+    nothing = [level for level in levels if not (sums.loc[sums[name] == level, "changed"] > 0).any()]
+    if nothing and factor:
+        told.append(
+            escape(
+                f"In {apa.listing(nothing)} no word was changed: there is nothing to recover, and what was kept is the baseline "
+                "of copying."
+            )
+        )
+    figure = recovered_figure(stem, sums, name, levels, kinds)
+    return [Markup(" ").join(told), _table(sums, name, stem, kinds), figure]
+
+
+def _table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
+    rows: list[tuple[str, ...]] = []
+    for group, own in sums.groupby(GROUP, sort=False):
+        rows.append(Head([marked(str(group), kinds[str(group)])]))
+        for one in own.to_dict("records"):
+            rows.append(
+                (
+                    str(one[factor]),
+                    apa.count(one["trials"]),
+                    apa.count(one["changed"]),
+                    apa.number(100 * one["words"], 1),
+                    apa.interval(100 * one["words_low"], 100 * one["words_high"], 1),
+                    apa.number(100 * one["words_with_one_typo"], 1),
+                    apa.number(100 * one["kept"], 1),
+                    apa.number(one["ed_shown"], 1),
+                    apa.number(one["ed"], 1),
+                    apa.number(one["rr"], 1),
+                    apa.interval(one["rr_low"], one["rr_high"], 1),
+                    apa.number(-one["rr"], 1),
+                )
+            )
+    columns = (
+        *(factor if factor != "all" else "", "Trials", "Words changed", "% recovered", "95% CI of %"),
+        *(
+            "% with one typo",
+            "% kept of unchanged",
+            "ED shown",
+            "ED answered",
+            "RR",
+            "95% CI of RR",
+            "RR as printed",
+        ),
+    )
+    note = (
+        "ED = mean character edit distance from the intact text; RR = recovery rate in %, mended: positive where answers came "
+        "nearer. RR as "
+        "printed has the sign of the paper's equation 1. En dashes: nothing was changed (or, under kept, everything was). "
+        "Intervals are bootstraps over participants, or over items for a model."
+    )
+    if sums["rr_flagged"].any():
+        note += " RR without interval: too few units, or nothing was changed in most resamples."
+    origin = Origin(
+        columns=("answer", "response", "response_status", "reader_group", factor),
+        rows="excluded_reason empty, trial_type recover; texts shown are those of the items table",
+    )
+    by = f" by {factor}" if factor != "all" else ""
+    title = f"Words recovered, edit distance and recovery rate{by} and reader"
+    return ApaTable(stem, title, columns, tuple(rows), note, origin)
+
+
+def _modelled(
+    material: Material, factor: str, changing: list[str], stem: str, *, any_typo: bool
+) -> tuple[list[Block], list[ReportedFit]]:
+    """Fit what the plan did not: strict words and words with one typo, by each factor."""
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    trials = material.tables.trials
+    rows = trials[trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")]
+    kinds = kinds_of(rows)
+    groups = [group for group in group_order(rows) if kinds[group] in DATA_KINDS]
+    if "human" not in groups and "simulated" in kinds:
+        groups.insert(0, "simulated")
+    done = {(one.plan.measure.name, one.plan.factor) for one in material.analyses if one.model is not None}
+    analyses = []
+    for measure in (WORDS, WORDS_WITH_ONE_TYPO):
+        if measure is WORDS_WITH_ONE_TYPO and not any_typo:
+            blocks.append(
+                escape(
+                    f"No answer came within one typo of a word: the model by {factor} with one typo is the same."
+                )
+            )
+        elif (measure.name, factor) in done:
+            blocks.append(
+                escape(f"{measure.title} by {factor}: the planned model stands among the planned analyses.")
+            )
+        elif len(rows) > MOST_TRIALS:
+            blocks.append(
+                escape(
+                    f"{measure.title} by {factor}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."
+                )
+            )
+        elif groups:
+            material.told(f"model: {measure.noun} by {factor}")
+            analyses.append(carry_out(_plan(measure, factor, changing, groups, material), material.tables))
+    for analysis in across_analyses(analyses):
+        some, model = _told(analysis, f"{stem}_{analysis.plan.measure.name}", kinds)
+        blocks += some
+        fits += model
+    return blocks, fits
+
+
+def _plan(measure: Measure, factor: str, levels: list[str], groups: list[str], material: Material) -> Plan:
+    return Plan(
+        f"{measure.noun} by {factor}",
+        False,
+        measure,
+        factor,
+        tuple(levels),
+        tuple(groups),
+        tuple(against_reference(levels)),
+        trials="recover",
+        factors={name: tuple(own) for name, own in material.tables.factors.items()},
+    )
+
+
+def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Block], list[ReportedFit]]:
+    model, plan = analysis.model, analysis.plan
+    cells = []
+    if model is not None:
+        cells = describe_rows(
+            described_rows(analysis.rows, plan.measure), plan.measure, plan.factor, analysis.levels
+        )
+    told = paragraphs(analysis, cells, kinds, None)
+    if not told:
+        told = [escape(f"{plan.measure.title}: no model could be fitted.")]
+    doubts = warnings_of(analysis)
+    blocks: list[Block] = [Markup("<h3>{}</h3>").format(f"{plan.name[0].upper()}{plan.name[1:]}")]
+    blocks += [escape(" ".join(doubts))] if doubts else []
+    if model is None:
+        return [*blocks, *told], []
+    shown: list[ApaTable] = [model_table(analysis, f"{stem}_model")]
+    shown += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
+    names = apa.listing([f"[[table:{one.name}]]" for one in shown])
+    fits = [ReportedFit(plan.name, model.source)] if model.source is not None else []
+    return [*blocks, *told, Markup("{} have the model.").format(Markup(names)), *shown], fits
+
+
+def _plain(name: str) -> str:
+    return "".join(sign if sign.isalnum() else "_" for sign in name)
