@@ -80,13 +80,11 @@ def _variance(group: str, level: str, factor: str, data: ModelData, model: Fitte
     """
     person = group in data.participant_groups
     active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), "people" if person else "model"}
-    active.add(f"reader_group{group}")
-    if person:
-        active.add(indicator("people", level))
+    active |= {f"reader_group{group}", indicator("people" if person else "model", level)}
     total = 0.0
     for term in model.variance:
         z = np.array([1.0 if set(name.split(":")) <= active else 0.0 for name in term.terms])
-        if term.group != "participant" or person:
+        if person or term.group != "participant":
             total += float(z @ term.cov @ z)
     return total
 

@@ -32,8 +32,8 @@ ZERO = 1e-3
 HUGE = 4.0
 """A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
 
-MODELS_OWN = {("item", "model"), ("item_reader", "(Intercept)")}
-"""The random effects that let items differ in models otherwise than in people."""
+OF_ITEMS = ("item", "item_condition", "item_reader")
+"""Groupings whose effects let items differ in models otherwise than in people."""
 
 RUNAWAY = (
     "a model answers most items alike in every condition, so that the variance of its items ran away; the variance was "
@@ -136,6 +136,8 @@ def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
     if plan.measure.link is not None:
         settings["link"] = plan.measure.link
+    if data.penalty is not None:
+        settings["penalty"] = data.penalty
     return settings
 
 
@@ -215,21 +217,32 @@ def without_runaway_items(
         (term.group, name): sd
         for term in model.variance
         for name, sd in zip(term.terms, term.sd.tolist(), strict=True)
-        if sd > HUGE and (term.group, name) in MODELS_OWN
+        if sd > HUGE and term.group in OF_ITEMS and _of_models_alone(term.group, name)
     }
     if not runaway:
         return terms, ""
     groups = {group for group, _ in runaway}
-    left = [
-        replace(term, state="intercept", columns=()) if term.group == "item" and "item" in groups else term
-        for term in terms
-        if not (term.group == "item_reader" and "item_reader" in groups)
-    ]
+    left = [one for term in terms for one in (_without_models(term) if term.group in groups else [term])]
     told = [
         f"{group}: the models' own variance dropped (SD = {sd:.1f} log odds)"
         for (group, _), sd in runaway.items()
     ]
     return left, "; ".join(told)
+
+
+def _of_models_alone(group: str, name: str) -> bool:
+    return "model" in name.split(":") or group == "item_reader"
+
+
+def _without_models(term: RandomTerm) -> list[RandomTerm]:
+    """Take from a term what lets items differ in models otherwise than in people."""
+    if term.instead:
+        return list(term.instead)
+    if term.group == "item":
+        return [replace(term, state="intercept", columns=())]
+    if term.columns:
+        return [replace(term, intercept="people", state="intercept", columns=())]
+    return []
 
 
 def _huge(model: FittedModel) -> list[str]:

@@ -2,7 +2,8 @@
 
 A model is fitted to what the plan names and the data can carry. A reader group without trials, and one whose answers
 in some condition are all right or all wrong (its effect on the logit scale is infinite), stays out of the model
-and in the descriptive tables; every such step is a remark that the report prints.
+and in the descriptive tables; every such step is a remark that the report prints. A companion with a weak prior keeps it
+(:mod:`analysis.companions`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class ModelData:
         Which of the groups are made of participants (people, simulated readers), which are one model each.
     remarks : tuple of str
         What was left out of the model, in sentences.
+    at_edge : tuple of (str, str)
+        Reader groups and levels in which all answers are right or all wrong.
+    penalty : str or None
+        The weak prior by which a model keeps such groups (``penalty`` of :func:`analysis.mixed.fit`).
     """
 
     rows: pd.DataFrame
@@ -49,6 +54,8 @@ class ModelData:
     participant_groups: tuple[str, ...]
     machine_groups: tuple[str, ...]
     remarks: tuple[str, ...]
+    at_edge: tuple[tuple[str, str], ...] = ()
+    penalty: str | None = None
 
     @property
     def can_be_fitted(self) -> bool:
@@ -91,7 +98,9 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     return rows, told
 
 
-def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1) -> ModelData:
+def accuracy_data(
+    trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1, penalty: str | None = None
+) -> ModelData:
     """Return the data of an accuracy model.
 
     Parameters
@@ -105,6 +114,23 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw:
         drawn by a stable hash of the trial, so that the data are whole numbers that a logistic model takes.
     draw : int
         Which of the draws, from 1: fits of several are pooled by Rubin's rules.
+    penalty : str, optional
+        Keeps groups whose answers in some condition are all right or all wrong, for a fit with this weak prior.
+
+    Raises
+    ------
+    UserError
+        For another way with failures.
+    """
+    rows, remarks = accuracy_rows(trials, plan, failures, draw)
+    data = in_model(rows, plan, share="correct", penalty=penalty)
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def accuracy_rows(
+    trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the judged trials of a plan with 0 or 1 in ``correct``, and in sentences what was left out of them.
 
     Raises
     ------
@@ -124,8 +150,7 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw:
         can_be_wrong &= valid
     rows, valid = rows[can_be_wrong].copy(), valid[can_be_wrong]
     rows.loc[~valid, "correct"] = at_chance(rows[~valid], draw) if failures == AT_CHANCE else 0.0
-    data = in_model(rows, plan, share="correct")
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return rows, remarks
 
 
 def at_chance(rows: pd.DataFrame, draw: int) -> NDArray[np.float64]:
@@ -186,7 +211,9 @@ ALWAYS = {
 """What a share of none and of all means."""
 
 
-def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelData:
+def in_model(
+    rows: pd.DataFrame, plan: Plan, share: str | None = None, penalty: str | None = None
+) -> ModelData:
     """Keep the reader groups and levels that one model can hold, and say what stays out.
 
     Parameters
@@ -196,8 +223,11 @@ def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelD
     plan : Plan
     share : str, optional
         Column from 0 to 1 of a logistic model: a condition in which all is 0 or all is 1 cannot be in it.
+    penalty : str, optional
+        The weak prior with which it can.
     """
     remarks: list[str] = []
+    at_edge: list[tuple[str, str]] = []
     usable: dict[str, list[str]] = {}
     for group in plan.groups:
         own = rows[rows["reader_group"] == group]
@@ -217,17 +247,21 @@ def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelD
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
             told = ", ".join(f"{words[int(high[level])]} in {level}" for level in constant)
-            remarks.append(
-                f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
-            )
-        usable[group] = [level for level in plan.levels if level not in missing and level not in constant]
+            verdict = "the effect on the logit scale is infinite and has no estimate"
+            verdict = verdict if penalty is None else f"{verdict} but for the weak prior, which sets its size"
+            remarks.append(f"{headed(group)}: {told}; {verdict}.")
+            at_edge += [(group, level) for level in constant]
+        barred = missing if penalty is not None else [*missing, *constant]
+        usable[group] = [level for level in plan.levels if level not in barred]
     groups, levels = _largest_common(usable, remarks)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)].copy()
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
     machines = tuple(group for group in groups if group not in people)
     rows = _with_structure_columns(rows, plan.factor, levels, people)
-    return ModelData(rows, tuple(groups), tuple(levels), people, machines, tuple(remarks))
+    return ModelData(
+        rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty
+    )
 
 
 def _largest_common(usable: dict[str, list[str]], remarks: list[str]) -> tuple[list[str], list[str]]:
@@ -265,10 +299,16 @@ def _with_structure_columns(
         shown = (rows[factor] == level).astype(float)
         rows[indicator(factor, level)] = shown
         rows[indicator("people", level)] = shown * rows["people"]
-    rows["item_reader"] = rows["item"] + ":" + rows["reader_group"]
+        rows[indicator("model", level)] = shown * rows["model"]
+    if "machine" not in rows:
+        rows["machine"] = rows["reader_group"]
+    rows["machine_condition"] = rows["machine"] + ":" + rows[factor].astype(str)
+    rows["item_condition"] = rows["item"] + ":" + rows[factor].astype(str)
+    rows["item_reader"] = rows["item"] + ":" + rows["machine"]
     rows["item_cell"] = rows["item_reader"] + ":" + rows[factor].astype(str)
+    rows["model_session"] = rows["machine"] + ":" + rows["session_id"].astype(str)
     rows["prompt"] = (
-        rows["reader_group"]
+        rows["machine"]
         + ":"
         + rows["prompt_variant"].map(lambda v: "-" if pd.isna(v) else f"{v:g}").astype(str)
     )

@@ -11,6 +11,7 @@ from stimuli.errors import UserError, unknown_name
 
 STRUCTURE = (
     *("reader_group", "participant", "item", "item_reader", "item_cell", "prompt", "people", "model"),
+    *("item_condition", "model_session", "machine", "machine_condition"),
     *("session_id", "list_id", "block", "set", "trial_index", "prompt_variant", "label_map", "choice_order"),
     *("replicate", "answer_given"),
 )

@@ -1,7 +1,12 @@
 """The random-effects structure of a model: where it starts, and the stated rule by which it is reduced.
 
-It starts with what the design justifies (Barr et al., 2013, within what today's tables hold): participants with an
-intercept and a slope of the compared factor, items with an intercept, which may differ between people and models.
+It starts with what the design justifies (Barr et al., 2013): participants with an intercept and a slope of the compared
+factor; items likewise, each also otherwise in models than in people; what is particular to an item in one model, to it in
+one condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be
+told from chance. Item slopes of k conditions in two kinds of reader are 2k columns with k(2k + 1) variances and
+correlations. Such a matrix is begun with where it has at most four columns and ten items for each; otherwise slopes of all
+conditions scatter alike (a variance of item × condition, again for people and models apart), which has three.
+
 A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed
 models*): first the correlations go, then the components whose variance is estimated as zero, then all slopes.
 Every step is kept and reported; nothing is simplified in silence.
@@ -19,6 +24,12 @@ from analysis.frames import ModelData, indicator
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5
 TRIALS_FOR_A_SLOPE = 2
+ITEMS_FOR_A_COLUMN = 10
+"""Items that each column of a covariance matrix of item slopes needs, for the matrix to be begun with."""
+MOST_COLUMNS = 4
+"""Columns of the largest covariance matrix of item slopes: ten variances and correlations."""
+MODELS_FOR_A_CLAIM = 8
+"""Models below which nothing is said about models in general."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class RandomTerm:
         Whether the whole term is dropped when its variance is estimated as zero.
     why : str
         What the term is for, in words.
+    instead : tuple of RandomTerm
+        What takes its place when correlations go; empty where its own columns do, uncorrelated.
     """
 
     group: str
@@ -50,6 +63,7 @@ class RandomTerm:
     state: State
     why: str
     may_go: bool = False
+    instead: tuple[RandomTerm, ...] = ()
 
     def text(self) -> str:
         """Write the term as lme4 reads it."""
@@ -97,13 +111,15 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
         )
     items = rows["item"].nunique()
     if 1 < items < len(rows):
-        slopes = "model" if mixed else ""
-        state: State = "correlated" if mixed else "intercept"
-        columns = ("model",) if mixed else ()
-        terms.append(RandomTerm("item", "1", slopes, columns, state, "items differ"))
+        terms.extend(_items(rows, data, factor, mixed, remarks))
     elif items == 1:
         remarks.append("There is one item: nothing can be said beyond it.")
+    if "sampled_model" in rows:
+        terms.extend(_sampled_models(data, factor, mixed))
     terms.extend(_models(rows[rows["model"] == 1], data, factor, remarks))
+    scope = _on_models_in_general(rows[rows["model"] == 1])
+    if scope:
+        remarks.append(scope)
     if "answer_given" in rows and terms:
         why = "words of one answer are recovered or lost together"
         terms.append(RandomTerm("answer_given", "1", "", (), "intercept", why, may_go=True))
@@ -131,27 +147,105 @@ def _participants(
     )
 
 
+def _sampled_models(data: ModelData, factor: str, mixed: bool) -> list[RandomTerm]:
+    """Return models as a sample of models: intercepts, and slopes, alike for all conditions where models are few."""
+    own = "model" if mixed else "1"
+    plain = RandomTerm("machine", own, "", (), "intercept", "models differ")
+    why = "models differ in what a condition does to them"
+    alike = RandomTerm("machine_condition", own, "", (), "intercept", why, may_go=True)
+    many = data.rows.loc[data.rows["model"] == 1, "machine"].nunique()
+    if many < ITEMS_FOR_A_COLUMN * len(data.levels):
+        return [plain, alike]
+    columns = tuple(indicator("model" if mixed else factor, level) for level in data.levels[1:])
+    slopes = " + ".join(columns) if mixed else factor
+    return [RandomTerm("machine", own, slopes, (), "correlated", "models differ", instead=(plain, alike))]
+
+
+def _items(
+    rows: pd.DataFrame, data: ModelData, factor: str, mixed: bool, remarks: list[str]
+) -> list[RandomTerm]:
+    """Return intercepts of items and, where the design has them, slopes; for people and models apart where there are both."""
+    by_kind = ("model",) if mixed else ()
+    state: State = "correlated" if mixed else "intercept"
+    plain = RandomTerm("item", "1", " + ".join(by_kind), by_kind, state, "items differ")
+    kinds = {"people": rows[rows["people"] == 1], "model": rows[rows["model"] == 1]}
+    there = [kind for kind, own in kinds.items() if len(own)]
+    sloping = [kind for kind in there if _has_slopes(kinds[kind], factor, kind, remarks)]
+    if not sloping:
+        return [plain]
+    why = "items differ in what a condition does to them"
+    if mixed and len(sloping) == 2:
+        alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", why, may_go=True)
+    else:
+        first = sloping[0] if mixed else "1"
+        alike = RandomTerm("item_condition", first, "", (), "intercept", why, may_go=True)
+    columns = len(there) * len(data.levels)
+    enough = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
+    if sloping != there or columns > MOST_COLUMNS or not enough:
+        return [plain, alike]
+    slopes = f"model * {factor}" if mixed else factor
+    return [RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, alike))]
+
+
+def _has_slopes(own: pd.DataFrame, factor: str, kind: str, remarks: list[str]) -> bool:
+    """Whether items are shown in several conditions and answered more than once in each."""
+    if not (own.groupby("item")[factor].nunique() > 1).any():
+        return False
+    supported = bool(own.groupby("item_condition").size().median() >= TRIALS_FOR_A_SLOPE)
+    if not supported and kind == "people":
+        remarks.append(
+            f"Items have fewer than {TRIALS_FOR_A_SLOPE} answers of people per condition (median), so the model has no "
+            f"slope of {factor} by item."
+        )
+    return supported
+
+
 def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[str]) -> list[RandomTerm]:
-    terms = []
-    if len(data.machine_groups) > 1:
-        terms.append(
-            RandomTerm("item_reader", "1", "", (), "intercept", "items differ model by model", may_go=True)
-        )
-    if len(models) and models.groupby("item_cell").size().median() > 1:
-        why = "a model answers the same item in the same condition more than once"
-        terms.append(RandomTerm("item_cell", "1", "", (), "intercept", why, may_go=True))
-    variants = models.groupby("reader_group")["prompt_variant"].nunique()
-    if len(variants) and variants.max() >= VARIANTS_FOR_A_VARIANCE:
-        intercept = "model" if data.participant_groups else "1"
-        terms.append(
-            RandomTerm("prompt", intercept, "", (), "intercept", "prompt wordings differ", may_go=True)
-        )
-    elif len(variants) and variants.max() > 1:
+    terms: list[RandomTerm] = []
+    if models.empty:
+        return terms
+    own = "model" if data.participant_groups else "1"
+    several = models["machine"].nunique() > 1
+
+    def term(group: str, why: str) -> None:
+        terms.append(RandomTerm(group, own, "", (), "intercept", why, may_go=True))
+
+    if several:
+        term("item_reader", "items differ model by model")
+    repeated = models.groupby("item_cell").size().median() > 1
+    if repeated and several:
+        term("item_cell", "a model answers the same item in the same condition more than once")
+    variants = models.groupby("machine")["prompt_variant"].nunique()
+    if variants.max() >= VARIANTS_FOR_A_VARIANCE:
+        term("prompt", "prompt wordings differ")
+    elif variants.max() > 1:
         remarks.append(
             f"Models answered {int(variants.max())} prompt wordings, too few for a variance of their own "
             f"({VARIANTS_FOR_A_VARIANCE} are needed): the model averages over them as if there were no others."
         )
+    sessions = int(models.groupby("machine")["model_session"].nunique().max())
+    pairs = models[["model_session", "prompt"]].drop_duplicates()
+    with_prompt = pairs["model_session"].is_unique and pairs["prompt"].is_unique
+    if repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
+        if with_prompt:
+            remarks.append(
+                "Each prompt wording has one session of a model: what differs between them is put down to wordings."
+            )
+        else:
+            term("model_session", "a model's sessions differ")
     return terms
+
+
+def _on_models_in_general(models: pd.DataFrame) -> str | None:
+    """Say how far results for the models at hand go; None where there are none, or they are a sample."""
+    many = int(models.loc[models["reader_kind"] == "model", "machine"].nunique())
+    if models.empty or not 0 < many < MODELS_FOR_A_CLAIM or "sampled_model" in models:
+        return None
+    which = "this model" if many == 1 else f"these {many} models"
+    return (
+        f"Results hold for {which} on items like these; about models in general nothing is said below "
+        f"{MODELS_FOR_A_CLAIM} of them."
+    )
 
 
 def formula(response: str, fixed: str, terms: list[RandomTerm]) -> str:
@@ -181,25 +275,38 @@ def reduced(
     told : str
         What was done, in words; empty where nothing was.
     """
-    changed: dict[str, RandomTerm | None] = {}
+    changed: dict[str, list[RandomTerm]] = {}
     told: list[str] = []
     for term in terms:
         if term.group in doubtful and term.state == "correlated":
-            changed[term.group] = replace(term, state="uncorrelated")
-            told.append(f"{term.group}: correlations dropped")
+            if term.instead:
+                changed[term.group] = list(term.instead)
+                told.append(f"{term.group}: slopes of all conditions taken to scatter alike")
+            else:
+                changed[term.group] = [replace(term, state="uncorrelated")]
+                told.append(f"{term.group}: correlations dropped")
     if not changed:
         for term in terms:
+            first = "(Intercept)" if term.intercept == "1" else term.intercept
+            gone = first in at_zero.get(term.group, [])
             empty = [column for column in term.columns if column in at_zero.get(term.group, [])]
             if term.group in doubtful and term.state == "uncorrelated" and (empty or not converged):
                 kept = tuple(column for column in term.columns if empty and column not in empty)
                 state: State = "uncorrelated" if kept else "intercept"
-                changed[term.group] = replace(term, state=state, columns=kept)
+                left_over = replace(term, state=state, columns=kept)
+                changed[term.group] = [] if term.may_go and gone and not kept else [left_over]
                 told.append(f"{term.group}: {_dropped(empty, kept)}")
-            elif term.may_go and term.group in doubtful:
-                changed[term.group] = None
+            elif term.group in doubtful and term.state == "uncorrelated" and gone and term.may_go:
+                # what is shared has no variance; that of models alone is left
+                changed[term.group] = [
+                    replace(term, intercept=term.columns[0], columns=(), state="intercept")
+                ]
+                told.append(f"{term.group}: variance shared by people and models dropped")
+            elif term.may_go and term.group in doubtful and (gone or not converged):
+                changed[term.group] = []
                 told.append(f"{term.group}: term dropped (no variance found: {term.why})")
-    left = [changed.get(term.group, term) for term in terms]
-    return [term for term in left if term is not None], "; ".join(told)
+    left = [one for term in terms for one in changed.get(term.group, [term])]
+    return left, "; ".join(told)
 
 
 def _dropped(empty: list[str], kept: tuple[str, ...]) -> str:

@@ -6,6 +6,8 @@ import pandas as pd
 
 PARTICIPANT_KINDS = ("human", "simulated")
 DATA_KINDS = ("human", "model")
+MODELS_IN_GENERAL = "models in general"
+"""The reader group of a comparison in which models are a sample of models, as participants are of people."""
 _RANK = {"human": 0, "simulated": 1, "model": 2, "baseline": 3}
 
 
@@ -30,7 +32,8 @@ def spoken(group: str) -> str:
 
 def headed(group: str) -> str:
     """Name a reader group at the head of a sentence or a table row; names of models stay as the study has them."""
-    return {"human": "People", "simulated": "Simulated readers"}.get(group, group)
+    named = {"human": "People", "simulated": "Simulated readers", MODELS_IN_GENERAL: "Models in general"}
+    return named.get(group, group)
 
 
 def marked(group: str, kind: str) -> str:

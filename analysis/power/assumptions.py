@@ -98,6 +98,8 @@ class Assumptions:
 
 
 def _active(name: str, plan: Plan, level: str, person: bool) -> float:
+    if ":" in name:
+        return float(np.prod([_active(part, plan, level, person) for part in name.split(":")]))
     if name == "(Intercept)":
         return 1.0
     if name in ("people", "model"):

@@ -176,10 +176,12 @@ def _components(
         "participant_slope": bool(people),
         "participant_correlation": bool(people),
         "item_models": bool(people and machines),
+        "item_slope_models": bool(people and machines),
         "item_correlation": bool(people and machines),
         "item_reader": len(machines) > 1,
         "item_cell": bool(machines),
         "prompt": bool(machines),
+        "session": bool(machines),
     }
     for name, entry in default_spreads(family).items():
         if name not in said and concerned.get(name, True):
@@ -188,6 +190,8 @@ def _components(
         taken[f"{one.of}_correlation" if one.quantity == "correlation" else one.of] = one.value
     if not people and "item_models" not in said and "item" in said:
         taken["item_models"] = taken["item"]
+    if not people and "item_slope_models" not in said and "item_slope" in said:
+        taken["item_slope_models"] = taken["item_slope"]
     return taken
 
 
@@ -204,21 +208,33 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
         together[0, :] = together[:, 0] = sd["participant_correlation"]
         np.fill_diagonal(together, 1.0)
         terms.append(VarianceTerm("participant", names, together * np.outer(size, size)))
-    if mixed:
-        terms.append(VarianceTerm("item", ("(Intercept)", "model"), _items(sd)))
-    else:
-        own = sd["item"] if people else sd.get("item_models", sd["item"])
-        terms.append(VarianceTerm("item", ("(Intercept)",), np.array([[own**2]])))
-    for name, wanted in (("item_reader", len(machines) > 1), ("item_cell", machines), ("prompt", machines)):
-        if wanted and sd.get(name, 0.0) > 0:
-            terms.append(VarianceTerm(name, ("model",), np.array([[sd[name] ** 2]])))
+    # two conditions of an item differ by two of its deviations, which are thus smaller than its slopes by the root of 2
+    half = float(np.sqrt(0.5))
+    for group, own, of_models, scale in (
+        ("item", "item", "item_models", 1.0),
+        ("item_condition", "item_slope", "item_slope_models", half),
+    ):
+        a, b = scale * sd[own], scale * sd.get(of_models, sd[own])
+        if mixed:
+            together = _by_kind(a, b, sd["item_correlation"])
+            terms.append(VarianceTerm(group, ("(Intercept)", "model"), together))
+        else:
+            terms.append(VarianceTerm(group, ("(Intercept)",), np.array([[(a if people else b) ** 2]])))
+    wanted: dict[str, tuple[str, bool]] = {
+        "item_reader": ("item_reader", len(machines) > 1),
+        "item_cell": ("item_cell", bool(machines)),
+        "prompt": ("prompt", bool(machines)),
+        "session": ("model_session", bool(machines)),
+    }
+    for name, (group, there) in wanted.items():
+        if there and sd.get(name, 0.0) > 0:
+            terms.append(VarianceTerm(group, ("model",), np.array([[sd[name] ** 2]])))
     return tuple(terms)
 
 
-def _items(sd: Mapping[str, float]) -> NDArray[np.float64]:
-    """Covariance of an item's difficulty in people and of what models add to it, shape (2, 2)."""
-    a, b = sd["item"], sd["item_models"]
-    both = sd["item_correlation"] * a * b
+def _by_kind(a: float, b: float, correlation: float) -> NDArray[np.float64]:
+    """Covariance of an item's deviation in people (SD a) and of what models (SD b) add to it, shape (2, 2)."""
+    both = correlation * a * b
     return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])
 
 

@@ -142,6 +142,7 @@ def _people(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFra
         {
             "reader_group": group,
             "reader": reader,
+            "session_id": reader,
             "number": item,
             "place": place,
             "prompt_variant": np.nan,
@@ -154,11 +155,13 @@ def _machine(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFr
     item, place, prompt, replicate = (
         one.ravel() for one in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
     )
+    replicates = sizes.replicates
     shown = (item % levels == place) if layout == "between_items" else np.ones(len(item), dtype=bool)
     return pd.DataFrame(
         {
             "reader_group": group,
             "reader": group,
+            "session_id": pd.Series(prompt * replicates + replicate)[shown].astype(str).to_numpy(),
             "number": item[shown],
             "place": place[shown],
             "prompt_variant": prompt[shown].astype(float),

@@ -22,6 +22,9 @@ from analysis.results import VarianceTerm
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
+DRAWN = ("participant", "item", "item_condition", "item_reader", "item_cell", "prompt", "model_session")
+"""Grouping columns of a fit whose effects can be drawn."""
+
 
 def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str = "") -> Assumptions:
     """Fit a plan's model to a pilot's tables and take its estimates to be the truth.
@@ -166,13 +169,13 @@ def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
     group = str(told["group"]).split(".")[0]
     known = {"(Intercept)", "people", "model", *_indicators(plan)}
     names: Sequence[str] = [str(name) for name in told["terms"]]
-    if group not in ("participant", "item", "item_reader", "item_cell", "prompt"):
+    if group not in DRAWN:
         raise UserError(
             f"{file}: nothing is known of the grouping column {group!r}",
             mend="Name the columns participant and item, and leave others out.",
         )
     for name in names:
-        if name not in known:
+        if not set(name.split(":")) <= known:
             raise UserError(
                 f"{file}: the random effect {name!r} by {group} cannot be drawn",
                 mend=f"Random slopes are of {plan.factor}; leave others out.",

@@ -31,7 +31,7 @@ from analysis.results import Analysis, Contrast
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
-FORMAT = 1
+FORMAT = 2
 """Of a file of fits; another number when what a fit means changes."""
 
 
@@ -259,6 +259,8 @@ def _placed(rows: pd.DataFrame, plan: Plan) -> Array:
 
 
 def _column(name: str, rows: pd.DataFrame, plan: Plan) -> Array:
+    if ":" in name and name not in rows:
+        return np.asarray(np.prod([_column(part, rows, plan) for part in name.split(":")], axis=0))
     if name == "(Intercept)":
         return np.ones(len(rows))
     if name in rows:

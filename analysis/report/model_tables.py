@@ -76,6 +76,8 @@ def model_note(model: FittedModel, analysis: Analysis) -> str:
     """Say what stands behind a model table: rows, units, fit, coding."""
     names = {"participant": "participants", "item": "items", "item_cell": "item-by-condition cells"}
     names |= {"item_reader": "item-by-reader cells", "prompt": "prompt wordings"}
+    names |= {"item_condition": "items in conditions", "model_session": "sessions of models"}
+    names |= {"machine": "models", "machine_condition": "models in conditions"}
     units = [f"{apa.count(n)} {names.get(group, group)}" for group, n in model.units.items()]
     if any(group in model.units for group in ("participant",)) and _has_machines(analysis):
         units = [text.replace("participants", "readers (a model counts as one)") for text in units]
@@ -120,10 +122,11 @@ def _has_machines(analysis: Analysis) -> bool:
 def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
     rows = []
     sd = term.sd
+    confined = term.group not in ("item", "participant") and "(Intercept)" not in term.terms
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = term.cov / np.outer(sd, sd)
     for place, name in enumerate(term.terms):
-        label = f"{_group_words(term.group)}: {component_in_words(name, analysis)}"
+        label = f"{_group_words(term.group)}: {component_in_words(name, analysis, confined=confined)}"
         cells = [label, apa.number(float(term.cov[place, place]), 3), apa.number(float(sd[place]), 3)]
         cells += [apa.correlation(float(correlations[place, earlier])) for earlier in range(place)]
         rows.append(_padded(cells, width))
@@ -144,7 +147,17 @@ def _padded(cells: list[str], width: int) -> tuple[str, ...]:
 
 def _group_words(group: str) -> str:
     known = {"participant": "Participant", "item": "Item", "item_cell": "Item × condition × reader"}
-    return known.get(group, {"item_reader": "Item × reader", "prompt": "Prompt wording"}.get(group, group))
+    known |= {
+        "item_reader": "Item × reader",
+        "prompt": "Prompt wording",
+        "model_session": "Session of a model",
+    }
+    known |= {
+        "item_condition": "Item × condition",
+        "machine": "Model",
+        "machine_condition": "Model × condition",
+    }
+    return known.get(group, group)
 
 
 def term_in_words(term: str, analysis: Analysis) -> str:
@@ -162,14 +175,19 @@ def term_in_words(term: str, analysis: Analysis) -> str:
     return f"{term.removeprefix(factor)} vs. {reference}"
 
 
-def component_in_words(name: str, analysis: Analysis) -> str:
-    """Name a random effect in words."""
+def component_in_words(name: str, analysis: Analysis, *, confined: bool = False) -> str:
+    """Name a random effect in words; ``confined`` says that its term is of people or models alone."""
     factor = analysis.plan.factor
     if name in ("(Intercept)", "people"):
-        return "intercept"
+        return "intercept" if name == "(Intercept)" or not confined else "intercept of people"
+    kind, _, slope = name.partition(":")
+    if slope and kind == "model":
+        return f"{component_in_words(slope, analysis)}, model vs. people"
+    if name == "model" and confined:
+        return "intercept of models"
     if name == "model":
         return "model vs. " + ("people" if "human" in analysis.groups else "simulated readers")
-    for stem in (f"{factor}_", "people_", factor):
+    for stem in (f"{factor}_", "people_", "model_", factor):
         if name.startswith(stem):
             return f"{name.removeprefix(stem)} vs. {analysis.levels[0]}"
     return name

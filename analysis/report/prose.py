@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.descriptives import Cell
 from analysis.plan import ALPHA
-from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import as_percent, decimals
 from analysis.results import Analysis, Contrast, FittedModel
 
@@ -56,6 +56,8 @@ def paragraphs(
 
 def named(group: str, kinds: dict[str, str]) -> str:
     """Name a reader group inside a sentence, a model or baseline as what it is."""
+    if group == MODELS_IN_GENERAL:
+        return group
     kind = kinds.get(group, "model")
     return spoken(group) if kind in PARTICIPANT_KINDS else f"the {kind} {group}"
 
@@ -182,7 +184,8 @@ def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
         if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
             return _higher(one, analysis, kinds)
         lower, higher = ("less accurate", "more accurate") if logistic else ("faster", "slower")
-        verb = "were" if kinds.get(group) in PARTICIPANT_KINDS else "was"
+        several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
+        verb = "were" if several else "was"
         how = lower if one.estimate < 0 else higher
         verdict = (
             f"{_headed(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"

@@ -54,7 +54,7 @@ def test_a_model_is_one_level_without_participant_variance(joint: Analysis) -> N
     first = joint.model.steps[0].formula
     assert first == (
         "correct ~ reader_group * position + (0 + people + people_initial + people_internal + people_final | participant)"
-        " + (1 + model | item)"
+        " + (1 + model | item) + (0 + people | item_condition)"
     )
     assert [one.term for one in joint.model.coefficients][:2] == ["(Intercept)", "reader_grouprestorer"]
     assert joint.model.rows == 24 * 24 + 96
@@ -64,7 +64,9 @@ def test_people_alone_start_with_a_slope_by_participant(handover: Make) -> None:
     tables = load(handover(human=12, items=16))
     analysis = analyse_accuracy(plans(tables)[0], tables)
     assert analysis.model is not None
-    assert analysis.model.steps[0].formula == "correct ~ position + (1 + position | participant) + (1 | item)"
+    assert analysis.model.steps[0].formula == (
+        "correct ~ position + (1 + position | participant) + (1 | item) + (1 | item_condition)"
+    )
 
 
 def test_contrasts_are_the_differences_of_the_models_own_cells(joint: Analysis) -> None:
@@ -160,7 +162,8 @@ def test_repeated_answers_of_a_model_share_their_items_deviations(handover: Make
     tables = load(handover(pd.concat([rows, *more]), dictionary={"planned": PLANNED}))
     analysis = analyse_accuracy(plans(tables)[0], tables)
     assert analysis.model is not None
-    assert "(1 | item_cell)" in analysis.model.steps[0].formula
+    # of one model, what is particular to an item in a condition is what the condition does to it in models
+    assert "(1 + model | item_condition)" in analysis.model.steps[0].formula
     assert "(0 + model | prompt)" in analysis.model.steps[0].formula
 
 

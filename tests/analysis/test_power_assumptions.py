@@ -91,7 +91,7 @@ def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> N
 def test_spreads_that_are_not_given_are_told_with_their_source() -> None:
     found = assumed(PLAN, KINDS, [*MEANS, Given("sd", "participant", "", 1.2)], "test")
     told = " ".join(found.remarks)
-    assert "item was not given: 0.71 taken (lexical decisions of 124 people" in told
+    assert "item was not given: 0.34 taken (lexical decisions of 124 people" in told
     assert "participant was not given" not in told
     (participants,) = [term for term in found.variance if term.group == "participant"]
     assert participants.sd[0] == pytest.approx(1.2)
@@ -99,6 +99,7 @@ def test_spreads_that_are_not_given_are_told_with_their_source() -> None:
 
 def test_items_differ_in_people_and_models_as_said() -> None:
     given = [Given("sd", "item", "", 0.8), Given("sd", "item_models", "", 0.5)]
+    given += [Given("sd", name, "", 0.0) for name in ("item_slope", "item_slope_models", "session")]
     given += [
         Given("correlation", "item", "", 0.25),
         Given("sd", "item_cell", "", 0.0),

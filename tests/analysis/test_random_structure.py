@@ -1,0 +1,250 @@
+"""Where random structures start, what stands beside a model of accuracy, and what becomes of models as a sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import load
+from analysis.accuracy import analyse_accuracy
+from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
+from analysis.frames import ModelData, accuracy_data
+from analysis.planned import plans
+from analysis.random_structure import RandomTerm, formula, justified, reduced
+from analysis.readers import MODELS_IN_GENERAL
+from analysis.report.blocks import Material
+from analysis.report.chapters.companions import write
+from analysis.tables import Tables
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import PLANNED, study_rows
+
+PEOPLE = "(0 + people + people_initial + people_internal + people_final | participant)"
+
+
+def started(tables: Tables) -> tuple[str, list[str]]:
+    """Return the random part that the design justifies, and the remarks."""
+    plan = plans(tables)[0]
+    terms, remarks = justified(accuracy_data(tables.trials, plan), plan.factor)
+    return formula("y", "x", terms).removeprefix("y ~ x + "), remarks
+
+
+def planned(*readers: str) -> dict[str, Any]:
+    return {"comprehension": {**PLANNED["comprehension"], "between": list(readers)}}
+
+
+def repeated(rows: pd.DataFrame, sessions: int, prompts: int = 1) -> pd.DataFrame:
+    """Let models answer everything once in each of several sessions, prompt wordings in turn, now and then otherwise."""
+    machine, draw = rows[rows["reader_kind"] == "model"], np.random.default_rng(4)
+    more = []
+    for number in range(1, sessions):
+        own = machine.assign(session_id=machine["reader"] + f"-{number}", prompt_variant=1 + number % prompts)
+        own["correct"] = np.where(draw.random(len(own)) < 0.8, own["correct"], ~own["correct"].astype(bool))
+        more.append(own.assign(replicate=number + 1, temperature=1.0))
+    return pd.concat([rows, *more], ignore_index=True)
+
+
+class TestWhereItStarts:
+    """The design says which effects of items, models, prompts and sessions are in the first fit."""
+
+    def test_people_and_one_model_that_answers_once(self, handover: Make) -> None:
+        rows = study_rows(human=12, models=("restorer",), items=12)
+        structure, _ = started(load(handover(rows, dictionary={"planned": PLANNED})))
+        assert structure == f"{PEOPLE} + (1 + model | item) + (0 + people | item_condition)"
+
+    def test_two_models_share_what_a_condition_does_to_an_item_in_models(self, handover: Make) -> None:
+        rows = study_rows(human=12, models=("a", "b"), items=12)
+        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
+        assert started(tables)[0] == (
+            f"{PEOPLE} + (1 + model | item) + (1 + model | item_condition) + (0 + model | item_reader)"
+        )
+
+    def test_repeated_answers_bring_cells_and_sessions(self, handover: Make) -> None:
+        rows = repeated(study_rows(human=12, models=("a", "b"), items=12), sessions=6, prompts=2)
+        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
+        structure, remarks = started(tables)
+        assert structure.endswith(
+            "(0 + model | item_reader) + (0 + model | item_cell) + (0 + model | model_session)"
+        )
+        assert any("2 prompt wordings, too few" in one for one in remarks)
+
+    def test_a_session_for_each_wording_is_the_wording(self, handover: Make) -> None:
+        rows = repeated(study_rows(human=12, models=("restorer",), items=12), sessions=6, prompts=6)
+        structure, remarks = started(load(handover(rows, dictionary={"planned": PLANNED})))
+        assert structure.endswith("(1 + model | item_condition) + (0 + model | prompt)")
+        assert any(one.startswith("Each prompt wording has one session") for one in remarks)
+
+    def test_four_columns_with_ten_items_each_have_a_matrix_of_their_own(self, handover: Make) -> None:
+        tables = load(handover(study_rows(human=8, items=40)))
+        assert started(tables)[0] == "(1 + position | participant) + (1 + position | item)"
+        fewer = load(handover(study_rows(human=8, items=36)))
+        assert started(fewer)[0] == "(1 + position | participant) + (1 | item) + (1 | item_condition)"
+
+    def test_two_conditions_let_kinds_and_slopes_correlate(self, handover: Make) -> None:
+        rows = repeated(study_rows(human=12, models=("restorer",), items=40), sessions=2)
+        rows = rows[rows["position"].isin(["intact", "initial"]) | rows["position"].isna()]
+        factors = {"position": {"levels": ["intact", "initial"], "reference": "intact"}}
+        plan = {"comprehension": {**PLANNED["comprehension"], "contrasts": ["initial - intact"]}}
+        tables = load(handover(rows, dictionary={"planned": plan, "factors": factors}))
+        assert started(tables)[0] == (
+            "(0 + people + people_initial | participant) + (1 + model * position | item)"
+        )
+
+    def test_items_that_are_shown_in_one_condition_have_no_slopes(self, handover: Make) -> None:
+        rows = study_rows(human=12, items=24)
+        own = rows["item_id"].str.removeprefix("s").where(~rows["is_practice"].astype(bool), "0").astype(int)
+        level = np.array(["intact", "initial", "internal", "final"])[own % 4]
+        rows["position"] = rows["position"].where(rows["is_practice"].astype(bool), level)
+        structure, remarks = started(load(handover(rows)))
+        assert structure.endswith("| participant) + (1 | item)")
+        assert not any("by item" in one for one in remarks)
+
+    def test_too_few_answers_of_people_to_an_item_are_said(self, handover: Make) -> None:
+        structure, remarks = started(load(handover(study_rows(human=4, items=24))))
+        assert structure == "(1 + position | participant) + (1 | item)"
+        assert any("fewer than 2 answers of people per condition" in one for one in remarks)
+
+    @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these 2 models")])
+    def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:
+        rows = study_rows(human=8, models=models, items=24, seed=5)
+        _, remarks = started(load(handover(rows, dictionary={"planned": planned("human", *models)})))
+        assert any(one.startswith(f"Results hold for {said}") for one in remarks)
+
+
+class TestHowItemSlopesAreReduced:
+    """One matrix, then slopes that scatter alike, then what has variance."""
+
+    plain = RandomTerm("item", "1", "model", ("model",), "correlated", "")
+    alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
+    whole = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(plain, alike))
+
+    def test_the_matrix_gives_way_to_slopes_that_scatter_alike(self) -> None:
+        terms, told = reduced([self.whole], {}, {"item"}, True)
+        assert formula("y", "x", terms) == "y ~ x + (1 + model | item) + (1 + model | item_condition)"
+        assert told == "item: slopes of all conditions taken to scatter alike"
+
+    def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:
+        apart = replace(self.alike, state="uncorrelated")
+        terms, told = reduced([apart], {"item_condition": ["(Intercept)"]}, {"item_condition"}, True)
+        assert [term.text() for term in terms] == ["(0 + model | item_condition)"]
+        assert "shared" in told
+
+    def test_nothing_is_left_of_a_term_without_any_variance(self) -> None:
+        apart = replace(self.alike, state="uncorrelated")
+        zero = {"item_condition": ["(Intercept)", "model"]}
+        assert reduced([apart, self.plain], zero, {"item_condition"}, True)[0] == [self.plain]
+
+    def test_a_term_with_variance_stays_though_another_of_its_group_is_doubtful(self) -> None:
+        own = RandomTerm("prompt", "model", "", (), "intercept", "", may_go=True)
+        assert reduced([own], {}, {"prompt"}, True) == ([own], "")
+
+
+@pytest.fixture
+def always_right(handover: Make) -> Tables:
+    rows = study_rows(human=12, models=("restorer",), items=16, timeouts=0.0)
+    intact = (rows["reader_kind"] == "model") & (rows["position"] == "intact")
+    rows.loc[intact, "correct"] = True
+    return load(handover(rows, dictionary={"planned": PLANNED}))
+
+
+class TestAWeakPrior:
+    """A model that is always right in a condition stays in the comparison beside the planned one."""
+
+    def test_keeps_the_model(self, always_right: Tables) -> None:
+        plan = plans(always_right)[0]
+        assert analyse_accuracy(plan, always_right).groups == ("human",)
+        found = with_weak_prior(plan, always_right)
+        assert found is not None and found.model is not None
+        assert found.groups == ("human", "restorer") and not found.plan.planned
+        assert found.correction == "Benjamini–Hochberg"
+        assert all(one.estimable for one in found.contrasts)
+        assert "penalised" in found.model.method
+        assert any("the weak prior, which sets its size" in one for one in found.remarks)
+
+    def test_percentages_of_the_kept_model_are_near_its_shares(self, always_right: Tables) -> None:
+        plan = plans(always_right)[0]
+        plan = replace(plan, contrasts=(replace(plan.contrasts[0], first="initial", second="intact"),))
+        found = with_weak_prior(plan, always_right)
+        assert found is not None
+        own = always_right.trials[always_right.trials["reader_group"] == "restorer"]
+        shares = own[own["excluded_reason"].isna()].groupby("position")["correct"].mean()
+        (one,) = [one for one in found.contrasts if one.groups == ("restorer",)]
+        assert one.points == pytest.approx(100 * (shares["initial"] - shares["intact"]), abs=12)
+
+    def test_is_not_there_where_no_cell_is_at_its_edge(self, handover: Make) -> None:
+        rows = study_rows(human=12, models=("restorer",), items=24, seed=5)
+        tables = load(handover(rows, dictionary={"planned": PLANNED}))
+        assert with_weak_prior(plans(tables)[0], tables) is None
+
+
+def test_the_lead_of_the_correct_label_is_the_margin_with_its_sign(handover: Make) -> None:
+    rows = study_rows(human=8, models=("restorer",), items=24, timeouts=0.0)
+    machine, draw = rows["reader_kind"] == "model", np.random.default_rng(2)
+    slope = rows["position"].map({"intact": 2.0, "initial": -0.5, "internal": 1.0, "final": 0.4}).fillna(0)
+    lead = (slope + draw.normal(0, 0.5, len(rows))).where(machine)
+    rows["margin"] = lead.abs()
+    rows.loc[machine, "correct"] = lead[machine] > 0
+    tables = load(handover(rows, dictionary={"planned": PLANNED}))
+    found = by_label_probabilities(plans(tables)[0], tables)
+    assert found is not None and found.model is not None
+    assert found.model.formula == "lead ~ position + (1 | item)" and found.groups == ("restorer",)
+    by = {one.label: one.estimate for one in found.contrasts}
+    assert by["initial − internal"] == pytest.approx(-1.5, abs=0.35)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """People and nine models, one of them always right when nothing is scrambled."""
+    from tests.analysis.letter_study import write_handover
+
+    names = tuple(f"m{number}" for number in range(9))
+    rows = study_rows(human=16, models=names, items=12, seed=7)
+    rows.loc[(rows["reader"] == "m0") & (rows["position"] == "intact"), "correct"] = True
+    return load(write_handover(tmp_path_factory.mktemp("many"), rows, planned=planned("human", "m1")))
+
+
+class TestModelsInGeneral:
+    """Nine models are a sample: each differs, and tests count models."""
+
+    def test_models_are_levels_of_a_random_factor(self, many: Tables) -> None:
+        found = in_general(plans(many)[0], many)
+        assert found is not None and found.model is not None
+        assert found.groups == ("human", MODELS_IN_GENERAL)
+        first = found.model.steps[0].formula
+        assert first.startswith("correct ~ reader_group * position + ")
+        assert "(0 + model | machine) + (0 + model | machine_condition)" in first
+        assert found.model.units.get("machine", 9) in (9, 10)
+        assert any("The 9 models are a sample of models" in one for one in found.remarks)
+        assert not any("nothing is said below" in one for one in found.remarks)
+
+    def test_tests_of_models_have_as_many_degrees_of_freedom_as_models_but_one(self, many: Tables) -> None:
+        found = in_general(plans(many)[0], many)
+        assert found is not None
+        for one in found.contrasts:
+            assert one.df == (8.0 if MODELS_IN_GENERAL in one.groups else None)
+
+    def test_seven_models_are_none(self, many: Tables) -> None:
+        fewer = many.trials["reader_group"].isin(["human", *(f"m{number}" for number in range(1, 8))])
+        assert in_general(plans(many)[0], replace(many, trials=many.trials[fewer])) is None
+
+    def test_the_report_has_a_chapter_of_companions(self, many: Tables) -> None:
+        analyses = (analyse_accuracy(plans(many)[0], many),)
+        kinds = {"human": "human"} | {f"m{number}": "model" for number in range(9)}
+        chapter = write(Material(many, analyses, kinds))
+        assert chapter is not None and not chapter.planned
+        text = " ".join(str(block) for block in chapter.blocks)
+        assert "models in general" in text and "the model models" not in text
+        assert len(chapter.fits) == len(companions(analyses, many)) == 1
+
+
+def test_without_a_companion_there_is_no_chapter(handover: Make) -> None:
+    tables = load(handover(human=8, items=16))
+    assert write(Material(tables, (analyse_accuracy(plans(tables)[0], tables),), {"human": "human"})) is None
+
+
+def test_model_data_say_which_cells_lie_at_the_edge(always_right: Tables) -> None:
+    data: ModelData = accuracy_data(always_right.trials, plans(always_right)[0])
+    assert ("restorer", "intact") in data.at_edge and data.penalty is None
