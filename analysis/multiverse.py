@@ -32,6 +32,7 @@ from stimuli.errors import UserError
 AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
 VALID, RIGHT = "all valid answers", "right answers only"
 LOG, RAW = "log", "ms"
+SAID = {"chance": "at chance"}
 DRAWS = 5
 """Draws of failures at chance whose fits are pooled."""
 
@@ -179,7 +180,11 @@ def accuracy_multiverse(
         chosen = replace(tables, trials=trials)
         for way in failures:
             universe = Universe(
-                sessions, f"failures {way}", VALID, "points", sessions == AS_EXCLUDED and way == WRONG
+                sessions,
+                f"failures {SAID.get(way, way)}",
+                VALID,
+                "points",
+                sessions == AS_EXCLUDED and way == WRONG,
             )
             told = _shares_in(universe, trials, plan, way)
             if fit:

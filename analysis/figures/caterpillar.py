@@ -17,8 +17,8 @@ NAMED = 3
 MOST_DRAWN = 400
 """Random effects of a panel above which only some are drawn, evenly by rank, the ends always."""
 SURE, UNSURE = "#004B7A", "#8C8C8C"
-TALL, WORDS = 2.9, 0.52
-"""Heights in inches: of the points of a panel, of the names above and below them."""
+EACH, LEAST, MOST, WORDS = 0.075, 1.1, 2.6, 0.46
+"""Heights in inches: of one effect, of the points of a panel at least and at most, of the names above and below them."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ def caterpillar_figure(
         Reader kind of each group in the model.
     """
     lines = (len(panels) + 1) // 2
+    tall = min(MOST, max(LEAST, EACH * max(len(panel.effects) for panel in panels)))
     with styled():
-        each = TALL + 2 * WORDS + 0.75
+        each = tall + 2 * WORDS + 0.75
         figure = Figure(figsize=(WIDTH, each * lines + 0.1))
         whole = figure.get_figheight()
         across = 2 if len(panels) > 1 else 1
@@ -64,8 +65,8 @@ def caterpillar_figure(
         for turn, panel in enumerate(panels):
             left = 0.07 + (turn % 2) * (width + 0.1)
             bottom = whole - each * (turn // 2 + 1) + 0.35
-            axes = figure.add_axes((left, bottom / whole, width, (TALL + 2 * WORDS) / whole))
-            _panel(axes, panel, unit, int(width * WIDTH / 0.068))
+            axes = figure.add_axes((left, bottom / whole, width, (tall + 2 * WORDS) / whole))
+            _panel(axes, panel, unit, int(width * WIDTH / 0.068), WORDS / tall)
         mark_not_data(figure, kinds)
     alternative = " ".join(_in_words(panel) for panel in panels)
     return Drawing(name, title, _note(panels), alternative, as_svg(figure, name, title, alternative), figure)
@@ -83,7 +84,7 @@ def is_sure(effects: pd.DataFrame) -> pd.Series[bool]:
     return (effects["low"] > 0) | (effects["high"] < 0)
 
 
-def _panel(axes: Axes, panel: Caterpillar, unit: str, fits: int) -> None:
+def _panel(axes: Axes, panel: Caterpillar, unit: str, fits: int, edge: float) -> None:
     shown = drawn(panel.effects).reset_index(drop=True)
     y, sure = np.arange(len(shown), dtype=float), is_sure(shown).to_numpy()
     axes.grid(False)
@@ -98,14 +99,15 @@ def _panel(axes: Axes, panel: Caterpillar, unit: str, fits: int) -> None:
                 shown["mode"][one], y[one], ls="", marker="o", ms=size, mfc=fill, mec=colour,
                 mew=0.8, zorder=3,
             )  # fmt: skip
-    room = (many + 1) * WORDS / TALL
+    room = (many + 1) * edge
     axes.set_ylim(-1 - room, many + room)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_title(panel.title)
     axes.set_xlabel(unit)
     highest, lowest = _named(panel.effects)
-    words = {"fontsize": 7.5, "color": "#333333", "linespacing": 1.15}
+    words = {"fontsize": 7.5, "color": "#333333", "linespacing": 1.15, "zorder": 6}
+    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
     axes.text(
         0.0, 0.995, _listed("Highest:", highest, fits), transform=axes.transAxes, va="top", ha="left", **words
     )
@@ -146,7 +148,7 @@ def _in_words(panel: Caterpillar) -> str:
     highest, lowest = _named(effects)
     sure = int(is_sure(effects).sum())
     ends = f"modes from {effects['mode'].min():.2f} to {effects['mode'].max():.2f}"
-    told = f"{panel.title}: {len(effects)} effects, {ends}; {sure} intervals leave 0 out."
+    told = f"{panel.title}: {len(effects)} effects, {ends}; {sure} of {len(effects)} intervals leave 0 out."
     if highest:
         told += f" Highest: {', '.join(highest)}; lowest: {', '.join(lowest)}."
     return told

@@ -22,6 +22,8 @@ ROW, HEAD, TOP = 0.29, 0.27, 0.34
 CHARACTER = 0.068
 """Mean width of a character of a label, in inches."""
 LONGEST = 26
+LEAST_SCALE = 0.8
+"""Inches of cells below which there is no room for a scale; the numbers say all."""
 COLOURS = "cividis"
 """Even in lightness from dark to light, so that its order shows in grey and to the colour-blind (Nuñez et al., 2018)."""
 
@@ -85,7 +87,8 @@ def heat_map_figure(
                 label.set(rotation=40, ha="left", va="bottom", rotation_mode="anchor")
         for side in ("left", "bottom", "right", "top"):
             axes.spines[side].set_visible(False)
-        _scale(figure, axes, norm, colours, unit)
+        if tall >= LEAST_SCALE:
+            _scale(figure, axes, norm, colours, unit)
         mark_not_data(figure, kinds)
     alternative = _in_words(title, blocks, written)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
@@ -106,7 +109,7 @@ def _short(label: str) -> str:
 
 def _headed(columns: Sequence[str], cell: float) -> tuple[list[str], int]:
     """Break column heads into lines where they fit a cell's width; else leave them whole, to be slanted."""
-    fits = max(int(cell / CHARACTER), 1)
+    fits = max(int(cell / (1.15 * CHARACTER)), 1)
     broken = [wrap(one, fits, break_long_words=False, break_on_hyphens=False) for one in columns]
     lines = max(map(len, broken), default=1)
     if lines <= 3 and all(len(part) <= fits for one in broken for part in one):

@@ -15,11 +15,12 @@ from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, styl
 
 CHOICES = ("sessions", "answers", "rule")
 UNITS = {"log": "percent (log times)", "ms": "milliseconds"}
+SHORT = {"log": "percent", "ms": "ms"}
 MOST_CONTRASTS = 3
 DARK, PALE, OWN = "#222222", "#9A9A9A", "#D55E00"
 CURVE, STEP, GAP = 1.05, 0.155, 0.12
 """Heights in inches: a curve, a choice, the space between kinds of choices."""
-LEFT = 1.95
+LEFT, BETWEEN = 1.95, 0.62
 
 
 def multiverse_figure(name: str, title: str, universes: pd.DataFrame, kinds: dict[str, str]) -> Drawing:
@@ -45,21 +46,23 @@ def multiverse_figure(name: str, title: str, universes: pd.DataFrame, kinds: dic
     with styled():
         figure = Figure(figsize=(WIDTH, 0.35 + curves + 0.1 + matrix + 0.12))
         whole = figure.get_figheight()
-        wide = (WIDTH - LEFT - 0.1 - 0.5 * (len(scales) - 1)) / len(scales)
+        wide = (WIDTH - LEFT - 0.1 - BETWEEN * (len(scales) - 1)) / len(scales)
         for turn, scale in enumerate(scales):
-            left = LEFT + turn * (wide + 0.5)
+            left = LEFT + turn * (wide + BETWEEN)
             own = universes[universes["scale"] == scale]
             order = _order(own, shown[0])
             for row, contrast in enumerate(shown):
                 top = whole - 0.35 - (CURVE + 0.3) * row
                 axes = figure.add_axes((left / WIDTH, (top - CURVE) / whole, wide / WIDTH, CURVE / whole))
                 _curve(axes, own[own["contrast"] == contrast], order)
-                axes.set_title(f"{contrast}, {UNITS[scale]}", fontsize=8)
+                axes.set_ylabel(SHORT[scale], fontsize=7.5, labelpad=2)
+                if turn == 0:
+                    axes.set_title(contrast, fontsize=8.5)
             below = figure.add_axes((left / WIDTH, 0.12 / whole, wide / WIDTH, max(matrix, 0.05) / whole))
             _matrix(below, own[own["contrast"] == shown[0]], order, offered, matrix, labels=turn == 0)
         mark_not_data(figure, kinds)
     alternative = _in_words(universes, shown)
-    note = (
+    note = ("Left: percent, from log times; right: milliseconds. " if len(scales) > 1 else "") + (
         "Each column is one set of choices, marked by squares below, in the order of its difference in the first contrast. Lines "
         "are 95% Student intervals over participants: dark where 0 lies outside, pale where it lies inside. The diamond and the "
         "filled squares in its column are the study's own choice. Universes are no tests of their own."
@@ -145,6 +148,7 @@ def _in_words(universes: pd.DataFrame, shown: Sequence[str]) -> str:
         sure = int(((own["low"] > 0) | (own["high"] < 0)).sum())
         ends = f"{apa.number(own['estimate'].min(), 1)} to {apa.number(own['estimate'].max(), 1)}"
         told.append(
-            f"{contrast}, {UNITS[str(scale)]}: {len(own)} universes with differences from {ends}; {sure} intervals leave 0 out."
+            f"{contrast}, {UNITS[str(scale)]}: {len(own)} universes with differences from {ends}; {sure} of {len(own)} intervals "
+            "leave 0 out."
         )
     return " ".join(told)

@@ -127,13 +127,13 @@ def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handove
     people = found[(found["group"] == "human") & (found["contrast"] == "initial − internal")].set_index(
         "rule"
     )
-    assert list(people.index) == ["failures wrong", "failures left out", "failures chance"]
+    assert list(people.index) == ["failures wrong", "failures left out", "failures at chance"]
     wrong, left_out, chance = (people.loc[name, "estimate"] for name in people.index)
     assert wrong < chance < left_out
     assert people["is_primary"].tolist() == [True, False, False]
-    assert people.loc["failures chance", "model_low"] < people.loc["failures chance", "model_estimate"]
+    assert people.loc["failures at chance", "model_low"] < people.loc["failures at chance", "model_estimate"]
     logits = people["model_estimate"]
-    assert logits["failures wrong"] < logits["failures chance"] < logits["failures left out"]
+    assert logits["failures wrong"] < logits["failures at chance"] < logits["failures left out"]
     model = found[(found["group"] == "restorer") & (found["contrast"] == "initial − internal")]
     assert model["estimate"].nunique() == 1
 
