@@ -110,7 +110,9 @@ def _drawn(
             axes.plot(x + TYPO, typo, ls="", marker=1, ms=5, color=it.colour, mew=1.3, zorder=5)
             copied = sums[(sums["reader_group"] == group) & sums["kept"].notna()]
             places = [levels.index(level) + shift for level in copied[factor]]
-            axes.plot(places, 100.0 * copied["kept"], ls="", marker="_", ms=9, color="#333333", mew=0.9, zorder=2)
+            axes.plot(
+                places, 100.0 * copied["kept"], ls="", marker="_", ms=9, color="#333333", mew=0.9, zorder=2
+            )
         label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
         ends.append((float(x[-1]), float(y[-1]), label, it.colour))
     return ends

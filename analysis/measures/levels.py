@@ -8,7 +8,7 @@ nothing of the text, from the texts themselves: an item that shows its intact fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -35,7 +35,7 @@ class Levels:
     intact : str or None
         The level at which every text is shown as it is; None where there is none, or several.
     substituted, withheld : tuple of str
-        Levels at which every text has other letters, or is not shown.
+        Levels at which every text has other letters; and at which it, or what teaches the rule, is not shown.
     changed : tuple of str
         Levels that scramble.
     unknown : tuple of str
@@ -55,7 +55,12 @@ class Levels:
         return (*self.substituted, *self.withheld)
 
 
-def levels_of(items: pd.DataFrame, factor: str, levels: Sequence[str]) -> Levels:
+def levels_of(
+    items: pd.DataFrame,
+    factor: str,
+    levels: Sequence[str],
+    between: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+) -> Levels:
     """Say what each level of a factor does to the texts of a study's test items.
 
     Parameters
@@ -65,6 +70,9 @@ def levels_of(items: pd.DataFrame, factor: str, levels: Sequence[str]) -> Levels
     factor : str
     levels : sequence of str
         In the order in which they are returned.
+    between : mapping, optional
+        What each level of a factor between sessions sets (``between`` in ``dictionary.json``): one without solved examples, or with
+        shuffled labels on them, withholds the evidence of a rule.
 
     Notes
     -----
@@ -77,7 +85,12 @@ def levels_of(items: pd.DataFrame, factor: str, levels: Sequence[str]) -> Levels
         for level, own in rows.groupby(factor, observed=True):
             if str(level) in found:
                 found[str(level)] = _all(list(_done(own)))
-    those = {does: tuple(level for level in levels if found[level] == does) for does in set(found.values())}
+    for level, sets in ((between or {}).get(factor) or {}).items():
+        if level in found and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
+            found[level] = "withheld"
+    those: dict[Does | None, tuple[str, ...]] = {
+        does: tuple(level for level in levels if found[level] == does) for does in set(found.values())
+    }
     intact = those.get("intact", ())
     return Levels(
         factor,

@@ -125,6 +125,7 @@ def _dictionary(
         "seed": study.seed,
         "participants_wanted": study.get("participants", "wanted"),
         "factors": factors,
+        "between": study.between,
         "readers": readers,
         "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),

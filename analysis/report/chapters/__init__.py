@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import companions, sensitivity
+from analysis.report.chapters import companions, ratios, recovered_text, sensitivity
 
 Writer = Callable[[Material], Chapter | None]
 
-WRITERS: tuple[Writer, ...] = (companions.write, sensitivity.write)
+WRITERS: tuple[Writer, ...] = (companions.write, sensitivity.write, recovered_text.write, ratios.write)
 """In the order in which they are read."""
 
 

@@ -1,0 +1,88 @@
+"""Accuracy of each cell against what guessing would have: exact binomial tests, and intervals over readers or items beside.
+
+A cell far below 1/m is no ability either: a model that always says B is right as often as B is the key, and one that echoes is
+never right. A cell counts as off chance only where the binomial test, corrected over all cells, and the
+bootstrap over participants (or items) both say so: answers of one participant, or to one item, hang together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.answers import failures_as_wrong
+from analysis.measures.accuracy import GROUP, accuracy, asked
+from analysis.mixed.adjustments import corrected
+from analysis.readers import kinds_of
+
+ALPHA = 0.05
+
+
+def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") -> pd.DataFrame:
+    """Compare the accuracy of choices with chance in each cell.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A flagged trials table with ``chance`` (:func:`analysis.measures.accuracy.with_chance`); typed answers, whose chance is
+        0, are left out.
+    by : sequence of str
+        Factors that make a cell.
+    study : str
+        Seeds the bootstrap.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per reader group and cell: the factors, ``kind, trials, correct, answered, accuracy`` (failures as wrong), ``low, high``
+        (Clopper and Pearson, 1934), ``unit_low, unit_high`` (bootstrap over participants, or over items), ``chance`` (mean of 1 /
+        options), ``p, p_adjusted`` (exact, two-sided; Benjamini and Hochberg over the table), ``verdict`` (``below``,
+        ``above`` or empty), ``adjusted_accuracy, out_of_context_ratio`` (H-TEST's).
+    """
+    rows = asked(trials)
+    rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
+    rows = rows[rows[list(by)].notna().all(axis=1)] if by else rows
+    if rows.empty:
+        return pd.DataFrame()
+    keys = [GROUP, *by]
+    table = accuracy(rows, by, study=study)
+    chance = rows.groupby(keys, observed=True)["chance"].mean()
+    right = failures_as_wrong(rows).groupby([rows[name] for name in keys], observed=True).sum()
+    names = list(table[keys].itertuples(index=False, name=None))
+    places = names if by else [group for (group,) in names]
+    table["chance"] = [float(chance[place]) for place in places]
+    table["correct"] = [int(right[place]) for place in places]
+    tests = [
+        stats.binomtest(int(k), int(n), float(p))
+        for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)
+    ]
+    ends = [one.proportion_ci(0.95, "exact") for one in tests]
+    p = np.array([float(one.pvalue) for one in tests])
+    found = pd.DataFrame(
+        {
+            **{name: table[name] for name in keys},
+            "kind": [kinds_of(rows)[str(group)] for group in table[GROUP]],
+            "trials": table["trials"],
+            "correct": table["correct"],
+            "answered": table["valid"],
+            "accuracy": table["wrong"],
+            "low": [float(one.low) for one in ends],
+            "high": [float(one.high) for one in ends],
+            "unit_low": table["wrong_low"],
+            "unit_high": table["wrong_high"],
+            "chance": table["chance"],
+            "p": p,
+            "p_adjusted": corrected(p, "BH"),
+            "adjusted_accuracy": table["valid_only"],
+            "out_of_context_ratio": table["missing_share"],
+        }
+    )
+    # where there is one unit (no bootstrap) the binomial test alone decides
+    sure = found["p_adjusted"] < ALPHA
+    below = sure & (found["accuracy"] < found["chance"]) & ~(found["unit_high"] >= found["chance"])
+    above = sure & (found["accuracy"] > found["chance"]) & ~(found["unit_low"] <= found["chance"])
+    found["verdict"] = np.where(below, "below", np.where(above, "above", ""))
+    return found
