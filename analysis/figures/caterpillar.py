@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,7 +107,7 @@ def _panel(axes: Axes, panel: Caterpillar, unit: str, fits: int, edge: float) ->
     axes.set_title(panel.title)
     axes.set_xlabel(unit)
     highest, lowest = _named(panel.effects)
-    words = {"fontsize": 7.5, "color": "#333333", "linespacing": 1.15, "zorder": 6}
+    words: dict[str, Any] = {"fontsize": 7.5, "color": "#333333", "linespacing": 1.15, "zorder": 6}
     words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
     axes.text(
         0.0, 0.995, _listed("Highest:", highest, fits), transform=axes.transAxes, va="top", ha="left", **words

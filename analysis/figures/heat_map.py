@@ -172,7 +172,7 @@ def _scale(figure: Figure, axes: Axes, norm: Normalize, colours: Colormap, unit:
     bar.ax.tick_params(labelsize=7.5, length=2)
     fits = max(int(tall * figure.get_figheight() / (CHARACTER * 0.9)), 8)
     bar.set_label("\n".join(wrap(unit, fits)), fontsize=7.5)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     bar.locator = MaxNLocator(nbins=max(2, min(5, int(tall * figure.get_figheight() / 0.3))))
     bar.update_ticks()
 

@@ -151,7 +151,7 @@ def _uneven(found: pd.DataFrame) -> str:
     apart = (found["removed_first"] - found["removed_second"]).abs()
     if not apart.max() > 0:
         return ""
-    one = found.loc[apart.idxmax()]
+    one = found.iloc[int(apart.argmax())]
     first, second = str(one["contrast"]).split(" − ", 1)
     return (
         f" Most uneven is the rule {one['rule']}, which took {apa.percent(one['removed_first'])} of the times in {first} and "

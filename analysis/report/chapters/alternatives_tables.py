@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -56,7 +57,7 @@ def summary_table(found: pd.DataFrame, name: str, what: str, kinds: dict[str, st
             for scale, own in both.groupby("scale", sort=False):
                 places = PLACES[str(scale)]
                 primary = own[own["is_primary"]]
-                value = joined(primary.iloc[0], places) if len(primary) else apa.MISSING
+                value = joined(primary.iloc[0].to_dict(), places) if len(primary) else apa.MISSING
                 rows.append(
                     (
                         f"{contrast}, {SCALES[str(scale)]}",
@@ -119,7 +120,7 @@ def _universes(
     return ApaTable(name, title, columns, tuple(rows), note, _origin(what))
 
 
-def joined(one: pd.Series | dict[str, float], places: int) -> str:
+def joined(one: Mapping[Any, Any], places: int) -> str:
     """Write an estimate with its interval."""
     return apa.joined(
         apa.number(float(one["estimate"]), places),
@@ -128,15 +129,7 @@ def joined(one: pd.Series | dict[str, float], places: int) -> str:
 
 
 def _origin(what: str) -> Origin:
-    columns = (
-        "correct",
-        "response_status",
-        "excluded_reason",
-        "flagged_reason",
-        "reader_group",
-        "reader",
-        "item_id",
-    )
-    if what != "accuracy":
-        columns = ("rt", "reading_time", *columns)
-    return Origin(columns=columns, rows="rows chosen anew in each universe as its choices say")
+    times = () if what == "accuracy" else ("rt", "reading_time")
+    asked = ("correct", "response_status", "excluded_reason", "flagged_reason")
+    rows = "rows chosen anew in each universe as its choices say"
+    return Origin(columns=(*times, *asked, "reader_group", "reader", "item_id"), rows=rows)

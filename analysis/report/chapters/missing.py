@@ -182,7 +182,10 @@ def _differences(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> It
         if not own["missing"].sum():
             yield f"No answer of {who} is missing."
             continue
-        least, most = own.loc[own["missing_share"].idxmin()], own.loc[own["missing_share"].idxmax()]
+        least, most = (
+            own.iloc[int(own["missing_share"].argmin())],
+            own.iloc[int(own["missing_share"].argmax())],
+        )
         text = f"Of {who}, {apa.counted(int(own['missing'].sum()), 'answer')} of {apa.count(own['trials'].sum())} "
         text += "is" if own["missing"].sum() == 1 else "are"
         text += " missing"
@@ -191,7 +194,7 @@ def _differences(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> It
             text += f"{apa.percent(most['missing_share'])} in {most[factor]}"
         apart = (own["valid_only"] - own["wrong"]).dropna()
         if len(apart):
-            at = own.loc[apart.idxmax()]
+            at = own.loc[apart.index[int(apart.to_numpy(dtype=float).argmax())]]
             text += (
                 f"; leaving failures out instead of counting them as wrong changes accuracy most in {at[factor]}, from "
                 f"{apa.percent(at['wrong'])} to {apa.percent(at['valid_only'])}"

@@ -140,11 +140,11 @@ def _random_verdict(checked: pd.DataFrame) -> str:
         lambda own: own.astype(bool).sum()
     )
     clusters = compared["clusters"].nunique()
-    neither = [key for key, many in by.items() if many == 0]
+    neither = by.index[by == 0].to_frame(index=False).to_dict("records")
     both = int((by == clusters).sum())
     ways = "both sets of clusters" if clusters > 1 else "the one possible set of clusters"
     told = f"{apa.count(both)} of {apa.counted(len(by), 'conclusion')} of the mixed model about 0 are the same with {ways}"
     if neither:
-        names = [f"{contrast}, {readers_in_words(groups)}" for contrast, groups in neither]
+        names = [f"{one['contrast']}, {readers_in_words(str(one['groups']))}" for one in neither]
         return f"{told}; with none: {'; '.join(names)}."
     return f"{told}." if both == len(by) else f"{told}; the others with one of them."

@@ -134,7 +134,7 @@ def deviating(analyses: list[Analysis], material: Material) -> Iterator[Block]:
         told = []
         for words, own in parts.items():
             sure = int(is_sure(own).sum())
-            at = own.loc[own["mode"].abs().idxmax()]
+            at = own.iloc[int(own["mode"].abs().argmax())]
             told.append(
                 f"{words}: SD = {apa.number(own['spread'].iloc[0], 3)}, the interval of {apa.count(sure)} of "
                 f"{apa.count(len(own))} leaves 0 "

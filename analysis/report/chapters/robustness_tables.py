@@ -46,7 +46,11 @@ def left_out_summary(table: pd.DataFrame) -> pd.DataFrame:
         whole = own[own["left_out"] == NOTHING].iloc[0]
         rest = own[(own["left_out"] != NOTHING) & own["estimate"].notna()]
         nan = float("nan")
-        at = rest.loc[rest["shift"].abs().idxmax()] if rest["shift"].notna().any() else None
+        at = (
+            rest.iloc[int(np.nanargmax(rest["shift"].abs().to_numpy(dtype=float)))]
+            if rest["shift"].notna().any()
+            else None
+        )
         rows.append(
             {
                 "contrast": contrast,
@@ -112,7 +116,7 @@ def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
     places = 1 if logistic else 3
     rows: list[tuple[str, ...]] = []
     for (clusters, number), own in checked.groupby(["clusters", "number"], sort=False):
-        rows.append(Head([f"Clusters: {clusters} ({apa.count(number)})"]))
+        rows.append(Head([f"Clusters: {clusters} ({apa.count(float(str(number)))})"]))
         for one in own.to_dict("records"):
             value, low, high = (
                 one[key]
