@@ -66,6 +66,7 @@ def companions(
         Empty where no cell is at 0 or 100%, models are fewer than eight, and none told label probabilities.
     """
     found: list[Companion] = []
+    done: set[tuple[object, ...]] = set()
     for one in analyses:
         if one.plan.measure.name != "correct":
             continue
@@ -75,11 +76,23 @@ def companions(
             ("label probabilities", by_label_probabilities),
         )
         for kind, make in makers:
+            asked = _asked(kind, one.plan, tables)
+            if asked in done:
+                continue
+            done.add(asked)
             told(f"model: {one.plan.name}, {kind}")
             analysis = make(one.plan, tables)
             if analysis is not None:
                 found.append(Companion(kind, one.plan, analysis))
     return found
+
+
+def _asked(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
+    """Name what a companion asks: the same question of two plans is answered once."""
+    models = set(tables.trials.loc[tables.trials["reader_kind"] == "model", "reader_group"])
+    groups = tuple(group for group in plan.groups if kind != "models in general" or group not in models)
+    labels = tuple(one.label for one in plan.contrasts)
+    return (kind, plan.factor, plan.levels, groups, labels, plan.trials, repr(plan.exclude))
 
 
 def _beside(plan: Plan, what: str) -> Plan:

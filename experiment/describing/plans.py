@@ -10,8 +10,8 @@ from experiment.study.plans import PlannedAnalysis, planned_analyses
 
 DEFAULT = " (default)"
 STRUCTURE = (
-    "random effects start at participants with an intercept and slopes of {compare}, items with an intercept that may differ "
-    "between people and models, and, where models answer so, items by model, items by model and condition, and prompt wordings; "
+    "random effects start at participants with an intercept and slopes of {compare}, items likewise, which may differ between "
+    "people and models, and, where models answer so, items by model, items by model and condition, prompt wordings and sessions; "
     "where a fit is singular or does not converge, correlations go first, then slopes without variance, then all slopes, and "
     "every step is reported"
 )

@@ -18,6 +18,7 @@ from analysis.random_structure import RandomTerm, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL
 from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
+from analysis.results import Analysis
 from analysis.tables import Tables
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
@@ -229,6 +230,14 @@ class TestModelsInGeneral:
     def test_seven_models_are_none(self, many: Tables) -> None:
         fewer = many.trials["reader_group"].isin(["human", *(f"m{number}" for number in range(1, 8))])
         assert in_general(plans(many)[0], replace(many, trials=many.trials[fewer])) is None
+
+    def test_the_same_question_of_two_plans_is_answered_once(self, many: Tables) -> None:
+        plan = plans(many)[0]
+        analyses = [
+            Analysis(replace(plan, groups=("human", other)), None, (), (), (), "Holm", ())
+            for other in ("m1", "m2")
+        ]
+        assert [one.kind for one in companions(analyses, many)] == ["models in general"]
 
     def test_the_report_has_a_chapter_of_companions(self, many: Tables) -> None:
         analyses = (analyse_accuracy(plans(many)[0], many),)
