@@ -7,8 +7,8 @@ the same order.
 """
 
 from analysis.fidelity.effects import cost_effects, effects
-from analysis.fidelity.items import item_agreement, item_cells
-from analysis.fidelity.order import accuracy_profiles, rank_agreement
+from analysis.fidelity.items import item_agreement, item_cells, item_means_by_level
+from analysis.fidelity.order import accuracy_profiles, rank_agreement, trial_profiles
 from analysis.fidelity.reliability import Halves, halves, reliability, spearman_brown
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "halves",
     "item_agreement",
     "item_cells",
+    "item_means_by_level",
     "rank_agreement",
     "reliability",
     "spearman_brown",
+    "trial_profiles",
 ]

@@ -148,6 +148,29 @@ def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame
     return found
 
 
+def item_means_by_level(tables: Tables, factor: str, measure: str) -> dict[str, pd.DataFrame]:
+    """Return the item means that :func:`item_agreement` correlates, reader group by reader group.
+
+    Parameters
+    ----------
+    tables : Tables
+    factor : str
+    measure : str
+        Of :data:`PEOPLES` or :data:`MODELS`.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        By reader group: a row per item, a column per level; nan where the item was not met in it.
+    """
+    levels = tables.levels_of(factor)
+    rows = item_values(tables.trials, factor, measure)
+    means = rows.groupby(["reader_group", "item", factor], observed=True)["value"].mean().unstack()
+    means = means.reindex(columns=levels)
+    groups = means.index.get_level_values("reader_group")
+    return {group: means[groups == group].droplevel("reader_group") for group in group_order(rows)}
+
+
 def item_agreement(
     tables: Tables,
     factor: str,

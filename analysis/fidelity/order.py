@@ -42,10 +42,35 @@ def accuracy_profiles(tables: Tables, factor: str, *, resamples: int = RESAMPLES
     UserError
         For an unknown factor.
     """
+    return trial_profiles(tables, factor, "correct", resamples=resamples)
+
+
+def trial_profiles(
+    tables: Tables, factor: str, measure: str, *, resamples: int = RESAMPLES
+) -> list[CostProfile]:
+    """Return what each level costs every reader group that has a measure; more is worse.
+
+    Parameters
+    ----------
+    tables : Tables
+    factor : str
+        The factor whose first level is the intact one.
+    measure : str
+        Of :data:`analysis.fidelity.items.PEOPLES` or :data:`~analysis.fidelity.items.MODELS`, on the scale of
+        :func:`analysis.fidelity.items.item_values`; accuracy and margin count as lost.
+    resamples : int
+
+    Raises
+    ------
+    UserError
+        For an unknown factor or measure.
+    """
     wanted = tables.levels_of(factor)
-    rows = item_values(tables.trials, factor, "correct").rename(columns={"unit": "reader"})
-    rows["value"] = -rows["value"]
+    rows = item_values(tables.trials, factor, measure).rename(columns={"unit": "reader"})
+    if measure in ("correct", "margin"):
+        rows["value"] = -rows["value"]
     study = str(tables.dictionary["study"])
+    about = "accuracy" if measure == "correct" else measure
     found = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
@@ -55,10 +80,10 @@ def accuracy_profiles(tables: Tables, factor: str, *, resamples: int = RESAMPLES
         kind = str(own["reader_kind"].iloc[0])
         make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
         try:
-            profile = make(own, factor, levels, stable_seed(study, "accuracy", group), resamples)
+            profile = make(own, factor, levels, stable_seed(study, about, group), resamples)
         except UserError:  # no item in two levels: nothing to compare
             continue
-        found.append(CostProfile(group, kind, "correct", profile, 0))
+        found.append(CostProfile(group, kind, measure, profile, 0))
     return found
 
 

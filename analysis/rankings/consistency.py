@@ -45,7 +45,7 @@ def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
         pairs), ``kappa, low, high`` (mean over pairs; 95%, delete-a-group jackknife over 30 groups of items, Student's t),
         ``highest`` (mean of the largest kappa that the accuracies of a pair allow), ``ceiling`` and ``ceiling_of``: the kappa of
         people with each other for a pair of people and model, and the root of the product of either model's kappa with
-        itself for two models, nan where that is not known or not above 0.
+        itself for two models, nan where that is not known, or its interval not above 0.
 
     Notes
     -----
@@ -144,7 +144,8 @@ def _jackknife(left: Array) -> float:
 
 
 def _with_ceilings(found: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
-    own = {row["one"]: row["kappa"] for _, row in found[found["one"] == found["other"]].iterrows()}
+    alike = found[(found["one"] == found["other"]) & (found["low"] > 0)]
+    own = dict(zip(alike["one"], alike["kappa"], strict=True))
     ceilings, told = [], []
     for one, other in zip(found["one"], found["other"], strict=True):
         ceiling, of = float("nan"), ""

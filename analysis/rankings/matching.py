@@ -27,7 +27,7 @@ Places = NDArray[np.intp]
 PERMUTATIONS = 5000
 _COUNTED = 5040
 CELLS, CONDITIONS = "the same items", "means of conditions"
-PROFILE, SHAPE = "with accuracy", "beyond accuracy"
+PROFILE, SHAPE = "accuracy and pattern", "pattern alone"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     Returns
     -------
     list of Matching
-        With accuracy and beyond it (the latter not where there are fewer than two conditions to tell a shape by).
+        By accuracy and pattern, and by the pattern alone (not where there are fewer than two conditions to tell a shape by).
 
     Raises
     ------
@@ -185,7 +185,7 @@ def _distances(one: Array, other: Array) -> Array:
     x, y = np.nan_to_num(one), np.nan_to_num(other)
     shared = has @ also.T
     squares = (x**2) @ also.T + has @ (y**2).T - 2 * x @ y.T
-    return np.divide(squares, shared, out=np.full_like(shared, np.inf), where=shared > 0)
+    return np.asarray(np.divide(squares, shared, out=np.full_like(shared, np.inf), where=shared > 0))
 
 
 def _shares(one: Array, other: Array, shuffles: Places) -> Array:

@@ -1,0 +1,212 @@
+"""Fidelity of effects: every planned difference of people beside each model's, in a table, on a map, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.fidelity import effects
+from analysis.fidelity.effects import BOTH, DIFFERENT, EQUIVALENT, NOT_ESTIMABLE, UNDECIDED
+from analysis.figures.fidelity_map import MapScale, fidelity_map
+from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.report.apa_tables import ApaTable, as_percent
+from analysis.report.blocks import Block, Material
+from analysis.report.prose import named
+from analysis.results import Analysis
+from stimuli.errors import UserError
+
+TOLD_IN_FULL = 6
+"""Up to so many pairs of difference and model are told one by one; more are counted, and stand in the table."""
+VERDICTS = {
+    EQUIVALENT: "equivalent",
+    DIFFERENT: "different",
+    BOTH: "different, but within the bound",
+    UNDECIDED: "undecided",
+    NOT_ESTIMABLE: "not estimable",
+}
+
+
+def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
+    """Return the analyses that hold people beside models, with their effects; planned ones where there are any."""
+    found = []
+    by_key: dict[str, Analysis] = {}
+    for one in material.analyses:
+        if one.groups and material.kinds.get(one.groups[0]) in PARTICIPANT_KINDS:
+            by_key.setdefault(one.plan.key or one.plan.name, one)
+    for one in material.analyses:
+        first = by_key.get(one.plan.key or one.plan.name)
+        if one.model is None or first is None or not one.groups:
+            continue
+        try:
+            table = effects(one) if first is one else effects(one, first)
+        except UserError:  # people alone, or models alone
+            continue
+        if len(table):
+            found.append((one, table))
+    planned = [one for one in found if one[0].plan.planned]
+    return planned or found
+
+
+def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) -> list[Block]:
+    """Write what one analysis says of fidelity: sentences, table, map."""
+    stem = "".join(sign if sign.isalnum() else "_" for sign in analysis.plan.name)
+    kinds = material.kinds
+    laid = _laid_out(f"fidelity_{stem}", analysis, table)
+    known = table[table["human"].notna() & table["machine"].notna()]
+    drawn: list[Block] = []
+    pointer = f" ([[table:{laid.name}]])"
+    if len(known):
+        bound = analysis.plan.equivalence
+        said = bound.said or f"{bound.value:g}" if bound is not None else ""
+        map_name = f"fidelity_map_{stem}"
+        drawn = [fidelity_map(map_name, known, kinds, _scale(analysis), said)]
+        pointer = f" ([[table:{laid.name}]], [[figure:{map_name}]])"
+    return [
+        Markup("<h3>{}</h3>").format(_heading(analysis)),
+        *_told(analysis, table, kinds, pointer),
+        laid,
+        *drawn,
+    ]
+
+
+def _heading(analysis: Analysis) -> str:
+    about = "planned" if analysis.plan.planned else "exploratory"
+    return f"Effects: {analysis.plan.name} ({about})"
+
+
+def _scale(analysis: Analysis) -> MapScale:
+    measure = analysis.plan.measure
+    unit = {"points": "percentage points", "ratio": "natural log of the ratio", "raw": measure.unit}[
+        measure.scale
+    ]
+    return MapScale(measure.noun, unit)
+
+
+def _value(value: float, analysis: Analysis) -> str:
+    scale = analysis.plan.measure.scale
+    if scale == "ratio":
+        return apa.number(as_percent(value), 1) if np.isfinite(value) else apa.MISSING
+    return apa.number(value, 1 if scale == "points" else 2)
+
+
+def _interval(low: float, high: float, analysis: Analysis) -> str:
+    if not np.isfinite(low) or not np.isfinite(high):
+        return apa.MISSING
+    return f"[{_value(low, analysis)}, {_value(high, analysis)}]"
+
+
+def _both(row: pd.Series, name: str, analysis: Analysis) -> str:
+    if not np.isfinite(row[name]):
+        return apa.MISSING
+    return f"{_value(row[name], analysis)} {_interval(row[f'{name}_low'], row[f'{name}_high'], analysis)}"
+
+
+def _unit(analysis: Analysis) -> str:
+    measure = analysis.plan.measure
+    return {"points": "percentage points", "ratio": "percent", "raw": measure.unit}[measure.scale]
+
+
+def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
+    plan = analysis.plan
+    people = headed(str(table["people"].iloc[0]))
+    level = f"{round(100 * (1 - 2 * plan.alpha))}% CI"
+    bounded = plan.equivalence is not None
+    rows = []
+    for _, row in table.iterrows():
+        cells = [str(row["contrast"]), str(row["model"])]
+        cells += [_both(row, part, analysis) for part in ("human", "machine", "difference")]
+        cells.append(apa.p_value(row["p"]))
+        if bounded:
+            cells += [
+                _interval(row["equivalence_low"], row["equivalence_high"], analysis),
+                apa.p_value(row["equivalence_p"]),
+            ]
+        rows.append((*cells, VERDICTS[str(row["verdict"])]))
+    columns = [
+        "Difference",
+        "Model",
+        f"{people} [95% CI]",
+        "Model [95% CI]",
+        f"{people} − model [95% CI]",
+        "p",
+    ]
+    columns += [f"{people} − model, {level}", "p of equivalence"] if bounded else []
+    note = f"In {_unit(analysis)}"
+    note += (
+        "; a comparison of readers is the ratio of their ratios. " if plan.measure.scale == "ratio" else ". "
+    )
+    note += f"p values are adjusted as those of the analysis ({analysis.correction}). "
+    if plan.equivalence is not None:
+        note += (
+            f"Equivalent: two one-sided tests reject a difference as large as {plan.equivalence.said or plan.equivalence.value}, "
+            "fixed beforehand. Different: the 95% interval leaves 0 out. Undecided: neither."
+        )
+    else:
+        note += "No bound was fixed beforehand, so nothing is called equivalent. Undecided: the 95% interval includes 0."
+    title = f"Differences in {plan.measure.noun}: {spoken(str(table['people'].iloc[0]))} beside each model"
+    return ApaTable(name, title, (*columns, "Verdict"), tuple(rows), note)
+
+
+def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str) -> list[Markup]:
+    people = str(table["people"].iloc[0])
+    measure = analysis.plan.measure
+    many = apa.counted(int(table["contrast"].nunique()), "difference")
+    models = apa.counted(int(table["model"].nunique()), "model")
+    text = f"{many} between conditions in {measure.noun} of {spoken(people)} beside {models}{pointer}. "
+    if len(table) <= TOLD_IN_FULL:
+        text += " ".join(_sentence(row, analysis, people, kinds) for _, row in table.iterrows())
+    else:
+        text += " ".join(
+            _of_model(own, str(model), kinds) for model, own in table.groupby("model", sort=False)
+        )
+    told = [Markup(escape(text))]
+    if (table["verdict"] == UNDECIDED).any():
+        told.append(
+            Markup(
+                escape("Undecided means that these data show neither a difference nor that there is none.")
+            )
+        )
+    return told
+
+
+def _sentence(row: pd.Series, analysis: Analysis, people: str, kinds: dict[str, str]) -> str:
+    model = named(str(row["model"]), kinds)
+    if row["verdict"] == NOT_ESTIMABLE:
+        return f"{row['contrast']}: not estimable for {spoken(people)} beside {model}."
+    unit = {"points": "points", "ratio": "%", "raw": analysis.plan.measure.unit}[analysis.plan.measure.scale]
+    space = "" if unit == "%" else " "
+    sides = [
+        f"{who} {_value(row[part], analysis)}{space}{unit}, 95% CI {_interval(row[f'{part}_low'], row[f'{part}_high'], analysis)}"
+        for who, part in ((spoken(people), "human"), (model, "machine"), ("their difference", "difference"))
+    ]
+    return (
+        f"{row['contrast']}: {'; '.join(sides)}, {apa.p_phrase(row['p'])}: {VERDICTS[str(row['verdict'])]}."
+    )
+
+
+def _of_model(own: pd.DataFrame, model: str, kinds: dict[str, str]) -> str:
+    parts = []
+    for verdict, words in VERDICTS.items():
+        which = [str(one) for one in own.loc[own["verdict"] == verdict, "contrast"]]
+        if which:
+            parts.append(f"{words} in {apa.count(len(which))} ({', '.join(which)})")
+    who = named(model, kinds)
+    against = int((own["same_direction"] == False).sum())  # noqa: E712
+    turned = f"; of opposite sign in {apa.count(against)}" if against else ""
+    return f"{who[0].upper() + who[1:] if who.startswith('the ') else who}: {', '.join(parts)}{turned}."
+
+
+def methods_of_effects(found: Sequence[tuple[Analysis, pd.DataFrame]]) -> Markup:
+    """Say how effects of people and models were compared."""
+    bounded = [one for one, _ in found if one.plan.equivalence is not None]
+    text = (
+        "Fidelity of effects: each difference between conditions was estimated for people and for each model in the model of the "
+        "analysis; readers were compared in that model, or, where people and models have measures of their own, as a ratio of ratios."
+    )
+    if bounded:
+        text += " Equivalence was tested by two one-sided tests (Schuirmann, 1987; Lakens, 2017) against the plan's bound."
+    return Markup(escape(text))
