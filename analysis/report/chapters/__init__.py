@@ -9,11 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import companions, ratios, recovered_text, sensitivity
+from analysis.report.chapters import (
+    alternatives,
+    companions,
+    missing,
+    ratios,
+    recovered_text,
+    robustness,
+    sensitivity,
+)
 
 Writer = Callable[[Material], Chapter | None]
 
-WRITERS: tuple[Writer, ...] = (companions.write, sensitivity.write, recovered_text.write, ratios.write)
+WRITERS: tuple[Writer, ...] = (
+    missing.write,
+    companions.write,
+    sensitivity.write,
+    recovered_text.write,
+    ratios.write,
+    alternatives.write,
+    robustness.write,
+)
 """In the order in which they are read."""
 
 
