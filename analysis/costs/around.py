@@ -46,8 +46,8 @@ class ReadingProfile:
 def reading_profile(tables: Tables, factor: str, table: WordTable | None = None) -> ReadingProfile:
     """Average times and surprisal by place around a changed word, in one pass over the regions.
 
-    Intervals are 95% within-participant ones over all places and levels (Cousineau, 2005, with Morey's correction, 2008),
-    and within items for a model; where no item has all of them, Student's over items.
+    Intervals are 95% within-participant ones of the levels at a place (Cousineau, 2005, with Morey's correction, 2008),
+    and within items for a model; where no two items have all levels, Student's over items.
 
     Parameters
     ----------
@@ -110,32 +110,32 @@ def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
     kind = str(one["reader_kind"].iloc[0])
-    person = kind in PARTICIPANT_KINDS
-    wide = one.pivot_table(index="unit", columns=[factor, "at"], values="value", aggfunc="mean")
-    half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
     words = one.groupby([factor, "at"])["count"].sum()
     order = {level: place for place, level in enumerate(levels)}
     rows = []
-    for place, (level, at) in enumerate(wide.columns):
-        values = wide.iloc[:, place].dropna().to_numpy(dtype=float)
-        mean = float(values.mean())
-        low, high = mean - half[place], mean + half[place]
-        how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
-        if not np.isfinite(half[place]):
-            low, high = over_items(values, limits=None) if not person else (float("nan"), float("nan"))
-            how = OVER_ITEMS if np.isfinite(low) else NONE
-        rows.append(
-            {
-                "reader_kind": kind,
-                factor: level,
-                "place": int(at),
-                "mean": mean,
-                "low": float(low),
-                "high": float(high),
-                "interval": how,
-                "units": len(values),
-                "words": int(words.loc[(level, at)]),
-            }
-        )
+    for at, there in one.groupby("at"):
+        wide = there.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
+        half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
+        for place, level in enumerate(wide.columns):
+            values = wide[level].dropna().to_numpy(dtype=float)
+            rows.append(
+                {
+                    "reader_kind": kind,
+                    factor: level,
+                    "place": int(at),
+                    **_interval(values, float(half[place]), kind in PARTICIPANT_KINDS),
+                    "units": len(values),
+                    "words": int(words.loc[(level, at)]),
+                }
+            )
     found = pd.DataFrame(rows)
     return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
+
+
+def _interval(values: NDArray[np.float64], half: float, person: bool) -> dict[str, float | str]:
+    mean = float(values.mean())
+    if np.isfinite(half):
+        how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
+        return {"mean": mean, "low": mean - half, "high": mean + half, "interval": how}
+    low, high = (float("nan"), float("nan")) if person else over_items(values, limits=None)
+    return {"mean": mean, "low": low, "high": high, "interval": OVER_ITEMS if np.isfinite(low) else NONE}

@@ -11,6 +11,7 @@ from analysis import apa
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import (
     MOST_PANELS,
+    axis_name,
     condition_key,
     condition_looks,
     grid,
@@ -72,7 +73,7 @@ def _figure(
     people = points[points["reader_kind"].map(is_person)]
     key = key_height(shapes)
     with styled():
-        figure, panels = grid(len(series), 1.75, below=key + 0.62, left=0.62)
+        figure, panels = grid(len(series), 1.75, below=key + 0.48, left=0.62)
         reach = _reach(points)
         for place, (axes, ((group, measure), own)) in enumerate(zip(panels, series, strict=True)):
             if not is_person(kinds[group]):
@@ -80,12 +81,9 @@ def _figure(
             _points(axes, own, factor, shapes, look[group], kinds[group])
             name_above(axes, group, kinds[group], measure, look[group].colour)
             _frame(axes, reach, first=in_first_column(place), last=in_last_row(place, len(series)))
-        height = float(figure.get_size_inches()[1])
-        figure.text(
-            0.55, (key + 0.1) / height, f"Cost against the reader's own {levels[0]} (natural log ratio)", ha="center",
-            va="center", fontsize=9,
-        )  # fmt: skip
-        condition_key(figure, shapes, lines=False)
+        text = f"Cost against the reader's own {levels[0]} condition (natural log ratio)"
+        axis_name(figure, panels, text, key + 0.1)
+        condition_key(figure, panels, shapes, lines=False)
         mark_not_data(figure, kinds)
     alternative = _in_words(points, factor)
     return Drawing(
@@ -117,13 +115,14 @@ def _frame(axes: Axes, reach: tuple[float, float], *, first: bool, last: bool) -
 def _points(axes: Axes, own: pd.DataFrame, factor: str, shapes: dict[str, Look], it: Look, kind: str) -> None:
     for row in own.to_dict("records"):
         x, y = row["log_ratio"], 100 * row["correct"]
+        shape = shapes[str(row[factor])].marker
         if np.isfinite(row["cost_low"]):
             axes.plot([row["cost_low"], row["cost_high"]], [y, y], color=it.colour, lw=1.1, zorder=3)
         if np.isfinite(row["correct_low"]):
             ends = [100 * row["correct_low"], 100 * row["correct_high"]]
             axes.plot([x, x], ends, color=it.colour, lw=1.1, zorder=3)
         axes.plot(
-            x, y, ls="", marker=shapes[str(row[factor])].marker, ms=6, color=it.colour, mec=it.colour, mew=1.2,
+            x, y, ls="", marker=shape, ms=8.5 if shape == "*" else 6, color=it.colour, mec=it.colour, mew=1.2,
             mfc="white" if kind == "model" else it.colour, zorder=5,
         )  # fmt: skip
 

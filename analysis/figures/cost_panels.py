@@ -36,7 +36,7 @@ def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
 
 
 def grid(
-    panels: int, height: float, *, below: float, left: float, columns: int = COLUMNS
+    panels: int, height: float, *, below: float, left: float, columns: int = COLUMNS, between: float = 0.2
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with panels side by side, a line or three of names above each.
 
@@ -50,18 +50,20 @@ def grid(
     left : float
         Room at the left for the labels of the first column, inches.
     columns : int
+    between : float
+        Room between panels of a row, inches.
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)
     above, gap, top = 0.5, 0.3, 0.12
     whole = top + rows * (height + above) + (rows - 1) * gap + below
     figure = Figure(figsize=(WIDTH, whole))
-    width = (WIDTH - left - 0.05 - 0.2 * (columns - 1)) / columns
+    width = (WIDTH - left - 0.05 - between * (columns - 1)) / columns
     width = min(width, 3.6)
     axes = []
     for place in range(panels):
         row, column = divmod(place, columns)
-        x = left + column * (width + 0.2)
+        x = left + column * (width + between)
         y = whole - top - (row + 1) * (height + above) - row * gap
         axes.append(figure.add_axes((x / WIDTH, y / whole, width / WIDTH, height / whole)))
     return figure, axes
@@ -97,18 +99,18 @@ def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
     return found
 
 
-def condition_key(figure: Figure, look: dict[str, Look], *, lines: bool, rows_at: float = 0.0) -> None:
+def condition_key(figure: Figure, panels: Sequence[Axes], look: dict[str, Look], *, lines: bool) -> None:
     """Write under the panels which marker (and line) is which condition.
 
     Parameters
     ----------
     figure : Figure
+    panels : sequence of Axes
+        The key stands under their middle.
     look : dict
         From :func:`condition_looks`, in the order of the key.
     lines : bool
         Whether conditions are told by lines too; markers alone are grey, since colour then says who reads.
-    rows_at : float
-        Lower edge of the key, inches.
     """
     handles = [
         Line2D(
@@ -119,7 +121,7 @@ def condition_key(figure: Figure, look: dict[str, Look], *, lines: bool, rows_at
     ]  # fmt: skip
     names = ["\n".join(fitted(level, 26)) for level in look]
     figure.legend(
-        handles, names, loc="lower center", bbox_to_anchor=(0.5, rows_at / figure.get_size_inches()[1]),
+        handles, names, loc="lower center", bbox_to_anchor=(_middle(panels), 0.0),
         ncols=key_columns(look), fontsize=8, frameon=False, handlelength=2.6 if lines else 1.2, columnspacing=1.4,
     )  # fmt: skip
 
@@ -133,8 +135,21 @@ def key_columns(look: dict[str, Look]) -> int:
 def key_height(look: dict[str, Look]) -> float:
     """Return how many inches a key takes."""
     rows = -(-len(look) // key_columns(look))
-    deep = 2 if any(len(level) > 26 for level in look) else 1
-    return 0.1 + 0.19 * rows * deep
+    deep = min(rows, sum(len(level) > 26 for level in look))
+    return 0.1 + 0.19 * rows + 0.14 * deep
+
+
+def axis_name(figure: Figure, panels: Sequence[Axes], text: str, height: float) -> None:
+    """Write the name of the common axis under the middle of the panels, so many inches above the lower edge."""
+    figure.text(
+        _middle(panels), height / figure.get_size_inches()[1], text, ha="center", va="center", fontsize=9
+    )
+
+
+def _middle(panels: Sequence[Axes]) -> float:
+    places = [axes.get_position() for axes in panels]
+    middle = (min(place.x0 for place in places) + max(place.x1 for place in places)) / 2
+    return float(max(middle, 0.32))
 
 
 def is_person(kind: str) -> bool:

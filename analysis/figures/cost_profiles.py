@@ -11,6 +11,7 @@ from analysis import apa
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import (
     MOST_PANELS,
+    axis_name,
     fitted,
     grid,
     in_first_column,
@@ -66,12 +67,12 @@ def _figure(
     names = ["\n".join(fitted(level, 18)) for level in levels]
     widest = max(len(line) for text in names for line in text.split("\n"))
     reach = _reach(shapes)
-    first = next((own for (group, _), own in series if is_person(kinds[group])), None)
-    people = first if first is not None else shapes[shapes["reader_kind"].map(is_person)].iloc[: len(levels)]
+    sure = shapes[shapes["reader_kind"].map(is_person) & ~shapes["unsure"].astype(bool)]
+    people = next((own for _, own in sure.groupby(["reader_group", "measure"], sort=False)), sure)
     with styled():
         tall = 0.26 if all("\n" not in text for text in names) else 0.34
         figure, panels = grid(
-            len(series), tall * len(levels) + 0.18, below=0.6, left=0.25 + 0.072 * max(widest, 5)
+            len(series), tall * len(levels) + 0.18, below=0.47, left=0.25 + 0.072 * max(widest, 5)
         )
         for place, (axes, ((group, measure), own)) in enumerate(zip(panels, series, strict=True)):
             if not is_person(kinds[group]):
@@ -79,11 +80,7 @@ def _figure(
             _profile(axes, own, factor, levels, look[group], kinds[group], reach)
             name_above(axes, group, kinds[group], measure, look[group].colour)
             _frame(axes, names, reach, first=in_first_column(place), last=in_last_row(place, len(series)))
-        height = float(figure.get_size_inches()[1])
-        figure.text(
-            0.55, 0.12 / height, f"Cost against {base} as a multiple of the reader's mean cost", ha="center", va="center",
-            fontsize=9,
-        )  # fmt: skip
+        axis_name(figure, panels, f"Cost against {base} as a multiple of the reader's mean cost", 0.12)
         mark_not_data(figure, kinds)
     alternative = _in_words(shapes, factor)
     note = _note(shapes, base, reach)
@@ -91,7 +88,7 @@ def _figure(
 
 
 def _reach(shapes: pd.DataFrame) -> tuple[float, float]:
-    values = shapes[["scaled", "low", "high"]].to_numpy(dtype=float)
+    values = shapes.loc[~shapes["unsure"].astype(bool), ["scaled", "low", "high"]].to_numpy(dtype=float)
     values = values[np.isfinite(values)]
     low = max(min(0.0, float(values.min(initial=0.0))), 1 - _FARTHEST)
     high = min(max(2.0, float(values.max(initial=2.0))), 1 + _FARTHEST)
@@ -121,13 +118,17 @@ def _profile(
     kind: str,
     reach: tuple[float, float],
 ) -> None:
-    unsure = bool(own["unsure"].any())
+    if own["unsure"].any():
+        axes.text(
+            0.5, 0.5, "no shape: its mean cost\nmay be 0", transform=axes.transAxes, ha="center", va="center", fontsize=7.5,
+            color="#555555", style="italic", linespacing=1.1,
+        )  # fmt: skip
+        return
     for row in own.to_dict("records"):
         y = levels.index(row[factor])
         ends = np.clip([row["low"], row["high"]], *reach)
         if np.isfinite(ends).all():
-            line = (0, (1.5, 1.5)) if unsure else "-"
-            axes.plot(ends, [y, y], color=it.colour, lw=1.4, ls=line, zorder=3, solid_capstyle="butt")
+            axes.plot(ends, [y, y], color=it.colour, lw=1.4, zorder=3, solid_capstyle="butt")
         if np.isfinite(row["scaled"]) and reach[0] <= row["scaled"] <= reach[1]:
             axes.plot(
                 row["scaled"], y, ls="", marker=it.marker, ms=5.5, mec=it.colour, mew=1.2, color=it.colour,
@@ -150,11 +151,12 @@ def _note(shapes: pd.DataFrame, base: str, reach: tuple[float, float]) -> str:
         "0 (dotted) none. Bars are 95% bootstrap intervals. Sizes cannot be read from this figure, only shapes."
     )
     if shapes["unsure"].any():
-        told += " Dotted bars: the interval of that reader's mean cost includes 0, so that its shape means nothing."
-    ends = shapes[["scaled", "low", "high"]].to_numpy(dtype=float)
+        told += " A reader whose mean cost has an interval that includes 0 has no shape to show."
+    ends = shapes.loc[~shapes["unsure"].astype(bool), ["scaled", "low", "high"]].to_numpy(dtype=float)
     if np.nanmin(ends, initial=0.0) < reach[0] or np.nanmax(ends, initial=0.0) > reach[1]:
         told += " Bars end at the edge of the panel where they reach beyond it; the table has the numbers."
-    if kinds & {"human", "simulated"} and kinds - {"human", "simulated"}:
+    people = shapes["reader_kind"].isin(["human", "simulated"]) & ~shapes["unsure"].astype(bool)
+    if people.any() and kinds - {"human", "simulated"}:
         who = "simulated readers" if "human" not in kinds else "people"
         told += f" Grey ticks behind a model are those of {who}."
     return told + kinds_in_words(kinds)
@@ -164,5 +166,6 @@ def _in_words(shapes: pd.DataFrame, factor: str) -> str:
     told = []
     for (group, measure), own in shapes.groupby(["reader_group", "measure"], sort=False):
         values = ", ".join(f"{row[factor]} {apa.number(row['scaled'])}" for row in own.to_dict("records"))
+        values = "no shape, since the mean cost may be 0" if own["unsure"].any() else values
         told.append(f"{group}, {TITLES[str(measure)].lower()}: {values}")
     return "Cost of each condition as a multiple of the reader's mean cost. " + "; ".join(told) + "."

@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from analysis import apa
 from analysis.costs.around import TIME, ReadingProfile
 from analysis.figures.cost_panels import (
+    axis_name,
     condition_key,
     condition_looks,
     fitted,
@@ -63,19 +64,15 @@ def _figure(
     key = key_height(look)
     places = sorted(table["place"].unique())
     with styled():
-        figure, panels = grid(len(series), 2.05, below=key + 0.6, left=0.62, columns=COLUMNS)
+        figure, panels = grid(len(series), 2.05, below=key + 0.45, left=0.55, columns=COLUMNS, between=0.62)
         for place, (axes, ((measure, group), own)) in enumerate(zip(panels, series, strict=True)):
             _lines(axes, own, profile.factor, look)
             _frame(axes, places, str(measure), last=in_last_row(place, len(series), COLUMNS))
-            if in_first_column(place, COLUMNS) or str(measure) != str(series[place - 1][0][0]):
+            if in_first_column(place, COLUMNS) or measure != series[place - 1][0][0]:
                 axes.set_ylabel("ms a word" if measure == TIME else "Bits a word", fontsize=8.5, labelpad=2)
             _name(axes, str(measure), group, kinds[group], of_readers[group].colour, "ABCDEFGH"[place])
-        height = float(figure.get_size_inches()[1])
-        figure.text(
-            0.53, (key + 0.1) / height, "Place of the word, counted from a changed word (0)", ha="center", va="center",
-            fontsize=9,
-        )  # fmt: skip
-        condition_key(figure, look, lines=True)
+        axis_name(figure, panels, "Place of the word, counted from a changed word (0)", key + 0.1)
+        condition_key(figure, panels, look, lines=True)
         mark_not_data(figure, {group: kinds[group] for (_, group), _ in series})
     alternative = _in_words(series, profile.factor)
     note = _note(table, profile)
@@ -124,7 +121,7 @@ def _note(table: pd.DataFrame, profile: ReadingProfile) -> str:
         f"the next one. In {base} the same words count as changed that another condition changes."
     )
     if table["reader_kind"].map(is_person).any():
-        told += " Bars of times are 95% within-participant intervals (Cousineau–Morey) over all points of a panel."
+        told += " Bars of times are 95% within-participant intervals (Cousineau–Morey) of the conditions at a place."
     if not table["reader_kind"].map(is_person).all():
         told += " Bars of surprisal are the same within items, or Student's over items where items are not in all conditions."
     return told + kinds_in_words(set(table["reader_kind"]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from analysis import apa
 from analysis.costs.spread import TimeSpread
@@ -84,15 +84,10 @@ def _frame(axes: Axes, names: list[str], own: Sequence[TimeSpread]) -> None:
     high = max(float(max(one.percentiles[-1], one.medians.max())) for one in own)
     stretch = (high / low) ** 0.16 if high > low else 1.2
     axes.set_xlim(low / stretch, high * stretch)
-    wide = high * stretch * stretch / low
-    subs = (
-        (1, 2, 5)
-        if wide > 12
-        else (1, 1.5, 2, 3, 4, 5, 7)
-        if wide > 2.5
-        else tuple(np.arange(10, 100, 5) / 10)
-    )
-    axes.xaxis.set_major_locator(LogLocator(10, subs=subs))
+    if high * stretch * stretch / low > 4:
+        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 1.5, 2, 3, 5, 7), numticks=9))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import (
+from analysis.report.chapters import (, cost
     alternatives,
     companions,
     missing,

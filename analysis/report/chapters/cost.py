@@ -8,7 +8,7 @@ from analysis.costs import fewer_participants, unit_costs, word_table
 from analysis.costs.words import WordTable
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.blocks import Chapter, Material, marks_of
-from analysis.report.chapters import cost_ratios, cost_times, cost_words
+from analysis.report.chapters import cost_linking, cost_ratios, cost_times, cost_words
 from analysis.report.chapters.cost_parts import Part
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -84,5 +84,5 @@ def _word_by_word(
         part.add(cost_words.spilling(material, tables, factor, words, left))
     part.add(cost_words.profile(material, tables, factor, words, left))
     if kinds.isin(PARTICIPANT_KINDS).any() and (~kinds.isin(PARTICIPANT_KINDS)).any():
-        part.add(cost_words.milliseconds_a_bit(material, tables, factor, words))
+        part.add(cost_linking.milliseconds_a_bit(material, tables, factor, words))
     return part

@@ -10,6 +10,10 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.report.blocks import Block, ReportedFit
+from stimuli.errors import UserError
+
+FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
+"""What a fit may end with; the chapter names it and goes on."""
 
 
 @dataclass

@@ -9,19 +9,19 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.costs import cost_and_accuracy, cost_profiles, log_ratios, profiles, shown_profiles
 from analysis.costs.ratios import CostProfile
-from analysis.costs.units import TITLES, UNITS, UnitCosts
+from analysis.costs.units import TITLES, UnitCosts
 from analysis.descriptives import describe
 from analysis.figures.cost_accuracy import cost_accuracy_figures
 from analysis.figures.cost_profiles import cost_profile_figures
 from analysis.measures import MEASURES
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked
-from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, stem, with_ends
+from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table
 from analysis.report.prose import named
 from analysis.tables import Tables
 
 OF_A_MODEL = ("reasoning_tokens", "completion_tokens", "prompt_tokens", "latency_ms", "surprisal")
-_MACHINES = ("model", "baseline")
+"""What is named where no model has it."""
 
 
 def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> Part:
@@ -127,60 +127,6 @@ def _lacking(tables: Tables, costs: UnitCosts, found: list[CostProfile]) -> list
     return told
 
 
-def ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame) -> ApaTable:
-    """Lay out means in each measure's own unit beside log ratios against the baseline."""
-    factor, rows = costs.factor, costs.rows
-    known = {
-        (row["measure"], row["reader_group"], row[factor]): row
-        for row in (ratios.to_dict("records") if len(ratios) else [])
-    }
-    laid: list[tuple[str, ...]] = []
-    for (measure, group), own in _ordered(rows):
-        kind = str(own["reader_kind"].iloc[0])
-        laid.append(Head([f"{marked(group, kind)}: {TITLES[measure].lower()} ({UNITS[measure]})"]))
-        for level in costs.levels:
-            cell = own[own[factor] == level]
-            if cell.empty:
-                continue
-            row = known.get((measure, group, level))
-            places = 4 if measure == "cost_usd" else 0 if UNITS[measure] == "ms" else 2
-            ratio: tuple[str, ...] = (apa.MISSING,) * 3
-            if row is not None:
-                ratio = (
-                    apa.number(row["log_ratio"]),
-                    apa.interval(row["low"], row["high"]),
-                    apa.number(row["percent"], 1),
-                )
-            units = int(cell["reader" if kind in PARTICIPANT_KINDS else "item"].nunique())
-            laid.append((level, apa.count(units), apa.number(_mean(cell, kind), places), *ratio))
-    note = (
-        "n = participants, or items for a model. M is geometric for people (over participants of their own means), "
-        "arithmetic over items "
-        f"for a model. Log ratio = natural logarithm of a condition over {costs.levels[0]}, each reader against itself, with "
-        "95% bootstrap intervals; percent is 100 (exp ratio − 1). Exploratory; intervals are not corrected for their number."
-    )
-    columns = (factor, "n", "M", "Log ratio", "95% CI", "Percent")
-    names = sorted({one for one in rows["measure"] if one in MEASURES or one in OF_A_MODEL})
-    origin = Origin(
-        columns=(*names, factor, "reader_group", "item_id"),
-        rows="excluded_reason empty; latency of timed sessions. Costs of single words are of regions.parquet",
-    )
-    return ApaTable(name, f"Costs by {factor} and reader", columns, tuple(laid), note, origin)
-
-
-def _ordered(rows: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
-    order = group_order(rows)
-    cells = {(str(m), str(g)): own for (m, g), own in rows.groupby(["measure", "reader_group"], sort=False)}
-    names = list(TITLES)
-    return sorted(cells.items(), key=lambda one: (order.index(one[0][1]), names.index(one[0][0])))
-
-
-def _mean(cell: pd.DataFrame, kind: str) -> float:
-    if kind in PARTICIPANT_KINDS:
-        return float(np.exp(cell.groupby("reader")["value"].mean().mean()))
-    return float(cell.groupby("item")["cost"].mean().mean())
-
-
 def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]) -> Part:
     part = Part()
     trials = tables.trials
@@ -215,34 +161,6 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
     return part
 
 
-def accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> ApaTable:
-    """Lay out the points of the figure of cost against accuracy."""
-    rows: list[tuple[str, ...]] = []
-    for (group, measure), own in points.groupby(["reader_group", "measure"], sort=False):
-        kind = str(own["reader_kind"].iloc[0])
-        rows.append(Head([f"{marked(str(group), kind)}: {TITLES[str(measure)].lower()}"]))
-        for row in own.to_dict("records"):
-            right = [100 * row[column] for column in ("correct", "correct_low", "correct_high")]
-            rows.append(
-                (
-                    str(row[factor]),
-                    apa.number(row["log_ratio"]),
-                    apa.interval(row["cost_low"], row["cost_high"]),
-                    apa.number(right[0], 1),
-                    apa.interval(right[1], right[2], 1),
-                )
-            )
-    note = (
-        f"Log ratio of cost against the reader's own {base} with 95% bootstrap intervals. Accuracy: failures count as wrong; "
-        "within-participant intervals (Cousineau–Morey), Wilson's over items for a model."
-    )
-    columns = (factor, "Log ratio", "95% CI", "% correct", "95% CI")
-    origin = Origin(
-        columns=("correct", factor, "reader_group"), rows="as the tables of costs and of accuracy"
-    )
-    return ApaTable(name, f"Cost and accuracy by {factor} and reader", columns, tuple(rows), note, origin)
-
-
 def _shapes(
     found: list[CostProfile], shown: list[CostProfile], factor: str, base: str, kinds: dict[str, str]
 ) -> Part:
@@ -255,9 +173,10 @@ def _shapes(
         (one for one in shown if one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1), None
     )
     table = profiles(found, factor, (reference.group, reference.measure) if reference else None)
-    drawn = {(one.group, one.measure) for one in shown}
-    place = [pair in drawn for pair in zip(table["reader_group"], table["measure"], strict=True)]
-    own = table[place]
+    own = pd.concat(
+        [table[(table["reader_group"] == one.group) & (table["measure"] == one.measure)] for one in shown],
+        ignore_index=True,
+    )
     name = stem("cost_profiles", factor)
     told = [
         Markup(
@@ -287,66 +206,28 @@ def _apart(
 ) -> list[Markup]:
     if reference is None:
         return []
-    told = []
+    at_reference = (own["reader_group"] == reference.group) & (own["measure"] == reference.measure)
+    if own.loc[at_reference, "unsure"].any():
+        return []
+    told, alike = [], []
     sure = own[~own["unsure"].astype(bool) & np.isfinite(own["difference"].to_numpy(dtype=float))]
+    people = f"{named(reference.group, kinds)} ({TITLES[reference.measure].lower()})"
     for (group, measure), rows in sure.groupby(["reader_group", "measure"], sort=False):
         away = rows[(rows["difference_low"] > 0) | (rows["difference_high"] < 0)]
         who = f"{named(str(group), kinds)} ({TITLES[str(measure)].lower()})"
-        people = f"{named(reference.group, kinds)} ({TITLES[reference.measure].lower()})"
         if away.empty:
-            told.append(
-                escape(
-                    f"No condition's share of the profile of {who} is shown to differ from that of {people}; that is no "
-                    f"evidence that "
-                    "the profiles are the same."
-                )
-            )
+            alike.append(who)
             continue
         values = [
             f"{row[factor]} ({with_ends(row['difference'], row['difference_low'], row['difference_high'])})"
             for row in away.to_dict("records")
         ]
+        told.append(escape(f"The profile of {who} differs from that of {people} in {apa.listing(values)}."))
+    if alike:
         told.append(
             escape(
-                f"The profile of {who} differs from that of {people} in {apa.listing(values)}; intervals are not "
-                f"corrected for their "
-                "number."
+                f"In no condition is the profile of {apa.listing(alike)} shown to differ from that of {people}; that is no "
+                "evidence that they are the same."
             )
         )
-    return told
-
-
-def profile_table(
-    name: str,
-    own: pd.DataFrame,
-    factor: str,
-    base: str,
-    reference: CostProfile | None,
-    kinds: dict[str, str],
-) -> ApaTable:
-    """Lay out normalised profiles, each beside the reference reader's."""
-    rows: list[tuple[str, ...]] = []
-    for (group, measure), cells in own.groupby(["reader_group", "measure"], sort=False):
-        mean = float(cells["mean_log_ratio"].iloc[0])
-        head = f"{marked(str(group), kinds[str(group)])}: {TITLES[str(measure)].lower()}; mean log ratio {apa.number(mean)}"
-        rows.append(Head([head + (" (interval includes 0)" if cells["unsure"].any() else "")]))
-        for row in cells.to_dict("records"):
-            ends = apa.interval(row["difference_low"], row["difference_high"])
-            difference = (apa.number(row["difference"]), ends)
-            rows.append(
-                (
-                    str(row[factor]),
-                    apa.number(row["scaled"]),
-                    apa.interval(row["low"], row["high"]),
-                    *difference,
-                )
-            )
-    note = (
-        f"Log ratios against {base} divided by their mean over the conditions: 1 is the reader's average cost. 95% "
-        f"bootstrap intervals."
-    )
-    if reference is not None:
-        note += f" Difference: minus the profile of {named(reference.group, kinds)} ({TITLES[reference.measure].lower()})."
-    columns = (factor, "Scaled", "95% CI", "Difference", "95% CI")
-    origin = Origin(columns=(factor, "reader_group"), rows="as the table of costs")
-    return ApaTable(name, f"Normalised cost profiles by {factor}", columns, tuple(rows), note, origin)
+    return [*told, escape("These intervals are not corrected for their number.")] if told else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
@@ -17,11 +16,10 @@ from analysis.plan import Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import Part, as_percent, chosen_words, sentence, stem
+from analysis.report.chapters.cost_parts import FAILURES, Part, as_percent, chosen_words, sentence, stem
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
-from stimuli.errors import UserError
 
 TIMES = ("reading_time", "rt")
 AGREE = {
@@ -103,7 +101,7 @@ def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tupl
         kept = None if thinned or own_model else done
         try:
             found = time_scales(plan, tables, on_log=kept)
-        except (UserError, np.linalg.LinAlgError, FloatingPointError) as error:
+        except FAILURES as error:
             part.say(f"{sentence(plan.name)} The times could not be compared on two scales: {error}.")
             continue
         part.add(_scales(found, plan, reported=kept is not None, thinned=thinned, own_model=own_model))
@@ -251,11 +249,13 @@ def scales_table(name: str, found: TimeScales, thinned: tuple[str, ...]) -> ApaT
     counts = f"N = {apa.count(models[0].rows)} trials"
     if models[0].rows != models[-1].rows:
         counts += f" (log), {apa.count(models[-1].rows)} (ms)"
-    method = found.log.correction
+    method, plan = found.log.correction, found.log.plan
+    over = "the reader groups of one difference" if plan.planned else "all differences of a scale"
+    over = f"all tests of the family {plan.family} on its scale" if plan.family else over
     note = (
         f"{counts}. b on the log scale is a difference of natural logarithms, percent is 100 (exp b − 1); in ms it is "
-        f"a difference in milliseconds (Gamma, identity link). p adjusted by {method}'s method over the family of "
-        "each contrast, each scale for itself. Scales: same where both 95% intervals lie on one side of 0 or both include it."
+        f"a difference in milliseconds (Gamma, identity link). p adjusted by {method}'s method over {over}. Scales: "
+        f"same where both 95% intervals lie on one side of 0 or both include it."
     )
     note = " ".join([note, *(sentence(one) for one in thinned)])
     columns = (

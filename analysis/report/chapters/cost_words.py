@@ -1,4 +1,4 @@
-"""Single words in the chapter on cost: changed words and those after them, the reading profile, milliseconds a bit."""
+"""Single words in the chapter on cost: changed words, the words after them, and the reading profile around them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import SpillOver, linking, reading_profile, spill_over
+from analysis.costs import SpillOver, reading_profile, spill_over
 from analysis.costs.around import TIME, ReadingProfile
 from analysis.costs.words import TARGET, WordTable
 from analysis.figures.reading_profile import reading_profile_figures
 from analysis.mixed.adjustments import corrected
-from analysis.readers import group_order, kinds_of, marked
+from analysis.readers import group_order, kinds_of, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import Part, sentence, stem, with_ends
+from analysis.report.chapters.cost_parts import FAILURES, Part, sentence, stem, with_ends
 from analysis.report.prose import named
 from analysis.tables import Tables
-from stimuli.errors import UserError
 
-_FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
 ZONES = {
     "target": "the changed word",
     "target + 1": "the first word after it",
@@ -36,7 +34,7 @@ def spilling(
     material.told(f"cost: word by word by {factor}")
     try:
         found = spill_over(tables, factor, table=words)
-    except _FAILURES as error:
+    except FAILURES as error:
         part.say(f"Times of single words were not modelled: {error}.")
         return part
     kinds = kinds_of(tables.trials)
@@ -51,8 +49,7 @@ def spilling(
         Markup(
             "[[table:{}]] compares the times of the same words between conditions: on the changed word, and on the "
             "first and second intact "
-            "word after it. Length of the form shown, frequency, and both of the word before were held at their means. "
-            "Each zone has a model of "
+            "word after it. Each zone has a model of "
             "log times (normal) and one of milliseconds (Gamma, identity link)."
         ).format(name)
     )
@@ -132,15 +129,39 @@ def _scales_apart(table: pd.DataFrame, factor: str) -> list[str]:
 
 
 def _reductions(found: SpillOver) -> list[str]:
+    """Say how random effects were reduced, models that went the same way together, and which fits are doubtful."""
+    ways: dict[str, list[str]] = {}
     told = []
-    for (_, zone, scale), climbed in found.models.items():
+    for (group, zone, scale), climbed in found.models.items():
+        name = f"{zone} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
         if len(climbed.steps) > 1:
-            told.append(f"Steps of the model of {zone} ({scale} scale): {'; '.join(climbed.steps)}.")
+            way = "; ".join(step[step.index(" + (1") + 3 :] for step in climbed.steps)
+            ways.setdefault(way, []).append(name)
         if climbed.fit is not None and not climbed.fit.converged:
-            told.append(
-                f"The model of {zone} ({scale} scale) did not converge; its numbers are not to be trusted."
-            )
-    return told
+            told.append(f"The model of {name} did not converge; its numbers are not to be trusted.")
+    steps = [f"Random effects of the models of {apa.listing(names)}: {way}." for way, names in ways.items()]
+    return [*steps, *told]
+
+
+def _covariates(found: SpillOver) -> str:
+    """Name what the models hold beside the condition, in words."""
+    names = {
+        "c_letters": "the length of the form shown",
+        "c_zipf": "the frequency of the word",
+        "c_previous_letters": "the length of the word before",
+        "c_previous_zipf": "the frequency of the word before",
+    }
+    formulas = [climbed.formula for climbed in found.models.values()]
+    known = {name: sum(f"{name} " in formula for formula in formulas) for name in names}
+    everywhere = [words for name, words in names.items() if known[name] == len(formulas)]
+    somewhere = [words for name, words in names.items() if 0 < known[name] < len(formulas)]
+    nowhere = [words for name, words in names.items() if not known[name]]
+    told = f"Held at their means: {apa.listing(everywhere)}." if everywhere else ""
+    if somewhere:
+        told += f" Held where they vary in a zone: {apa.listing(somewhere)}."
+    if nowhere:
+        told += f" Not known or the same in all trials, so no covariate: {apa.listing(nowhere)}."
+    return told.strip()
 
 
 def spill_table(
@@ -258,112 +279,6 @@ def profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> Ap
     return ApaTable(
         name, f"Words around a changed word by {found.factor}", columns, tuple(rows), note, origin
     )
-
-
-def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: WordTable) -> Part:
-    """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
-    part = Part()
-    material.told(f"cost: milliseconds a bit by {factor}")
-    try:
-        table = linking(tables, factor, table=words)
-    except _FAILURES as error:
-        part.say(f"Times were not related to surprisal: {error}.")
-        return part
-    if table.empty:
-        part.say(
-            "Times were not related to surprisal: too few items have words with both, or surprisal does not vary."
-        )
-        return part
-    kinds = kinds_of(tables.trials)
-    name = stem("linking", factor)
-    part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
-    part.head(f"Surprisal and reading times: {factor}")
-    part.say(
-        Markup(
-            "[[table:{}]] regresses the mean time of each word on a model's surprisal of it, linearly in milliseconds "
-            "(Smith &amp; Levy, 2013; "
-            "Shain et al., 2024). Gain is the log-likelihood that surprisal adds to words of items that the model of "
-            "times has not seen. A "
-            "changed word's own surprisal says how improbable the string is and into how many tokens it falls; words "
-            "that were not changed "
-            "stand apart."
-        ).format(name)
-    )
-    for (group, model), own in table.groupby(["reader_group", "model"], sort=False):
-        part.say(*_linked(own, named(str(group), kinds), named(str(model), kinds)))
-    part.blocks.append(linking_table(name, table, kinds, factor))
-    part.sources = ["smith2013", "shain2024", "liang1986"]
-    part.methods = [
-        Markup(
-            "Surprisal and times: each time was taken from its participant's own mean before words were averaged; "
-            "means were weighted by their "
-            "number of times, items were random. Baseline: length, frequency and place; spill-over: surprisal (with a "
-            "baseline also length and "
-            "frequency) of the two words before. Intervals of slopes are sandwich ones over items; the gain is from a tenfold "
-            "cross-validation by item, its interval a bootstrap over items."
-        )
-    ]
-    return part
-
-
-def _linked(own: pd.DataFrame, people: str, model: str) -> list[Markup]:
-    told = []
-    full = own[own["baseline"] & own["spill_over"]]
-    names = {"all": "of all words", "unchanged": "of words not changed", "changed": "of changed words"}
-    for row in full.to_dict("records"):
-        slope = with_ends(row["slope"], row["slope_low"], row["slope_high"])
-        gain = with_ends(row["gain"], row["gain_low"], row["gain_high"], 4)
-        verdict = "adds to" if row["gain_low"] > 0 else "is not shown to add to"
-        verdict = "takes from" if row["gain_high"] < 0 else verdict
-        text = (
-            f"With baseline and spill-over predictors, times of {people} {names[str(row['words'])]} rose by {slope} ms "
-            f"a bit of the surprisal that "
-            f"{model} gives; surprisal {verdict} what is foretold of unseen items (gain {gain} nats a word, ΔAIC "
-            f"{apa.number(row['delta_aic'], 1)})."
-        )
-        if not row["sound"]:
-            text += " Not every fit behind this converged."
-        told.append(escape(text))
-    return told
-
-
-def linking_table(name: str, table: pd.DataFrame, kinds: dict[str, str], factor: str) -> ApaTable:
-    """Lay out slopes in milliseconds a bit and gains in held-out log-likelihood."""
-    rows: list[tuple[str, ...]] = []
-    for (group, model), own in table.groupby(["reader_group", "model"], sort=False):
-        who = (
-            f"{marked(str(group), kinds[str(group)])} by surprisal of {marked(str(model), kinds[str(model)])}"
-        )
-        rows.append(Head([who]))
-        for row in own.to_dict("records"):
-            rows.append(
-                (
-                    str(row["words"]),
-                    "yes" if row["baseline"] else "no",
-                    "yes" if row["spill_over"] else "no",
-                    apa.joined(apa.number(row["slope"]), apa.interval(row["slope_low"], row["slope_high"])),
-                    apa.joined(
-                        apa.number(row["slope_total"]), apa.interval(row["total_low"], row["total_high"])
-                    ),
-                    apa.joined(
-                        apa.number(row["gain"], 4), apa.interval(row["gain_low"], row["gain_high"], 4)
-                    ),
-                    apa.number(row["delta_aic"], 1),
-                    apa.count(row["words_used"]),
-                    apa.count(row["items"]),
-                )
-            )
-    note = (
-        "ms a bit of the word's own surprisal, and with the two words before it (total), with 95% intervals. Gain: "
-        "held-out log-likelihood, nats a "
-        "word; ΔAIC below 0 speaks for surprisal. The first two words of a text are in no row. Exploratory; not corrected."
-    )
-    columns = (
-        *("Words", "Baseline", "Spill-over", "ms a bit [95% CI]", "Total [95% CI]", "Gain [95% CI]", "ΔAIC"),
-        *("Words used", "Items"),
-    )
-    origin = Origin(columns=("rt", "surprisal"), rows="of trials in the analysis", file="regions.parquet")
-    return ApaTable(name, f"Reading times by surprisal ({factor})", columns, tuple(rows), note, origin)
 
 
 def base_changes_words(words: WordTable) -> bool:
