@@ -8,10 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.letters.forms import IMPORTED, changes_of_forms
 from stimuli.errors import UserError
 
 INTACT, MIXED = "intact", "mixed"
 ZONES = ("initial", "internal", "final", "outer")
+AGREED = ("place", "place_from_end", "distance")
 KINDS = ("transposition", "substitution", "shuffle", "other")
 
 
@@ -33,23 +35,32 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         (``transposition``: two letters changed places; ``substitution``: letters replaced, none moved; ``shuffle``: more than
         two moved; ``other``; ``intact``; ``mixed``); and as means over the changed words, nan where there are none:
         ``place`` and ``place_from_end`` (of the first and of the last changed letter, from 1), ``distance`` (places between
-        the first and the last changed letter), ``letters``.
+        the first and the last changed letter), ``letters``; ``same_place, same_place_from_end, same_distance`` (whether the
+        changed words of the item agree in it, so that the mean is a place at all); ``derived`` (whether changes were found by
+        comparing forms), ``forms`` (the changed words as pairs of intact and shown).
+
+    Notes
+    -----
+    Items that were imported, and tables without a column ``changes``, carry no record of what was done. What was done is then
+    found by comparing the form shown with the intact one, case aside (:func:`~analysis.letters.forms.changes_of_forms`).
 
     Raises
     ------
     UserError
-        Where items hold no changes, or something that is none.
+        Where items hold neither changes nor forms to compare, or something that is none.
     """
-    if "changes" not in items:
+    if "changes" not in items and not {"shown", "intact"} <= set(items):
         raise UserError(
             "items.parquet: column 'changes' is missing, so nothing is known of letters",
             mend="Build the items with `wrods build`, or import them with their changes.",
         )
     rows: list[dict[str, Any]] = []
     names = [name for name in ("set", "item_id", *factors) if name in items]
-    for given in items[[*names, "changes"]].to_dict("records"):
-        changes = _read(given.pop("changes"), str(given["item_id"]))
-        if any(change["unit"] != "letter" for change in changes):
+    sources = [name for name in ("changes", "shown", "intact", "provenance") if name in items]
+    for given in items[[*names, *sources]].to_dict("records"):
+        said = {name: given.pop(name, None) for name in ("changes", "shown", "intact", "provenance")}
+        changes, derived = _changes_of(said, str(given["item_id"]))
+        if changes is None or any(change["unit"] != "letter" for change in changes):
             continue
         found = [one for one in map(_of_word, changes) if one is not None]
         told = {name: _common([one[name] for one in found]) for name in ("zone", "kind")}
@@ -57,22 +68,50 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
             name: sum(one[name] for one in found) / len(found) if found else float("nan")
             for name in ("place", "place_from_end", "distance", "letters")
         }
+        agree = {f"same_{n}": len({one[n] for one in found}) < 2 for n in AGREED}
         key = {str(name): value for name, value in given.items()}
-        rows.append({**key, "changed_words": len(found), **told, **numbers})
+        rows.append({**key, "changed_words": len(found), **told, **numbers, **agree, "derived": derived})
+        rows[-1]["forms"] = tuple(
+            (str(one["intact"]), str(one["shown"])) for one in changes if _of_word(one) is not None
+        )
     columns = [*names, "changed_words", "zone", "kind", "place", "place_from_end", "distance", "letters"]
+    columns += [*(f"same_{name}" for name in AGREED), "derived", "forms"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _read(text: Any, item: str) -> list[Mapping[str, Any]]:
+def _changes_of(said: Mapping[str, Any], item: str) -> tuple[Sequence[Mapping[str, Any]] | None, bool]:
+    """Return an item's changes, None where they cannot be known, and whether they were derived from its forms."""
+    recorded = _read(said["changes"], item, "changes") or []
+    provenance = _read(said["provenance"], item, "provenance") or {}
+    if recorded or (said["changes"] is not None and provenance.get("operation") != IMPORTED):
+        return list(recorded), False
+    forms = [_read(said[side], item, side) for side in ("intact", "shown")]
+    if not all(isinstance(one, Mapping) for one in forms):
+        return ([], False) if said["changes"] is not None else (None, True)
+    return changes_of_forms(*forms), True
+
+
+def _read(text: Any, item: str, column: str) -> Any:
     if text is None or (isinstance(text, float) and pd.isna(text)):
-        return []
+        return None
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except (TypeError, json.JSONDecodeError) as error:
         raise UserError(
-            f"items.parquet: the changes of item {item!r} are not JSON", mend="Export them again."
+            f"items.parquet: column {column!r} of item {item!r} is not JSON", mend="Export them again."
         ) from error
-    return list(found or [])
+
+
+def of_forms(intact: str, shown: str) -> dict[str, Any] | None:
+    """Describe one word by its two forms, as :func:`letter_changes` does; None where no letter changed or none can be told.
+
+    Parameters
+    ----------
+    intact, shown : str
+        One word each; case does not count.
+    """
+    changes = changes_of_forms({"word": intact}, {"word": shown})
+    return _of_word(changes[0]) if changes and len(changes) == 1 else None
 
 
 def _of_word(change: Mapping[str, Any]) -> dict[str, Any] | None:

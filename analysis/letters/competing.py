@@ -8,18 +8,20 @@ are of the models in the table; that the best one is good says its held-out gain
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from analysis.heldout import Competition, compete
 from analysis.letters.changes import INTACT, MIXED
-from analysis.letters.costs_of_letters import changed_trials
+from analysis.letters.rows import bearable, changed_trials
+from analysis.mixed import Fit, fit
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
+from stimuli.similarity import match_scores
 
 NOTHING = "length and frequency"
 CONTROLS = ("cov_letters", "cov_zipf")
@@ -43,11 +45,25 @@ class Competing:
         By reader group.
     remarks : tuple of str
         What could not compete, and why.
+    rows : dict of str to pandas.DataFrame
+        What the models of a reader group were fitted to, predictors as they are in them.
     """
 
     table: pd.DataFrame
     competitions: dict[str, Competition]
     remarks: tuple[str, ...]
+    rows: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    def fitted(self, group: str, name: str, measure: str) -> Fit | None:
+        """Fit one explanation once more and return it whole; None where it has no random effects or cannot be fitted."""
+        done = self.competitions[group]
+        formula = next(one.formula for one in done.candidates if one.name == name)
+        if "|" not in formula:
+            return None
+        try:
+            return fit(formula, self.rows[group], family=family_of(measure), reml=False)
+        except UserError:
+            return None
 
 
 def competing_predictors(
@@ -76,7 +92,7 @@ def competing_predictors(
     Raises
     ------
     UserError
-        As :func:`~analysis.letters.costs_of_letters.changed_trials`; where no item is changed.
+        As :func:`~analysis.letters.rows.changed_trials`; where no item is changed.
     """
     rows = changed_trials(tables, measure)
     rows = rows[rows["zone"] != INTACT]
@@ -86,16 +102,22 @@ def competing_predictors(
     known = [name for name in known if tables.items[name].notna().any()]
     covariates = [name for name in tables.items if str(name).startswith("cov_")]
     rows = rows.merge(tables.items[[*known, *covariates]].drop_duplicates(known), on=known, how="left")
+    rows = _with_matches(rows)
     rows["participant"] = rows["reader"]
-    study, found, remarks, competitions = str(tables.dictionary["study"]), [], [], {}
+    study = str(tables.dictionary["study"])
+    found: list[pd.DataFrame] = []
+    remarks: list[str] = []
+    competitions: dict[str, Competition] = {}
+    kept: dict[str, pd.DataFrame] = {}
     for group in groups or group_order(rows):
         own = rows[rows["reader_group"] == group].reset_index(drop=True)
         if own.empty:
             remarks.append(f"{group}: no changed trial.")
             continue
-        own, told = _of_bearable_size(own, study, most_rows)
+        own, told = bearable(own, study, most_rows)
+        own = own.reset_index(drop=True)
         candidates, lacking = _candidates(own)
-        remarks += [f"{group}: {one}" for one in (*told, *lacking)]
+        remarks += [*told, *(f"{group}: {one}" for one in lacking)]
         kind = str(own["reader_kind"].iloc[0])
         random = "(1 | item)" if len(own) > own["item"].nunique() else ""
         if kind in PARTICIPANT_KINDS and own["participant"].nunique() > 1:
@@ -103,36 +125,47 @@ def competing_predictors(
         if own["value"].nunique() < 2 or own["item"].nunique() < 2:
             remarks.append(f"{group}: all values are equal, or there is one item; nothing can be explained.")
             continue
-        family = "binomial" if measure == "correct" else "gaussian"
+        family = family_of(measure)
         done = compete(
             candidates, own, response="value", random=random, family=family, folds=folds, study=study
         )
         competitions[group] = done
+        predictors = dict.fromkeys(column for columns in candidates.values() for column in columns)
+        kept[group] = own[["value", "item", "participant", *predictors]]
         table = done.table(NOTHING, seed=stable_seed(study, "competing", measure, group))
         found.append(table.assign(reader_group=group, reader_kind=kind))
     table = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["reader_group", "name"])
     first = [name for name in ("reader_group", "reader_kind") if name in table]
     table = table[[*first, *(name for name in table if name not in first)]]
-    return Competing(table, competitions, tuple(remarks))
+    return Competing(table, competitions, tuple(remarks), kept)
 
 
-def _of_bearable_size(own: pd.DataFrame, study: str, most: int) -> tuple[pd.DataFrame, list[str]]:
-    if len(own) <= most:
-        return own, []
-    units = own["unit"].drop_duplicates()
-    drawn = units.map(lambda unit: stable_seed(study, "competing", str(unit))).sort_values()
-    sizes = own["unit"].value_counts()
-    held = units.loc[drawn.index].map(sizes).cumsum() <= most
-    kept = set(units.loc[drawn.index][held])
-    if not kept:
-        kept = {units.loc[drawn.index].iloc[0]}
-    left = own[own["unit"].isin(kept)].reset_index(drop=True)
-    told = f"{len(kept):,} of {len(units):,} participants or sessions, drawn by a stable hash, stand for all ({most:,} rows)."
-    return left, [told]
+def family_of(measure: str) -> str:
+    """Return the distribution by which explanations of a measure are fitted."""
+    return "binomial" if measure == "correct" else "gaussian"
+
+
+def _with_matches(rows: pd.DataFrame) -> pd.DataFrame:
+    """Compute match scores and length where the items came without covariates; means over an item's changed words."""
+    if any(f"cov_{name}" in rows and rows[f"cov_{name}"].notna().all() for name in MATCHES):
+        return rows
+    told = {}
+    for forms in set(rows["forms"]):
+        scores = [match_scores(intact.lower(), shown.lower()) for intact, shown in forms]
+        told[forms] = {f"cov_{name}": float(np.mean([one[name] for one in scores])) for name in scores[0]}
+    computed = pd.DataFrame([told[forms] for forms in rows["forms"]], index=rows.index)
+    if "cov_letters" not in rows:
+        computed["cov_letters"] = rows["letters"]
+    return rows.drop(columns=[name for name in computed if name in rows]).join(computed)
+
+
+def _same(one: pd.Series[float], other: pd.Series[float]) -> bool:
+    """Whether two standardised predictors are the same up to their sign."""
+    return bool(np.allclose(one, other, atol=1e-6) or np.allclose(one, -other, atol=1e-6))
 
 
 def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
-    """Name the predictors of each explanation and add their columns; those that cannot compete are told."""
+    """Name the predictors of each explanation and add their columns; those that cannot compete, or twice, are told."""
     remarks: list[str] = []
     controls = [name for name in CONTROLS if name in own and own[name].notna().all() and own[name].std() > 0]
     groups: dict[str, list[str]] = {}
@@ -151,6 +184,7 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
         groups["token ratio"] = ["token_ratio"]
     groups["token edit distance"] = ["cov_token_edit_distance"]
     candidates = {NOTHING: list(controls)}
+    seen: dict[str, str] = {}
     for name, columns in groups.items():
         there = [c for c in columns if c in own and own[c].notna().all() and own[c].std() > 1e-9]
         if not there:
@@ -158,6 +192,14 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
             continue
         for column in there:
             own[column] = (own[column] - own[column].mean()) / own[column].std()
+        twin = next(
+            (one for one, other in seen.items() if len(there) == 1 and _same(own[other], own[there[0]])), None
+        )
+        if twin is not None:
+            remarks.append(f"{name} is the same as {twin} on these items and competes as that.")
+            continue
+        if len(there) == 1:
+            seen[name] = there[0]
         candidates[name] = [*controls, *there]
     for column in controls:
         own[column] = own[column] - own[column].mean()

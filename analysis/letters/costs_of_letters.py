@@ -1,52 +1,82 @@
 """What a change of letters costs by where it is, by its kind and by its distance, for people and each model.
 
 A cost is the difference from the intact form on the scale of :func:`analysis.fidelity.items.item_values`: shares of right
-answers lost, log ratios of times and tokens, bits of surprisal. Costs are never divided by a spread.
+answers lost, log ratios of times and tokens, bits of surprisal. Costs are never divided by a spread. Where no item was met
+intact with the same right answer, levels are told as they are (:attr:`~analysis.letters.rows.LetterRows.has_intact`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from analysis.costs.crossed import Profile, crossed_profile, paired_profile
-from analysis.fidelity.items import item_values
-from analysis.letters.changes import INTACT, letter_changes
+from analysis.letters.changes import AGREED, INTACT, MIXED
+from analysis.letters.rows import LetterRows, letter_rows
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.tables import Tables, item_names
+from analysis.tables import Tables
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 BY = ("zone", "kind", "place", "place_from_end", "distance")
 LOWER_IS_WORSE = ("correct", "margin")
+SEPARATOR = " / "
 
 
-def changed_trials(tables: Tables, measure: str) -> pd.DataFrame:
-    """Return the values of a measure, one row a trial, with what was done to the letters of its item.
+@dataclass(frozen=True, eq=False)
+class GroupCosts:
+    """What levels of changed letters cost one reader group.
 
-    Raises
-    ------
-    UserError
-        As :func:`~analysis.letters.changes.letter_changes`; for a study without factors or an unknown measure.
+    Attributes
+    ----------
+    group, kind : str
+    profile : Profile
+        Levels are named as :func:`letter_costs` says.
+    items_of : dict of str to int
+        Items met in each level.
     """
-    factors = list(tables.factors)
-    if not factors:
-        raise UserError("the study has no factor", mend="Compare conditions that change letters differently.")
-    changes = letter_changes(tables.items, factors)
-    values = item_values(tables.trials, factors[0], measure)
-    told = tables.trials.loc[values.index, ["set", "item_id", *factors, "reader", "session_id"]]
-    rows = values.drop(columns=factors[0]).join(told)
-    known = [n for n in ("set", "item_id", *factors) if n in changes and changes[n].notna().any()]
-    changes = changes.drop_duplicates(known)[
-        [*known, *(n for n in changes if n not in (*factors, "set", "item_id"))]
-    ]
-    rows = rows.merge(changes, on=known, how="inner")
-    rows["item"] = item_names(rows)
-    rows["reader"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["reader_group"])
-    return rows
+
+    group: str
+    kind: str
+    profile: Profile
+    items_of: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One contrast of kinds or places of change.
+
+    Attributes
+    ----------
+    name : str
+        In words, such as ``substitution − transposition``.
+    weights : dict of str to float
+        Of the levels whose weighted sum is asked for.
+    """
+
+    name: str
+    weights: dict[str, float]
+
+    @classmethod
+    def of_pairs(cls, name: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Question:
+        """Ask for the difference between two sides, each the mean of its levels, averaged over pairs of sides."""
+        weights: dict[str, float] = {}
+        for pair in pairs:
+            for sign, side in zip((1, -1), pair, strict=True):
+                for level in side:
+                    weights[level] = weights.get(level, 0.0) + sign / len(side) / len(pairs)
+        return cls(name, weights)
+
+    @classmethod
+    def of_slope(cls, name: str, places: dict[str, float]) -> Question:
+        """Ask by how much the cost grows with each step of a number that belongs to the levels (least squares)."""
+        middle = sum(places.values()) / len(places)
+        spread = sum((one - middle) ** 2 for one in places.values())
+        return cls(name, {level: (one - middle) / spread for level, one in places.items()})
 
 
 def letter_costs(
@@ -59,36 +89,44 @@ def letter_costs(
     tables : Tables
     by : str or sequence of str
         One or several of :data:`BY`: ``zone`` (initial, internal, final, outer), ``place`` (position by position), ``kind``, …; of
-        several each combination is a level.
+        several each combination is a level. Items whose changed words differ in a place or distance are not among its levels.
     measure : str
-        As :func:`analysis.fidelity.items.item_values`.
+        As :func:`~analysis.letters.rows.letter_rows`.
     resamples : int
 
     Returns
     -------
     pandas.DataFrame
         A row per reader group and level: ``reader_group, reader_kind, level, cost, low, high`` (95% bootstrap over participants and
-        items, or items), ``participants, items, resampled``; ``items`` counts those of the group.
+        items, or items), ``participants, items, resampled``; ``items`` counts those of the group, ``items_of_level`` those met
+        in the level.
 
     Raises
     ------
     UserError
-        As :func:`changed_trials`; for another ``by``; where no reader has both an intact and a changed item.
+        As :func:`~analysis.letters.rows.letter_rows`; for another ``by``; where no reader has both an intact and a changed item.
     """
+    return cost_table(_asked(tables, by, measure, resamples))
+
+
+def cost_table(costs: Sequence[GroupCosts]) -> pd.DataFrame:
+    """Lay out profiles as :func:`letter_costs` returns them."""
     found = []
-    for group, kind, profile in _profiles(tables, by, measure, resamples):
+    for one in costs:
+        profile = one.profile
         for place, level in enumerate(profile.levels):
             ends = profile.interval(place)
             found.append(
                 {
-                    "reader_group": group,
-                    "reader_kind": kind,
+                    "reader_group": one.group,
+                    "reader_kind": one.kind,
                     "level": level,
                     "cost": float(profile.estimate[place]),
                     "low": ends.low,
                     "high": ends.high,
                     "participants": profile.participants,
                     "items": profile.items,
+                    "items_of_level": one.items_of[level],
                     "resampled": profile.resampled,
                 }
             )
@@ -109,78 +147,68 @@ def letter_contrast(
     Parameters
     ----------
     tables, by, measure, resamples
-        As :func:`letter_costs`.
+        As :func:`letter_costs`; levels are compared whether or not there is an intact form.
     first, second : str
         Levels, as there.
 
     Returns
     -------
     pandas.DataFrame
-        A row per reader group that has both: ``reader_group, reader_kind, contrast, difference, low, high`` (paired within
-        resamples), ``p`` (twice the share of resamples on the other side of 0).
+        As :func:`contrast_table`; groups that lack one of the levels have no row.
 
     Raises
     ------
     UserError
         As :func:`letter_costs`, and where no group has both levels.
     """
-    found, seen = [], set()
-    for group, kind, profile in _profiles(tables, by, measure, resamples):
-        seen |= set(profile.levels)
-        if not {first, second} <= set(profile.levels):
-            continue
-        at = [profile.levels.index(level) for level in (first, second)]
-        draws = profile.draws[:, at[0]] - profile.draws[:, at[1]]
-        ends, defined = interval(draws), draws[np.isfinite(draws)]
-        p = float("nan")
-        if len(defined):
-            p = min(1.0, 2 * max(min((defined >= 0).mean(), (defined <= 0).mean()), 1 / len(defined)))
-        found.append(
-            {
-                "reader_group": group,
-                "reader_kind": kind,
-                "contrast": f"{first} − {second}",
-                "difference": float(profile.estimate[at[0]] - profile.estimate[at[1]]),
-                "low": ends.low,
-                "high": ends.high,
-                "p": p,
-            }
-        )
-    if not found:
-        wrong = first if first not in seen else second
-        raise unknown_name("level of changed letters:", wrong, seen)
-    return pd.DataFrame(found)
+    costs = _asked(tables, by, measure, resamples)
+    found = contrast_table(costs, [Question.of_pairs(f"{first} − {second}", [((first,), (second,))])])
+    if found.empty:
+        seen = {level for one in costs for level in one.profile.levels}
+        raise unknown_name("level of changed letters:", first if first not in seen else second, seen)
+    return found
 
 
-def _profiles(
-    tables: Tables, by: str | Sequence[str], measure: str, resamples: int
-) -> list[tuple[str, str, Profile]]:
-    names = [by] if isinstance(by, str) else list(by)
-    for name in names:
-        if name not in BY:
-            raise unknown_name("letters by:", name, BY)
-    rows = changed_trials(tables, measure)
-    if measure in LOWER_IS_WORSE:
-        rows["value"] = -rows["value"]
-    intact = rows["zone"] == INTACT
-    told = [rows[name].map(lambda v: v if isinstance(v, str) else f"{v:g}") for name in names]
-    rows["level"] = told[0]
-    for other in told[1:]:
-        rows["level"] = rows["level"] + " / " + other
-    rows.loc[intact, "level"] = INTACT
-    study, found = str(tables.dictionary["study"]), []
-    for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        levels = sorted(set(own["level"]) - {INTACT}, key=_natural)
-        if not levels or INTACT not in set(own["level"]):
-            continue
-        kind = str(own["reader_kind"].iloc[0])
-        make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
-        seed = stable_seed(study, "letters", measure, *names, group)
-        try:
-            found.append((group, kind, make(own, "level", (INTACT, *levels), seed, resamples)))
-        except UserError:  # an item of a model has no intact form beside it
-            continue
+def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -> pd.DataFrame:
+    """Answer questions of profiles.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per question and reader group that has every level of it: ``reader_group, reader_kind, contrast, difference, low,
+        high`` (paired within resamples), ``p`` (twice the share of resamples on the other side of 0; nan without resamples).
+    """
+    found = []
+    for question in questions:
+        for one in costs:
+            profile = one.profile
+            if not set(question.weights) <= set(profile.levels):
+                continue
+            weights = np.array([question.weights.get(level, 0.0) for level in profile.levels])
+            used = weights != 0
+            draws = profile.draws[:, used] @ weights[used]
+            ends, defined = interval(draws), draws[np.isfinite(draws)]
+            p = float("nan")
+            if len(defined) and np.isfinite(ends.low):
+                p = min(1.0, 2 * max(min((defined >= 0).mean(), (defined <= 0).mean()), 1 / len(defined)))
+            found.append(
+                {
+                    "reader_group": one.group,
+                    "reader_kind": one.kind,
+                    "contrast": question.name,
+                    "difference": float(profile.estimate[used] @ weights[used]),
+                    "low": ends.low,
+                    "high": ends.high,
+                    "p": p,
+                }
+            )
+    names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p"]
+    return pd.DataFrame(found, columns=names)
+
+
+def _asked(tables: Tables, by: str | Sequence[str], measure: str, resamples: int) -> list[GroupCosts]:
+    given = letter_rows(tables, measure)
+    found = group_costs(given, by, measure, str(tables.dictionary["study"]), resamples=resamples)
     if not found:
         raise UserError(
             "no reader met both intact and changed items",
@@ -189,8 +217,82 @@ def _profiles(
     return found
 
 
-def _natural(level: str) -> tuple[int, float, str]:
-    try:
-        return (0, float(level), "")
-    except ValueError:
-        return (1, 0.0, level)
+def group_costs(
+    given: LetterRows,
+    by: str | Sequence[str],
+    measure: str,
+    study: str,
+    *,
+    resamples: int = RESAMPLES,
+) -> list[GroupCosts]:
+    """Return the costs of every reader group that has any; see :func:`letter_costs`.
+
+    Parameters
+    ----------
+    given : LetterRows
+    by, measure, resamples
+        As :func:`letter_costs`.
+    study : str
+        Seeds the bootstrap.
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    for name in names:
+        if name not in BY:
+            raise unknown_name("letters by:", name, BY)
+    rows = _with_levels(given, names)
+    if measure in LOWER_IS_WORSE:
+        rows["value"] = (measure == "correct" and not given.has_intact) - rows["value"]
+    found = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        levels = sorted(set(own["level"]) - {INTACT}, key=natural)
+        if not given.has_intact:
+            own = _beside_zero(own)
+        if not levels or INTACT not in set(own["level"]):
+            continue
+        kind = str(own["reader_kind"].iloc[0])
+        make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
+        seed = stable_seed(study, "letters", measure, *names, group)
+        try:
+            profile = make(own, "level", (INTACT, *levels), seed, resamples)
+        except UserError:  # an item of a model has no intact form beside it
+            continue
+        many = own.groupby("level", observed=True)["item"].nunique().to_dict()
+        found.append(GroupCosts(group, kind, profile, {level: int(many[level]) for level in levels}))
+    return found
+
+
+def _with_levels(given: LetterRows, names: Sequence[str]) -> pd.DataFrame:
+    """Name the level of every row; rows whose changed words do not agree in what is asked for are left out."""
+    rows = given.rows.copy()
+    intact = rows["zone"] == INTACT
+    agreed = pd.Series(True, index=rows.index)
+    for name in names:
+        if name in AGREED:
+            agreed &= rows[f"same_{name}"].astype(bool)
+        elif len(names) > 1:
+            agreed &= rows[name] != MIXED
+    rows, intact = rows[intact | agreed], intact[intact | agreed]
+    told = [rows[name].map(lambda v: v if isinstance(v, str) else f"{v:g}") for name in names]
+    level = told[0].astype(object)
+    for other in told[1:]:
+        level = level + SEPARATOR + other
+    return rows.assign(level=level.where(~intact, INTACT))
+
+
+def _beside_zero(own: pd.DataFrame) -> pd.DataFrame:
+    """Put a 0 beside each item of each reader, so that a cost is the value itself."""
+    changed = own[own["level"] != INTACT]
+    zero = changed.drop_duplicates(["reader", "item"]).assign(level=INTACT, value=0.0)
+    return pd.concat([changed, zero], ignore_index=True)
+
+
+def natural(level: str) -> tuple[tuple[int, float, str], ...]:
+    """Order levels: words by the alphabet, places by number."""
+    parts = []
+    for part in level.split(SEPARATOR):
+        try:
+            parts.append((0, float(part), ""))
+        except ValueError:
+            parts.append((1, 0.0, part))
+    return tuple(parts)

@@ -12,6 +12,10 @@ import pytest
 
 from analysis import Tables, load
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
+from analysis.letters.changes import of_forms
+from analysis.letters.costs_of_letters import Question
+from analysis.letters.forms import changes_of_forms
+from analysis.letters.rows import bearable
 from stimuli.errors import UserError
 from stimuli.scramble.changes import described
 from stimuli.similarity import match_scores
@@ -272,3 +276,83 @@ def test_a_model_that_minds_only_the_first_letter_is_explained_by_letter_place(t
     assert table.index[0] == "letter place"
     assert table.loc["letter place", "gain_low"] > 0.05
     assert table.loc["length and frequency", "gain"] == 0
+
+
+@pytest.mark.parametrize(
+    ("intact", "shown", "expected"),
+    [
+        ("REMOVAL", "revomal", ("internal", "transposition", 3, 3, 2)),
+        ("EVIDENT", "ebiwent", ("internal", "substitution", 2, 4, 2)),
+        ("market", "makket", ("internal", "substitution", 3, 4, 0)),
+        ("market", "amrket", ("initial", "transposition", 1, 5, 1)),
+        ("market", "markte", ("final", "transposition", 5, 1, 1)),
+        ("market", "mrkaet", ("internal", "shuffle", 2, 3, 2)),
+        ("market", "rtekam", ("outer", "shuffle", 1, 1, 5)),
+        ("market", "markets", ("final", "other", 7, 1, 0)),
+    ],
+)
+def test_changes_without_a_record_are_found_by_comparing_forms(
+    intact: str, shown: str, expected: tuple[Any, ...]
+) -> None:
+    found = of_forms(intact, shown)
+    assert found is not None
+    assert tuple(found[name] for name in ("zone", "kind", "place", "place_from_end", "distance")) == expected
+
+
+def test_forms_that_only_change_case_or_words_have_no_changed_letters() -> None:
+    assert of_forms("Market", "mARKET") is None
+    assert changes_of_forms({"s": "the old man"}, {"s": "man old the"}) is None
+    assert changes_of_forms({"s": "the old man"}, {"s": "the man"}) is None
+    (one,) = changes_of_forms({"s": "The old man"}, {"s": "The odl man", "ask": "?"}) or []
+    assert (one["word"], one["shown"], one["permutation"]) == (1, "odl", [0, 2, 1])
+
+
+def test_derived_changes_are_those_recorded(tables: Tables) -> None:
+    changes = [json.loads(text) for text in tables.items["changes"]]
+    words = [one[0] if one else None for one in changes]
+    bare = tables.items.drop(columns="changes").assign(
+        intact=[json.dumps({"word": one["intact"] if one else "same"}) for one in words],
+        shown=[json.dumps({"word": one["shown"] if one else "same"}) for one in words],
+    )
+    names = ["zone", "kind", "place", "place_from_end", "distance", "letters"]
+    recorded, derived = letter_changes(tables.items, ["position"]), letter_changes(bare, ["position"])
+    pd.testing.assert_frame_equal(recorded[names], derived[names])
+    assert derived["derived"].all() and not recorded["derived"].any()
+    with pytest.raises(UserError, match="not JSON"):
+        letter_changes(bare.assign(shown="{"), ["position"])
+
+
+def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> None:
+    made = [
+        {"field": "s", "unit": "letter", "word": word, "intact": "market", "shown": "x", "permutation": order,
+         "displaced": 2, "substituted": 0, "inserted": 0, "deleted": 0}
+        for word, order in ((0, [0, 2, 1, 3, 4, 5]), (1, [0, 1, 3, 2, 4, 5]))
+    ]  # fmt: skip
+    items = pd.DataFrame(
+        {"item_id": ["a", "b"], "position": "internal", "changes": [json.dumps(made), json.dumps(made[:1])]}
+    )
+    found = letter_changes(items, ["position"]).set_index("item_id")
+    assert found.loc["a", ["zone", "kind", "same_place", "same_distance"]].tolist() == [
+        "internal", "transposition", False, True
+    ]  # fmt: skip
+    assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
+
+
+def test_a_slope_is_what_each_step_adds_and_pairs_are_averaged() -> None:
+    slope = Question.of_slope("s", {"t / 1": 1.0, "t / 2": 2.0, "t / 3": 3.0})
+    costs = {"t / 1": 1.0, "t / 2": 3.0, "t / 3": 5.0}
+    assert sum(weight * costs[level] for level, weight in slope.weights.items()) == pytest.approx(2.0)
+    pairs = Question.of_pairs("p", [(["a", "b"], ["c"]), (["d"], ["e"])])
+    assert pairs.weights == {"a": 0.25, "b": 0.25, "c": -0.5, "d": 0.5, "e": -0.5}
+
+
+def test_whole_participants_stand_for_more_rows_than_can_be_borne() -> None:
+    rows = pd.DataFrame({"reader_group": ["human"] * 30 + ["m"] * 5, "unit": list("abc") * 10 + ["s"] * 5})
+    kept, remarks = bearable(rows, "study", 20)
+    assert kept.groupby("reader_group")["unit"].nunique().to_dict() == {"human": 2, "m": 1}
+    assert kept.groupby("unit").size().drop("s").eq(10).all()
+    assert remarks == (
+        "human: 2 of 3 participants or sessions, drawn by a stable hash, stand for all (at most 20 rows).",
+    )
+    whole, nothing = bearable(rows, "study", 30)
+    assert whole.equals(rows) and nothing == ()

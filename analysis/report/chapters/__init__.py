@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import (, cost
+from analysis.report.chapters import (
     alternatives,
     companions,
+    fidelity,
+    cost,
+    letters,
     missing,
+    rankings,
     ratios,
     recovered_text,
     robustness,
@@ -27,6 +31,10 @@ WRITERS: tuple[Writer, ...] = (
     sensitivity.write,
     recovered_text.write,
     ratios.write,
+    cost.write,
+    letters.write,
+    fidelity.write,
+    rankings.write,
     alternatives.write,
     robustness.write,
 )

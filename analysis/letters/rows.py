@@ -1,0 +1,198 @@
+"""The observations behind every cost of letters: trials, or single words of trials, with what was done to their letters.
+
+A trial has one value for its whole item; where regions were recorded (moving windows, teacher forcing) each changed word has its
+own, held against the same word intact, and its own place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.fidelity.items import item_values
+from analysis.letters.changes import AGREED, INTACT, letter_changes, of_forms
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.tables import Tables, item_names
+from stimuli.errors import UserError
+from stimuli.seeds import stable_seed
+
+OF_WORDS = {"time_changed": "rt", "surprisal_changed": "surprisal"}
+MOST_ROWS = 200_000
+"""Of one reader group; more are stood for by whole participants or sessions."""
+
+
+@dataclass(frozen=True)
+class LetterRows:
+    """Values of a measure with what was done to the letters.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        ``reader_group, reader_kind, unit, reader, item, value`` and the columns of
+        :func:`~analysis.letters.changes.letter_changes`.
+    has_intact : bool
+        Whether changed items were also met intact with the same right answer, so that there is something to measure a cost from. Where
+        not (a transposed nonword and the word that it comes from ask for other answers), rows of intact items are left out and
+        values are told as they are.
+    remarks : tuple of str
+        What was left out, and why.
+    """
+
+    rows: pd.DataFrame
+    has_intact: bool
+    remarks: tuple[str, ...] = ()
+
+
+def letter_rows(tables: Tables, measure: str) -> LetterRows:
+    """Return the observations of a measure.
+
+    Parameters
+    ----------
+    tables : Tables
+    measure : str
+        As :func:`analysis.fidelity.items.item_values`, or ``time_changed`` (people, log ms) and ``surprisal_changed`` (models,
+        bits) of single words.
+
+    Raises
+    ------
+    UserError
+        As :func:`changed_trials`.
+    """
+    if measure in OF_WORDS:
+        rows, remarks = _changed_words(tables, measure)
+    else:
+        rows, remarks = bearable(changed_trials(tables, measure), str(tables.dictionary["study"]), MOST_ROWS)
+    intact = rows["zone"] == INTACT
+    comparable = _comparable(rows)
+    if not comparable.any():
+        if intact.any():
+            told = "trials that show an item with its letters as they should be are left out: none of these items was also met changed"
+            remarks = (*remarks, f"{intact.sum():,} {told} with the same right answer.")
+        return LetterRows(rows[~intact].reset_index(drop=True), False, remarks)
+    return LetterRows(rows[~intact | comparable].reset_index(drop=True), True, remarks)
+
+
+def _comparable(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Say which intact rows are of items that are also met changed with the same right answer."""
+    key = rows["item"].astype(str) + "\n" + rows["answer"].astype(str)
+    intact = rows["zone"] == INTACT
+    return intact & key.isin(set(key[~intact]))
+
+
+def changed_trials(tables: Tables, measure: str) -> pd.DataFrame:
+    """Return the values of a measure, one row a trial, with what was done to the letters of its item.
+
+    Raises
+    ------
+    UserError
+        As :func:`~analysis.letters.changes.letter_changes`; for a study without factors or an unknown measure.
+    """
+    factors = list(tables.factors)
+    if not factors:
+        raise UserError("the study has no factor", mend="Compare conditions that change letters differently.")
+    changes = letter_changes(tables.items, factors)
+    values = item_values(tables.trials, factors[0], measure)
+    told = tables.trials.loc[values.index, ["set", "item_id", *factors, "reader", "session_id"]]
+    told["answer"] = tables.trials.get("answer", pd.Series(None, index=told.index, dtype=object))
+    rows = values.drop(columns=factors[0]).join(told)
+    known = [n for n in ("set", "item_id", *factors) if n in changes and changes[n].notna().any()]
+    changes = changes.drop_duplicates(known)[
+        [*known, *(n for n in changes if n not in (*factors, "set", "item_id"))]
+    ]
+    rows = rows.merge(changes, on=known, how="inner")
+    rows["item"] = item_names(rows)
+    rows["reader"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["reader_group"])
+    return rows
+
+
+def _changed_words(tables: Tables, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return a row per word that some condition changes, changed or intact, with its own place in the word."""
+    column = OF_WORDS[measure]
+    people = column == "rt"
+    words: set[str] = set()
+    for batch in tables.region_batches():
+        if {"is_changed", "shown", "intact"} <= set(batch):
+            words |= set(_word_names(batch[batch["is_changed"].fillna(False).astype(bool)]))
+    parts = []
+    for batch in tables.region_batches():
+        if column not in batch or not {"is_changed", "shown", "intact"} <= set(batch):
+            continue
+        used = batch["excluded_reason"].isna() & batch[column].notna()
+        used &= batch["reader_kind"].isin(PARTICIPANT_KINDS) == people
+        if people:
+            used &= batch[column] > 0
+        own = batch[used]
+        own = own[_word_names(own).isin(words)]
+        if len(own):
+            keep = ["session_id", "reader_kind", "reader", "reader_group", "shown", "intact", column]
+            parts.append(own[keep].assign(item=_word_names(own)))
+    if not parts:
+        return _empty(), ()
+    rows = pd.concat(parts, ignore_index=True)
+    rows["unit"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["session_id"])
+    rows, remarks = bearable(rows, str(tables.dictionary["study"]), MOST_ROWS)
+    rows["value"] = np.log(rows[column]) if people else rows[column].astype(float)
+    if people:
+        rows["value"] -= rows.groupby(["reader_group", "unit"])["value"].transform("mean")
+    rows["reader"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["reader_group"])
+    told = [_of_word(str(one), str(other)) for one, other in zip(rows["intact"], rows["shown"], strict=True)]
+    described = pd.DataFrame(told, index=rows.index)
+    rows = rows.drop(columns=["shown", "intact", column]).join(described)
+    return rows[rows["zone"].notna()].assign(answer=None).reset_index(drop=True), remarks
+
+
+def bearable(rows: pd.DataFrame, study: str, most: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep whole participants or sessions, drawn by a stable hash, of a reader group that has more rows than can be borne.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        With ``reader_group`` and ``unit``.
+    study : str
+        Seeds the hash.
+    most : int
+        Rows of one group.
+
+    Returns
+    -------
+    rows : pandas.DataFrame
+    remarks : tuple of str
+        Which groups are stood for by fewer.
+    """
+    kept, remarks = [], []
+    for group, own in rows.groupby("reader_group", sort=False):
+        if len(own) > most:
+            sizes = own["unit"].value_counts()
+            order = sorted(sizes.index, key=lambda name: stable_seed(study, "letters", str(name)))
+            total = sizes[order].cumsum()
+            chosen = set(total.index[total <= most]) or {order[0]}
+            remarks.append(
+                f"{group}: {len(chosen):,} of {len(sizes):,} participants or sessions, drawn by a stable hash, "
+                f"stand for all (at most {most:,} rows)."
+            )
+            own = own[own["unit"].isin(chosen)]
+        kept.append(own)
+    return (pd.concat(kept).sort_index() if remarks else rows), tuple(remarks)
+
+
+def _word_names(regions: pd.DataFrame) -> pd.Series[str]:
+    return item_names(regions) + "/" + regions["region"].astype(str)
+
+
+def _empty() -> pd.DataFrame:
+    names = ["reader_group", "reader_kind", "unit", "reader", "item", "value", "answer", "zone", "kind"]
+    return pd.DataFrame(columns=[*names, *AGREED, *(f"same_{one}" for one in AGREED)])
+
+
+@cache
+def _of_word(intact: str, shown: str) -> dict[str, Any]:
+    nothing: dict[str, Any] = dict.fromkeys((*AGREED, "letters"), float("nan"))
+    alike: dict[str, Any] = dict.fromkeys((f"same_{one}" for one in AGREED), True)
+    if intact.lower() == shown.lower():
+        return {"zone": INTACT, "kind": INTACT, **nothing, **alike}
+    told = of_forms(intact, shown)
+    return {"zone": None, "kind": None, **nothing, **alike} if told is None else {**told, **alike}

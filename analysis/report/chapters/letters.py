@@ -1,0 +1,155 @@
+"""Letter position: what changed letters cost by place, kind and distance, and which letters and codes explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from analysis.figures.letter_curves import letter_curves, pages
+from analysis.letters import letter_changes
+from analysis.letters.changes import INTACT, MIXED
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.letters_competing import Explanations, explanations, gathered
+from analysis.report.chapters.letters_measured import Measured, measured, panels
+from analysis.report.chapters.letters_tables import contrasts_table, places_table
+from analysis.report.chapters.letters_words import contrasts_in_words, curve_note, maps, places_in_words
+from stimuli.errors import UserError
+
+
+def write(material: Material) -> Chapter | None:
+    """Write what letters cost; None where no item says which of its letters were changed, or no one read such an item."""
+    tables = material.tables
+    if not tables.factors or tables.items.empty or "item_id" not in tables.items:
+        return None
+    try:
+        changes = letter_changes(tables.items, list(tables.factors))
+    except UserError:
+        return None
+    if not (changes["zone"] != INTACT).any():
+        return None
+    material.told("letter position")
+    found, remarks = measured(tables)
+    if not found:
+        return None
+    kinds = {one.group: one.kind for m in found for one in m.by["zone"]}
+    explained = explanations(tables, found, material.told)
+    blocks: list[Block] = [Markup(" ").join(_opening(found))]
+    for number, own in enumerate(pages(panels(found)), 1):
+        name = "letter_curves" if number == 1 else f"letter_curves_{number}"
+        title = (
+            "Cost by letter position" if found[0].given.has_intact else "Errors and times by letter position"
+        )
+        blocks.append(letter_curves(name, own, title, curve_note(found, own)))
+    blocks += [text for one in found for text in places_in_words(one, kinds)]
+    blocks += maps(found, kinds)
+    blocks += [one for one in _tables(found) if one is not None]
+    told = contrasts_in_words(found, kinds)
+    contrasts = contrasts_table("letter_contrasts", found)
+    if contrasts is not None:
+        blocks += [Markup("<h3>Places and kinds compared</h3>"), *told, contrasts]
+    blocks += explained.blocks
+    left_out = gathered([*remarks, *explained.remarks])
+    if left_out:
+        blocks.append(escape(f"Left out or not known. {' '.join(left_out)}"))
+    return Chapter(
+        "letter-position",
+        "Letter position",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=_methods(
+            found, bool(changes["derived"].any()), bool((changes["zone"] == MIXED).any()), explained
+        ),
+        fits=explained.fits,
+        sources=("owen2007", "benjamini1995", *(("davis2010", "gomez2008") if explained.blocks else ())),
+    )
+
+
+def _opening(found: Sequence[Measured]) -> list[Markup]:
+    told = []
+    several = len(
+        {level.split(" / ")[1] for m in found for one in m.by["zone"] for level in one.profile.levels}
+    )
+    what = "places" if several > 1 else "place"
+    if all(one.given.has_intact for one in found):
+        told.append(
+            escape(
+                f"Costs of changed letters are differences from each reader's own intact form, by the {what} of the letters in the "
+                "word and by what was done to them"
+            )
+            + Markup(" ([[figure:letter_curves]], [[table:letter_zones]]).")
+        )
+    else:
+        told.append(
+            escape(
+                "No item was met intact with the same right answer (an intact word asks for another answer than a "
+                "nonword that was made "
+                "of it), so that nothing is a cost against an intact form: errors and times are told as they are, and kinds of change "
+                "are compared with each other"
+            )
+            + Markup(" ([[figure:letter_curves]], [[table:letter_zones]]).")
+        )
+    return told
+
+
+def _tables(found: Sequence[Measured]) -> list[Block | None]:
+    note = (
+        "Intervals are 95% percentile bootstraps over participants and items, or over a model's items; cells "
+        "of fewer than three items "
+        "have none."
+    )
+    what = "Costs of changed letters" if found[0].given.has_intact else "Errors and times"
+    laid: list[Block | None] = [
+        places_table("letter_zones", f"{what} by place and kind", "zone", found, note)
+    ]
+    where = {
+        "place": ("letter_places_start", f"{what} by the first letter changed, counted from the start"),
+        "place_from_end": ("letter_places_end", f"{what} by the last letter changed, counted from the end"),
+        "distance": ("letter_distances", f"{what} by the distance between the outermost letters changed"),
+    }
+    for by, (name, title) in where.items():
+        levels = {level.split(" / ")[1] for m in found for one in m.by[by] for level in one.profile.levels}
+        if len(levels) > 1:
+            laid.append(places_table(name, title, by, found, note))
+    return laid
+
+
+def _methods(
+    found: Sequence[Measured], derived: bool, mixed: bool, explained: Explanations
+) -> tuple[Markup, ...]:
+    told = (
+        "Letter position: a change is initial or final where the first or the last letter of the word takes part in it, outer where "
+        "both do, else internal; two letters that changed places are a transposition, letters replaced by others a substitution. "
+        "Places are those of the first letter changed, from the start, and of the last, from the end. Trials of all other factors "
+        "are pooled. Baselines are left out. "
+    )
+    told += (
+        "Items carry no record of what was done to their letters; it was found by comparing the form shown with the intact one, "
+        "case aside: letters that could stay have stayed, others that the word still has have moved, the rest are new. "
+        if derived
+        else ""
+    )
+    told += (
+        "Items whose changed words differ in place or kind are in no place or kind that they do not share. "
+        if mixed
+        else ""
+    )
+    if any(one.measure.name.endswith("_changed") for one in found):
+        told += "Times and surprisal of single words are those of the changed words against the same words intact. "
+    scales = {
+        "correct": "accuracy in percentage points, failures counted as wrong",
+        "people": "times as log ratios, told as percent, from each participant's own mean",
+        "models": "surprisal in bits",
+    }
+    own = {
+        "correct" if one.measure.people is None else "people" if one.measure.people else "models"
+        for one in found
+    }
+    told += f"Scales: {'; '.join(text for name, text in scales.items() if name in own)}. "
+    told += (
+        "Intervals: 2,000 resamples of participants and, at the same time, of items (Owen, 2007); of a "
+        "model's items alone; all levels "
+        "share the draws, seeds are hashes of the study's name. No contrast was planned; p values are adjusted over all of the "
+        "chapter (Benjamini & Hochberg, 1995)."
+    )
+    return (escape(told), *explained.methods)

@@ -1,0 +1,281 @@
+"""What the chapter on letter position is written from: costs by place and kind on every measure that the study has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
+from analysis.letters.costs_of_letters import (
+    SEPARATOR,
+    GroupCosts,
+    Question,
+    contrast_table,
+    cost_table,
+    group_costs,
+)
+from analysis.letters.rows import LetterRows, letter_rows
+from analysis.mixed.adjustments import corrected
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+ZONES = ("initial", "internal", "final", "outer")
+MOST_PLACES = 10
+RESAMPLES = 2000
+READERS = (*PARTICIPANT_KINDS, "model")
+
+
+@dataclass(frozen=True)
+class LetterMeasure:
+    """A measure as the chapter tells it.
+
+    Attributes
+    ----------
+    name, noun : str
+    lost, level : str
+        Axis where there is an intact form to compare with, and where there is none.
+    unit : str
+        After a number in a sentence.
+    decimals : int
+    people : bool or None
+        Of people alone, of models alone, or of both.
+    """
+
+    name: str
+    noun: str
+    lost: str
+    level: str
+    unit: str
+    decimals: int
+    people: bool | None
+
+    def shown(self, value: float) -> float:
+        """Return a value on the scale of :mod:`analysis.letters` as it is told: points, percent, bits."""
+        if self.name == "correct":
+            return 100.0 * value
+        return 100.0 * float(np.expm1(value)) if self.people else value
+
+
+MEASURES = (
+    LetterMeasure("correct", "accuracy", "Accuracy lost (points)", "Wrong answers (%)", "percentage points", 1, None),
+    LetterMeasure(
+        "time_changed", "time on the changed word", "Word time added (%)", "Time against\nown mean (%)", "%", 1, True
+    ),
+    LetterMeasure("reading_time", "reading time", "Reading time\nadded (%)", "Time against\nown mean (%)", "%", 1, True),
+    LetterMeasure("rt", "response time", "Response time\nadded (%)", "Time against\nown mean (%)", "%", 1, True),
+    LetterMeasure(
+        "surprisal_changed",
+        "surprisal of the changed word",
+        "Surprisal of word\nadded (bits)",
+        "Surprisal of\nword (bits)",
+        "bits",
+        2,
+        False,
+    ),
+    LetterMeasure("surprisal", "surprisal of the text", "Surprisal added\n(bits)", "Surprisal (bits)", "bits", 2, False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Costs of letters on one measure.
+
+    Attributes
+    ----------
+    measure : LetterMeasure
+    given : LetterRows
+    by : dict of str to list of GroupCosts
+        By kind and ``zone``, ``place``, ``place_from_end``, ``distance``.
+    contrasts : pandas.DataFrame
+        As :func:`analysis.letters.costs_of_letters.contrast_table`.
+    """
+
+    measure: LetterMeasure
+    given: LetterRows
+    by: dict[str, list[GroupCosts]]
+    contrasts: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def axis(self) -> str:
+        """What the measure counts, with its unit."""
+        return self.measure.lost if self.given.has_intact else self.measure.level
+
+    def table(self, by: str) -> pd.DataFrame:
+        """Return the costs by kind and place as rows: ``reader_group, kind, place, cost, low, high, items_of_level``, as told."""
+        found = cost_table(self.by[by])
+        if found.empty:
+            return found
+        parts = found["level"].str.split(SEPARATOR, regex=False)
+        found["change"], found["place"] = parts.str[0], parts.str[1]
+        for name in ("cost", "low", "high"):
+            found[name] = found[name].map(self.measure.shown)
+        return found
+
+
+def measured(tables: Tables) -> tuple[list[Measured], list[str]]:
+    """Measure what changed letters cost: accuracy, people's times (of words where they were recorded), models' surprisal.
+
+    Returns
+    -------
+    list of Measured
+        Empty where no reader met changed letters.
+    remarks : list of str
+    """
+    study, found, remarks = str(tables.dictionary["study"]), [], []
+    had: set[bool | None] = set()
+    for measure in MEASURES:
+        if measure.people is not None and measure.people in had:
+            continue  # words of their own come before whole trials
+        try:
+            given = letter_rows(tables, measure.name)
+        except (UserError, KeyError):
+            continue
+        rows = given.rows[given.rows["reader_kind"].isin(READERS)]
+        if measure.people is not None:
+            rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
+        if rows.empty or not (rows["zone"] != "intact").any():
+            continue
+        given = LetterRows(rows.reset_index(drop=True), given.has_intact, given.remarks)
+        by = {
+            name: group_costs(given, ("kind", name), measure.name, study, resamples=RESAMPLES)
+            for name in ("zone", "place", "place_from_end", "distance")
+        }
+        if not by["zone"]:
+            continue
+        had.add(measure.people)
+        remarks += [
+            f"{measure.noun}: {one}" if ": " not in one else f"{measure.noun}, {one}" for one in given.remarks
+        ]
+        found.append(Measured(measure, given, by, contrast_table(_all(by), _questions(by))))
+    return _adjusted(found), remarks
+
+
+def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:
+    return [*by["zone"], *by["distance"]]
+
+
+def _adjusted(found: Sequence[Measured]) -> list[Measured]:
+    """Adjust all p values of the chapter by Benjamini and Hochberg: none of them was planned."""
+    p = np.concatenate([one.contrasts["p"].to_numpy(dtype=float) for one in found] or [np.zeros(0)])
+    known = np.isfinite(p)
+    p[known] = corrected(p[known], "BH") if known.any() else p[known]
+    start, done = 0, []
+    for one in found:
+        own = one.contrasts.assign(p_adjusted=p[start : start + len(one.contrasts)])
+        start += len(own)
+        done.append(Measured(one.measure, one.given, one.by, own))
+    return done
+
+
+def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
+    """Ask what can be asked of the levels that there are: of places, of kinds, of distance."""
+    levels = _told_apart(by["zone"])
+    kinds = [kind for kind in KIND_LOOKS if any(level.startswith(kind + SEPARATOR) for level in levels)]
+    asked = []
+
+    def places(name: str, first: Sequence[str], second: Sequence[str]) -> None:
+        pairs = []
+        for kind in kinds:
+            sides = [[f"{kind}{SEPARATOR}{zone}" for zone in side] for side in (first, second)]
+            if {level for side in sides for level in side} <= levels:
+                pairs.append((sides[0], sides[1]))
+        if pairs:
+            asked.append(Question.of_pairs(name, pairs))
+
+    places("initial − internal", ["initial"], ["internal"])
+    places("final − internal", ["final"], ["internal"])
+    places("initial − final", ["initial"], ["final"])
+    places("external − internal", ["initial", "final"], ["internal"])
+    places("both ends − internal", ["outer"], ["internal"])
+    pairs = [
+        ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"])
+        for zone in ZONES
+        if {f"{kind}{SEPARATOR}{zone}" for kind in ("substitution", "transposition")} <= levels
+    ]
+    if pairs:
+        asked.append(Question.of_pairs("substitution − transposition", pairs))
+    asked += _of_distance(by["distance"], kinds)
+    return asked
+
+
+def _told_apart(costs: Sequence[GroupCosts]) -> set[str]:
+    """Return the levels of which every reader that met them met enough items for an interval."""
+    levels = {level for one in costs for level in one.profile.levels}
+    return {
+        level
+        for level in levels
+        if all(one.items_of.get(level, FEWEST_ITEMS) >= FEWEST_ITEMS for one in costs)
+    }
+
+
+def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[Question]:
+    asked = []
+    for kind in kinds:
+        there = sorted(level for level in _told_apart(costs) if level.startswith(kind + SEPARATOR))
+        places = {level: float(level.split(SEPARATOR)[1]) for level in there}
+        if len(set(places.values())) > 1:
+            asked.append(Question.of_slope(f"{kind}: each letter farther apart", places))
+    return asked
+
+
+def panels(found: Sequence[Measured]) -> list[CurvePanel]:
+    """Return the panels of the letter-position curves, reader by reader.
+
+    Position by position from either end where two places or more are known; by initial, internal and final letters elsewhere.
+    """
+    made = [panel for one in found for panel in _panels(one)]
+    order = list(dict.fromkeys(panel.group for panel in made))
+    return sorted(made, key=lambda panel: order.index(panel.group))
+
+
+def _panels(one: Measured) -> list[CurvePanel]:
+    groups = {costs.group: costs.kind for costs in one.by["zone"]}
+    from_start, from_end, zones = (one.table(name) for name in ("place", "place_from_end", "zone"))
+    made = []
+    for group, kind in groups.items():
+        segments = [
+            _segment(table, group, title, backwards=backwards)
+            for table, title, backwards in (
+                (from_start, "letter from the start", False),
+                (from_end, "letter from the end", True),
+            )
+        ]
+        if any(segment is None or len(segment[1]) < 2 for segment in segments):
+            segments = [zone_segment(zones, group)]
+        shown = tuple(segment for segment in segments if segment is not None)
+        made.append(CurvePanel(group, kind, one.measure.noun, one.axis, shown))
+    return made
+
+
+Segment = tuple[str, tuple[str, ...], tuple[CurvePoint, ...]]
+
+
+def zone_segment(table: pd.DataFrame, group: str) -> Segment:
+    """Return one reader's costs by initial, internal, final and both outer letters."""
+    own = table[(table["reader_group"] == group) & table["place"].isin(ZONES)]
+    places = tuple(zone for zone in ZONES if (table["place"] == zone).any())
+    return ("place of the changed letters", places, _points(own))
+
+
+def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool) -> Segment | None:
+    if table.empty:
+        return None
+    numbers = table["place"].astype(float)
+    own = table[(table["reader_group"] == group) & (numbers <= MOST_PLACES)]
+    if own.empty:
+        return None
+    most = int(min(numbers.max(), MOST_PLACES))
+    least = int(numbers.min())
+    places = [str(place) for place in range(least, most + 1)]
+    return (title, tuple(places[::-1] if backwards else places), _points(own))
+
+
+def _points(own: pd.DataFrame) -> tuple[CurvePoint, ...]:
+    return tuple(
+        CurvePoint(row["place"], row["change"], row["cost"], row["low"], row["high"], row["items_of_level"])
+        for row in own.to_dict("records")
+    )
