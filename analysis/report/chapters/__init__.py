@@ -12,8 +12,8 @@ from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import (
     alternatives,
     companions,
-    fidelity,
     cost,
+    fidelity,
     letters,
     missing,
     rankings,
