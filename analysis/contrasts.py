@@ -107,7 +107,8 @@ def _tested(
     points: tuple[float | None, float | None, float | None] = (None, None, None)
     logistic = plan.measure.family == "binomial"
     ends = (row["ci_low"], row["ci_high"])
-    estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, logistic=logistic)
+    kinds = {"logistic": logistic, "plain": model.plain}
+    estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, **kinds)
     estimable = estimable and bool(np.isfinite(row["p"]))
     df = None if np.isnan(row["df"]) else row["df"]
     felt = (row["estimate"], row["se"])

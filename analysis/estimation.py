@@ -298,6 +298,7 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
     ]
     vcov = source.vcov.to_numpy()
     determined, logistic = is_determined(vcov, source.warnings), source.family == "binomial"
+    plain = source.family not in ("binomial", "gaussian") and source.link == "identity"
     coefficients = tuple(
         Coefficient(
             str(term),
@@ -308,7 +309,7 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
             p,
             low,
             high,
-            determined and can_be_estimated(estimate, se, (low, high), logistic=logistic),
+            determined and can_be_estimated(estimate, se, (low, high), logistic=logistic, plain=plain),
         )
         for term, df, (estimate, se, statistic, p, low, high) in zip(
             table["contrast"],

@@ -21,10 +21,15 @@ LARGEST_EXPONENT = 700.0
 """The exponential of more than this is beyond what a number can hold."""
 
 
-def can_be_estimated(estimate: float, se: float, ends: tuple[float, float], *, logistic: bool) -> bool:
-    """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""
+def can_be_estimated(
+    estimate: float, se: float, ends: tuple[float, float], *, logistic: bool, plain: bool = False
+) -> bool:
+    """Whether an effect, its standard error and the ends of its interval are numbers that say anything.
+
+    ``plain`` says that they are in the measure's own unit (milliseconds) and no exponents.
+    """
     values = np.array([estimate, se, *ends])
-    if not np.isfinite(values).all() or se <= 0 or np.abs(values).max() > LARGEST_EXPONENT:
+    if not np.isfinite(values).all() or se <= 0 or (not plain and np.abs(values).max() > LARGEST_EXPONENT):
         return False
     return not (logistic and se > LARGEST_SE)
 
@@ -111,6 +116,11 @@ class FittedModel:
     def beta(self) -> NDArray[np.float64]:
         """Fixed effects, shape (p,)."""
         return np.array([one.estimate for one in self.coefficients])
+
+    @property
+    def plain(self) -> bool:
+        """Whether its effects are in the measure's own unit: an identity link of times that are not logarithms."""
+        return self.family not in ("binomial", "gaussian") and self.link == "identity"
 
     @property
     def determined(self) -> bool:
