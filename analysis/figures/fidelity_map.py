@@ -130,28 +130,44 @@ def _apart(
     names = {str(one): letter_of(place) for place, one in enumerate(contrasts["contrast"])}
     key = textwrap.wrap("   ".join(f"{sign} {one}" for one, sign in names.items()), 108)
     foot = 0.62 + 0.16 * len(key)
-    height = 2.32 * down + foot + 0.1
+    height = 2.42 * down + foot + 0.1
     figure = Figure(figsize=(WIDTH, height))
     people, scale = words
     for place, model in enumerate(models):
         row, column = divmod(place, ACROSS)
-        bottom = (foot + 2.32 * (down - 1 - row)) / height
+        bottom = (foot + 2.42 * (down - 1 - row)) / height
         axes = figure.add_axes((0.095 + 0.305 * column, bottom, 1.82 / WIDTH, 1.72 / height))
         _ground(axes, ends, bound)
         _points(axes, effects[effects["model"] == model], [model], look)
         low, high = ends
-        gap = 0.075 * (high - low)
         wished = [float(value) for value in contrasts["human"]]
-        for x, at, sign in zip(wished, spread(wished, gap, low, high), names.values(), strict=True):
+        placed = _near(wished, 0.07 * (high - low), ends)
+        for x, at, sign in zip(wished, placed, names.values(), strict=True):
             axes.plot([x, x], [low, high], color="#777777", lw=0.5, ls=(0, (1, 2)), zorder=0.8)
-            axes.text(at, high, sign, fontsize=7, ha="center", va="bottom")
-        axes.set_title(wrapped(look[model].label, 26), fontsize=8, pad=11)
+            axes.annotate(
+                sign,
+                (x, high),
+                (at, high + 0.07 * (high - low)),
+                fontsize=7,
+                ha="center",
+                va="bottom",
+                annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "color": "#777777", "lw": 0.5, "shrinkA": 0, "shrinkB": 0},
+            )
+        axes.set_title(wrapped(look[model].label, 26), fontsize=8, pad=19)
         axes.tick_params(labelsize=7.5, labelleft=column == 0, labelbottom=place + ACROSS >= len(models))
     about = f"difference in {scale.noun} ({scale.unit})"
     figure.text(0.54, (foot - 0.42) / height, f"{people}: {about}", ha="center", va="bottom", fontsize=9)
     figure.text(0.005, 0.55, f"Model: {about}", ha="left", va="center", rotation=90, fontsize=9)
     figure.text(0.095, 0.03 / height, "\n".join(key), ha="left", va="bottom", fontsize=7.5)
     return figure
+
+
+def _near(wished: list[float], gap: float, ends: tuple[float, float]) -> list[float]:
+    """Spread labels as little to the left as to the right of where they would like to stand."""
+    placed = spread(wished, gap, *ends)
+    aside = sum(placed) - sum(wished)
+    return [one - aside / len(placed) for one in placed]
 
 
 def letter_of(place: int) -> str:
@@ -242,7 +258,8 @@ def wrapped(label: str, width: int = 20) -> str:
 def _note(people: str, bounded: bool, said: str, kinds: Mapping[str, str]) -> str:
     told = [
         f"Each point is one difference between conditions: of {spoken(people)} from left to right, of the model from below. Bars "
-        "are 95% intervals of either; dotted lines name the differences. On the diagonal both effects are the same."
+        "are 95% intervals of either; names or letters above the dotted lines say which difference it is. "
+        "On the diagonal both effects are the same."
     ]
     if bounded:
         told.append(

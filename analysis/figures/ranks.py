@@ -125,7 +125,9 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
                 ls="",
                 zorder=3,
             )
-            ends.append((float(row["recovery"]), float(row["task"]), str(row["model"]), it.colour))
+            ends.append(
+                (float(row["recovery"]), float(row["task"]), wrapped(str(row["model"]), 24), it.colour)
+            )
         axes.set_xlabel("Mean recovery of changed text (%)")
         axes.set_ylabel("Answers right on changed text (%)")
         left, right = axes.get_xlim()

@@ -154,6 +154,7 @@ def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
             apa.interval(row["low"], row["high"], 1),
             apa.correlation(row["tau"]),
             apa.p_value(row["p"]),
+            apa.p_value(row["p"]),
             apa.p_value(row["p_adjusted"]),
             apa.p_value(row["smallest_p"]),
         )
