@@ -16,7 +16,8 @@ from analysis.multiverse import accuracy_multiverse, time_multiverse
 from analysis.plan import Plan
 from analysis.preparing import time_bounds
 from analysis.readers import headed, marked
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.chapters.alternatives_sessions import other_sessions
 from analysis.report.chapters.alternatives_tables import (
     excludes_zero,
     same_conclusion,
@@ -41,6 +42,14 @@ def write(material: Material) -> Chapter | None:
     wanted = list(_comparisons(material))
     blocks: list[Block] = []
     groups: list[str] = []
+    fits: list[ReportedFit] = []
+    ranked = sorted(material.analyses, key=lambda one: not one.plan.planned)
+    if any(one.model is not None for one in ranked):
+        blocks += [
+            Markup("<h3>With and without flagged sessions</h3>"),
+            *other_sessions(ranked, material, fits),
+        ]
+        groups += [group for one in ranked for group in one.plan.groups]
     tables, drawn = material.tables, ""
     if wanted:
         tables, drawn = drawn_readers(tables, MOST_TRIALS)
@@ -61,7 +70,8 @@ def write(material: Material) -> Chapter | None:
     if left:
         end.append(f"Not compared here, to stay quick: {apa.listing(left)}.")
     end.append(
-        "Mixed models of each universe were not fitted here: they take minutes, and time_multiverse and accuracy_multiverse of "
+        "Beyond other sessions no mixed models of universes were fitted here: they take minutes, and time_multiverse and "
+        "accuracy_multiverse of "
         "analysis.multiverse fit them with fit=True."
     )
     blocks.append(escape(" ".join(end)))
@@ -71,6 +81,7 @@ def write(material: Material) -> Chapter | None:
         tuple(blocks),
         marks=marks_of(tuple(dict.fromkeys(groups)), material.kinds),
         methods=(METHOD,),
+        fits=tuple(fits),
         sources=("steegen2016",),
     )
 
@@ -123,6 +134,13 @@ def _times(plan: Plan, tables: Tables, material: Material, number: int) -> Itera
         if bounds is not None
         else f"The study fixed no bounds for {plan.measure.noun}: its own choice is that every time counts."
     )
+    if bounds is not None:
+        took = found[found["is_primary"]].drop_duplicates("group")
+        shares = [
+            f"{apa.percent(one['removed'])} of the times of {named(str(one['group']), material.kinds)}"
+            for one in took.to_dict("records")
+        ]
+        own += f" They take away {apa.listing(shares)}." if shares else ""
     name = f"multiverse_{number}"
     each = universes_tables(found, f"{name}_universes", plan.measure.noun, material.kinds)
     yield (

@@ -70,7 +70,8 @@ def summary_table(found: pd.DataFrame, name: str, what: str, kinds: dict[str, st
                     )
                 )
     note = (
-        "A universe is one set of choices. Differences of means over participants (items, for a model) with Student's 95% intervals. "
+        "A universe is one set of choices. Differences of means over participants (items, for a model) with Student's 95% "
+        "intervals. "
         "Alike: the interval leaves 0 out on the same side as that of the study's own choice, or holds it as that does. Universes "
         "are no tests of their own, and no p is given."
     )
