@@ -21,6 +21,7 @@ from analysis.figures.cost_panels import (
     key_height,
     kinds_in_words,
     name_above,
+    series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
 
@@ -48,7 +49,7 @@ def cost_accuracy_figures(
     list of Drawing
         One for each twelve panels.
     """
-    series = list(points.groupby(["reader_group", "measure"], sort=False))
+    series = series_of(points, "reader_group", "measure")
     found = []
     for number, start in enumerate(range(0, len(series), MOST_PANELS)):
         own = series[start : start + MOST_PANELS]

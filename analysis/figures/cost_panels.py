@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -67,6 +68,11 @@ def grid(
         y = whole - top - (row + 1) * (height + above) - row * gap
         axes.append(figure.add_axes((x / WIDTH, y / whole, width / WIDTH, height / whole)))
     return figure, axes
+
+
+def series_of(table: pd.DataFrame, first: str, second: str) -> list[tuple[tuple[str, str], pd.DataFrame]]:
+    """Return what a panel each shows: the rows of every pair of two columns, in the order of the table."""
+    return [((str(one), str(other)), own) for (one, other), own in table.groupby([first, second], sort=False)]
 
 
 def in_first_column(place: int, columns: int = COLUMNS) -> bool:

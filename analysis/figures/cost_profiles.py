@@ -19,6 +19,7 @@ from analysis.figures.cost_panels import (
     is_person,
     kinds_in_words,
     name_above,
+    series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
 
@@ -44,7 +45,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     list of Drawing
         One for each twelve panels.
     """
-    series = list(shapes.groupby(["reader_group", "measure"], sort=False))
+    series = series_of(shapes, "reader_group", "measure")
     found = []
     for number, start in enumerate(range(0, len(series), MOST_PANELS)):
         own = series[start : start + MOST_PANELS]

@@ -19,6 +19,7 @@ from analysis.figures.cost_panels import (
     is_person,
     key_height,
     kinds_in_words,
+    series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
 from analysis.readers import marked
@@ -44,7 +45,7 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
     table = profile.table
     if table["place"].nunique() < 2:
         return []
-    series = list(table.groupby(["measure", "reader_group"], sort=False))
+    series = series_of(table, "measure", "reader_group")
     found = []
     for number, start in enumerate(range(0, len(series), _MOST)):
         own = series[start : start + _MOST]

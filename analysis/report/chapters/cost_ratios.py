@@ -146,7 +146,7 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
         base = own[own[factor] == levels[0]]
         if base.empty or changed.empty:
             continue
-        dear = changed.loc[changed["log_ratio"].idxmax()]
+        dear = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
         kind = {str(group): str(own["reader_kind"].iloc[0])}
         told.append(
             escape(

@@ -89,7 +89,8 @@ def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tupl
         for one in material.analyses
         if one.plan.factor == factor and one.plan.measure.name in TIMES and one.plan.measure.logged
     ]
-    plans = [(one.plan, one) for one in given] or [(one, None) for one in exploratory_plans(tables, factor)]
+    plans: list[tuple[Plan, Analysis | None]] = [(one.plan, one) for one in given]
+    plans = plans or [(one, None) for one in exploratory_plans(tables, factor)]
     if not plans:
         return part
     part.head(f"Times on two scales: {factor}")
