@@ -154,7 +154,6 @@ def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
             apa.interval(row["low"], row["high"], 1),
             apa.correlation(row["tau"]),
             apa.p_value(row["p"]),
-            apa.p_value(row["p"]),
             apa.p_value(row["p_adjusted"]),
             apa.p_value(row["smallest_p"]),
         )
@@ -174,6 +173,7 @@ def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
         "95% CI, models",
         "τ",
         "p",
+        "p adjusted",
         "Smallest p",
     )
     return ApaTable("size_slopes", "Robustness and number of parameters within families", columns, rows, note)
