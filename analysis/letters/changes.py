@@ -72,7 +72,9 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         key = {str(name): value for name, value in given.items()}
         rows.append({**key, "changed_words": len(found), **told, **numbers, **agree, "derived": derived})
         rows[-1]["forms"] = tuple(
-            (str(one["intact"]), str(one["shown"])) for one in changes if _of_word(one) is not None
+            (str(one.get("intact", "")), str(one.get("shown", "")))
+            for one in changes
+            if _of_word(one) is not None
         )
     columns = [*names, "changed_words", "zone", "kind", "place", "place_from_end", "distance", "letters"]
     columns += [*(f"same_{name}" for name in AGREED), "derived", "forms"]

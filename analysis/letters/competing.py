@@ -30,6 +30,8 @@ MATCHES = (
     *("match_spatial", "match_spatial_length", "match_levenshtein", "levenshtein", "osa"),
 )
 MOST_ROWS = 50_000
+FEWEST_ROWS, FEWEST_ITEMS = 10, 10
+"""Trials (accuracy: of the rarer answer, ten for the one predictor that models differ in) and items of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +118,15 @@ def competing_predictors(
             continue
         own, told = bearable(own, study, most_rows)
         own = own.reset_index(drop=True)
+        if few := _too_few(own, measure):
+            remarks.append(f"{group}: {few}")
+            continue
         candidates, lacking = _candidates(own)
         remarks += [*told, *(f"{group}: {one}" for one in lacking)]
         kind = str(own["reader_kind"].iloc[0])
         random = "(1 | item)" if len(own) > own["item"].nunique() else ""
         if kind in PARTICIPANT_KINDS and own["participant"].nunique() > 1:
             random = " + ".join(["(1 | participant)", *([random] if random else [])])
-        if own["value"].nunique() < 2 or own["item"].nunique() < 2:
-            remarks.append(f"{group}: all values are equal, or there is one item; nothing can be explained.")
-            continue
         family = family_of(measure)
         done = compete(
             candidates, own, response="value", random=random, family=family, folds=folds, study=study
@@ -138,6 +140,18 @@ def competing_predictors(
     first = [name for name in ("reader_group", "reader_kind") if name in table]
     table = table[[*first, *(name for name in table if name not in first)]]
     return Competing(table, competitions, tuple(remarks), kept)
+
+
+def _too_few(own: pd.DataFrame, measure: str) -> str:
+    """Say why a reader's trials carry no comparison of predictors; nothing where they do."""
+    items, rarer = own["item"].nunique(), len(own)
+    if measure == "correct":
+        rarer = int(min(own["value"].sum(), len(own) - own["value"].sum()))
+    if own["value"].nunique() > 1 and items >= FEWEST_ITEMS and rarer >= FEWEST_ROWS:
+        return ""
+    what = "of the rarer answer" if measure == "correct" else "with letters changed"
+    told = f"{rarer:,} trials {what}, {items:,} items: too few to compare predictors"
+    return f"{told} (at least {FEWEST_ROWS} and {FEWEST_ITEMS})."
 
 
 def family_of(measure: str) -> str:

@@ -108,7 +108,6 @@ def test_every_model_that_is_named_can_be_refitted(words: Chapter) -> None:
     best = next(iter(table[head].values()))
     fit = next(one for one in words.fits if one.title.startswith("reading time"))
     assert f"{fit.fit.aic:,.1f}".replace("-", "−") == best[1]
-    assert not fit.fit.reml
     assert "(1 | participant) + (1 | item)" in fit.fit.formula
 
 
@@ -180,7 +179,7 @@ def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any])
 def test_predictors_compete_or_are_named_as_unable(tmp_path: Path, readers: dict[str, Any]) -> None:
     chapter = chapter_of(load(single_words(tmp_path, **readers)))
     assert chapter is not None
-    assert "cannot compete" in words_of(chapter) or "nothing can be explained" in words_of(chapter)
+    assert "cannot compete" in words_of(chapter) or "too few to compare predictors" in words_of(chapter)
 
 
 @pytest.mark.usefixtures("quick")
