@@ -147,7 +147,7 @@ def relative_gains(
     levels = [intact, *(level for level in levels if level not in (intact, substituted)), substituted]
     found = []
     for group, values in item_accuracies(trials, factor, levels).items():
-        means = 100.0 * np.nanmean(values, axis=0) if len(values) else np.full(len(levels), np.nan)
+        means = 100.0 * _means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group), resamples)
         gaps = _ends(draws[:, 0] - draws[:, -1], len(values))
         for place, level in enumerate(levels):
@@ -217,7 +217,7 @@ def retentions(
     levels = [intact, *dict.fromkeys(level for some in wanted.values() for level in some)]
     found = []
     for group, values in item_accuracies(trials, factor, levels).items():
-        means = 100.0 * np.nanmean(values, axis=0)
+        means = 100.0 * _means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group), resamples)
         base = _ends(draws[:, 0], len(values))
         for name, some in wanted.items():
@@ -242,6 +242,13 @@ def retentions(
                 }
             )
     return pd.DataFrame(found)
+
+
+def _means(values: Array) -> Array:
+    """Average each level over the items that were seen in it; nan where none was."""
+    seen = np.isfinite(values).sum(axis=0)
+    sums = np.nansum(values, axis=0)
+    return np.divide(sums, seen, out=np.full(len(sums), np.nan), where=seen > 0)
 
 
 def _ends(draws: Array, units: int) -> Interval:

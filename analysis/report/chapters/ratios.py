@@ -85,7 +85,7 @@ def _said(does: Levels) -> str:
     told = [f"shown as it is in {does.intact}"] if does.intact else []
     for levels, what in (
         (does.substituted, "shown with other letters throughout in"),
-        (does.withheld, "(or what teaches its rule) not shown in"),
+        (does.withheld, "not shown in"),
         (does.changed, "changed in"),
     ):
         told += [f"{what} {apa.listing(list(levels))}"] if levels else []
@@ -162,9 +162,9 @@ def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
         f"{_head(str(one[GROUP]), kinds)} kept {apa.number(one['absolute'], 1)}% accuracy, 95% CI "
         f"{apa.interval(one['absolute_low'], one['absolute_high'], 1)}, over the scrambled levels"
         + (
-            "; the intact accuracy may be 0, so that no share of it is given."
+            "; the accuracy with intact text may be 0, so that no share of it is given."
             if one["flagged"]
-            else f": {apa.number(one['relative'], 1)}% of its intact accuracy, 95% CI "
+            else f": {apa.number(one['relative'], 1)}% of the accuracy with intact text, 95% CI "
             f"{apa.interval(one['relative_low'], one['relative_high'], 1)}."
         )
         for one in kept[kept["levels"] == "all"].to_dict("records")

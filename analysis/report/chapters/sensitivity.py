@@ -197,7 +197,7 @@ def _modelled(
     return [
         Markup(" ").join(told),
         cells_table(f"{stem}_model", estimates, model, factor, kinds),
-        differences_table(f"{stem}_differences", differences, factor, model.groups[0]),
+        differences_table(f"{stem}_differences", differences, model, factor),
     ]
 
 

@@ -10,7 +10,7 @@ from analysis import apa
 from analysis.measures.signal_detection import GROUP
 from analysis.measures.two_classes import ProbitModel
 from analysis.readers import headed, marked
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable, Head, Origin
 
 MEASURED = {"d_prime": "Sensitivity d′", "criterion": "Criterion c"}
 
@@ -49,9 +49,19 @@ def counts_table(name: str, cells: pd.DataFrame, factor: str | None, signal: str
             "bootstraps over participants."
         )
     by = f" by {factor}" if factor else ""
-    return ApaTable(
-        name, f"Hits, false alarms, sensitivity and bias{by} and reader", columns, tuple(rows), note
+    title = f"Hits, false alarms, sensitivity and bias{by} and reader"
+    origin = Origin(
+        columns=(
+            "answer",
+            "response",
+            "response_status",
+            "reader_group",
+            "reader",
+            *([factor] if factor else []),
+        ),
+        rows="excluded_reason empty, trial_type choose, answers of two classes; counts by reader",
     )
+    return ApaTable(name, title, columns, tuple(rows), note, origin)
 
 
 def _with_ends(cell: Mapping[str, object], name: str) -> tuple[str, str]:
@@ -83,16 +93,16 @@ def cells_table(
         "their distributions; means over readers and items lie nearer to 0."
     )
     title = f"Sensitivity and bias by {factor}, from the mixed model"
-    return ApaTable(name, title, columns, tuple(rows), note)
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,)))
 
 
-def differences_table(name: str, differences: pd.DataFrame, factor: str, only: str) -> ApaTable:
-    """Lay out differences of d′ and criterion within readers and between them; ``only`` is the reader of a model of one."""
+def differences_table(name: str, differences: pd.DataFrame, model: ProbitModel, factor: str) -> ApaTable:
+    """Lay out differences of d′ and criterion within readers and between them."""
     rows: list[tuple[str, ...]] = []
     for measure, title in MEASURED.items():
         rows.append(Head([title]))
         for one in differences[differences["measure"] == measure].to_dict("records"):
-            who = " vs. ".join(headed(group or only) for group in one["groups"])
+            who = " vs. ".join(headed(group or model.groups[0]) for group in one["groups"])
             rows.append(
                 (
                     f"{one['first']} − {one['second']}",
@@ -107,6 +117,5 @@ def differences_table(name: str, differences: pd.DataFrame, factor: str, only: s
         "Of two readers: the difference of the first minus that of the second. p adjusted by Benjamini and Hochberg's method "
         "over the rows of this table; all tests two-sided."
     )
-    return ApaTable(
-        name, f"Differences of sensitivity and bias between levels of {factor}", columns, tuple(rows), note
-    )
+    title = f"Differences of sensitivity and bias between levels of {factor}"
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,)))

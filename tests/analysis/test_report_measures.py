@@ -1,0 +1,330 @@
+"""The chapters of measures: signal detection, restored texts, ratios and chance, on studies whose truth is known."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import Markup
+
+from analysis import Tables, load
+from analysis.carrying_out import carry_out_all
+from analysis.figures import Drawing
+from analysis.measures.against_chance import against_chance
+from analysis.measures.levels import done_to, levels_of
+from analysis.measures.signal_detection import sensitivity_and_bias
+from analysis.measures.two_classes import ProbitModel, of_groups, probit_model, two_class_trials
+from analysis.planned import plans
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters import ratios, recovered_text, sensitivity
+from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.measured import trials_of
+from tests.analysis.measured_study import CRITERION, D_PRIME, FACTORS, LEVELS, class_study, typed_study
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def material(folder: Path) -> Material:
+    tables = load(folder)
+    return Material(tables, (), kinds_of(tables.trials))
+
+
+def words(chapter: Chapter | None) -> str:
+    assert chapter is not None
+    text = " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def table(chapter: Chapter | None, name: str) -> ApaTable:
+    assert chapter is not None
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    return material(class_study(tmp_path_factory.mktemp("classes")))
+
+
+@pytest.fixture(scope="module")
+def detected(classes: Material) -> Chapter:
+    chapter = sensitivity.write(classes)
+    assert chapter is not None
+    return chapter
+
+
+@pytest.fixture(scope="module")
+def rated(classes: Material) -> Chapter:
+    chapter = ratios.write(classes)
+    assert chapter is not None
+    return chapter
+
+
+def test_what_a_level_does_is_read_from_the_items_and_not_from_its_name(classes: Material) -> None:
+    does = levels_of(classes.tables.items, "position", LEVELS)
+    assert (does.intact, does.changed) == ("red", ("green",))
+    assert (does.substituted, does.withheld, does.unknown) == (("blue",), ("grey",), ())
+
+
+@pytest.mark.parametrize(
+    ("operation", "shown", "expected"),
+    [
+        ("none", "x", "intact"),
+        ("shuffle:all@0", "a b", "intact"),
+        ("transpose:after_first@0.3;texts=0", "a b", "intact"),
+        ("transpose:internal(distance=2)", "a b", "changed"),
+        ("substitute:internal", "a c", "changed"),
+        ("substitute:all(shape=keep)@0.5", "a c", "substituted"),
+        ("other symbols", "a c", "substituted"),
+        ("withheld", "", "withheld"),
+        ("rule:rhyme", "a b", "intact"),
+        ("hand-made", "b a", "changed"),
+        ("", "a b", "intact"),
+    ],
+)
+def test_an_operation_at_rate_0_is_intact_and_where_none_is_recorded_the_texts_decide(
+    operation: str, shown: str, expected: str
+) -> None:
+    texts = json.dumps({"sentence": shown}), json.dumps({"sentence": "a b"})
+    assert done_to(json.dumps({"operation": operation}), *texts) == expected
+
+
+def test_what_neither_record_nor_text_says_is_unknown_and_arms_without_examples_are_known() -> None:
+    assert done_to(json.dumps({"operation": "rule:rhyme"}), json.dumps({"sentence": "a"}), "{}") is None
+    assert done_to(None, None, None) is None
+    sets = {
+        "examples": {
+            "many": {"exemplars": 28},
+            "none": {"exemplars": 0},
+            "mixed": {"example_labels": "shuffled"},
+        }
+    }
+    does = levels_of(pd.DataFrame(), "examples", ["many", "none", "mixed"], sets)
+    assert does.withheld == ("none", "mixed") and does.unknown == ("many",) and does.intact is None
+
+
+def test_a_level_whose_items_differ_is_no_intact_one() -> None:
+    given = [json.dumps({"operation": one}) for one in ("none", "shuffle:all")]
+    does = levels_of(pd.DataFrame({"near": ["a", "a"], "provenance": given}), "near", ["a"])
+    assert does.intact is None and does.changed == ("a",)
+
+
+def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Material) -> None:
+    (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
+    assert (found.signal, found.other) == ("A", "B")
+    model = probit_model(found, "position", LEVELS, "s")
+    assert isinstance(model, ProbitModel)
+    assert model.groups == ("human", "net")
+    assert any("stuck" in one for one in model.remarks)
+    told = sensitivity_and_bias(model.fit, model.data)
+    for one in told.to_dict("records"):
+        truth = (D_PRIME if one["measure"] == "d_prime" else CRITERION)[one["reader_group"]]
+        assert abs(one["estimate"] - truth[LEVELS.index(one["position"])]) < 3.2 * one["se"], one
+    assert len(told) == 16
+
+
+def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(
+    detected: Chapter,
+) -> None:
+    text = words(detected)
+    assert "One answer throughout: the model stuck in every condition. That is bias alone." in text
+    assert "Sensitivity of people was lower in green than in red" in text
+    stuck = [row for row in table(detected, "sensitivity_position").rows if row[0] == "red"][-1]
+    assert stuck[2:5] == ("100.0% (20/20)", "100.0% (20/20)", "0.00")
+    cells = table(detected, "sensitivity_position_model").rows
+    red = next(row for row in cells if row[0] == "red")
+    differences = table(detected, "sensitivity_position_differences").rows
+    first = next(row for row in differences if row[:2] == ("green − red", "People"))
+    assert f"b = {first[2]}, SE = {first[3]}, z = {first[4]}" in text.replace("\u00a0", " ")
+    green = next(row for row in cells if row[0] == "green")
+    number = [float(one.replace("−", "-")) for one in (green[1], red[1], first[2])]
+    assert number[0] - number[1] == pytest.approx(number[2], abs=0.011)
+    assert len(detected.fits) == 1 and detected.fits[0].fit.link == "probit"
+
+
+def test_the_figure_of_sensitivity_says_what_is_seen(detected: Chapter, tmp_path: Path) -> None:
+    (drawing,) = [one for one in detected.blocks if isinstance(one, Drawing)]
+    assert (
+        "stuck: red d′ 0.00" in drawing.alternative and "Small dots are single participants" in drawing.note
+    )
+    svg, png = drawing.save(tmp_path)
+    assert png.stat().st_size > 10_000 and 'role="img"' in svg.read_text("utf-8")
+
+
+def test_participants_who_saw_one_class_only_are_pooled_and_said_to_be(classes: Material) -> None:
+    (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
+    trials = found.trials
+    half = (trials["reader_kind"] != "human") | (
+        (trials["answer"] == "A") == (trials["reader"].str[-1].astype(str) < "5")
+    )
+    cells = of_groups(type(found)("A", "B", found.sets, trials[half]), "position", LEVELS)
+    people = cells[cells["reader_group"] == "human"]
+    assert people["pooled"].all() and not cells.loc[cells["reader_group"] == "net", "pooled"].any()
+    first = people.iloc[0]
+    assert first["d_prime_low"] < first["d_prime"] < first["d_prime_high"]
+
+
+def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rated: Chapter) -> None:
+    gain = next(row for row in table(rated, "relative_gain_position").rows if len(row) > 1)
+    accuracy = {row[0].split(" (")[0]: float(row[2]) for row in table(rated, "chance_position").rows[1:5]}
+    expected = 100 * (accuracy["green"] - accuracy["blue"]) / (accuracy["red"] - accuracy["blue"])
+    assert float(gain[3]) == pytest.approx(expected, abs=3.0)  # items weigh alike here, trials there
+    kept = next(row for row in table(rated, "retention_position").rows if len(row) > 1)
+    assert float(kept[4]) == pytest.approx(100 * float(kept[2]) / float(kept[1]), abs=0.1)
+    text = words(rated)
+    assert (
+        "shown as it is in red, shown with other letters throughout in blue, not shown in grey, and changed in green"
+        in text
+    )
+
+
+def test_a_ratio_whose_denominator_may_be_0_is_flagged(rated: Chapter) -> None:
+    rows = table(rated, "relative_gain_position").rows
+    stuck = rows[[row[0] for row in rows].index("stuck") + 1]
+    assert stuck[-1] == "flagged" and stuck[3] == "–"
+    assert "Of the model stuck the difference between red and blue may be 0" in words(rated)
+
+
+def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
+    rows = table(rated, "cost_ratio_position").rows
+    at = [row[0] for row in rows].index("Prompt tokens: net")
+    assert [row[4] for row in rows[at + 1 : at + 4]] == ["1.250", "1.500", "1.750"]
+    assert "No time ratio: no trial was timed alone" in words(rated)
+
+
+def test_cells_below_chance_are_named_and_arms_without_evidence_are_marked(
+    tmp_path: Path, rated: Chapter
+) -> None:
+    assert "Without evidence (blue and grey) no reader is shown to be above chance" in words(rated)
+    assert [row[0] for row in table(rated, "chance_position").rows[1:5]] == [
+        "red", "green", "blue (no evidence)", "grey (no evidence)",
+    ]  # fmt: skip
+    answers = [
+        {"answer": "A", "response": "B", "correct": 0.0, "chance": 0.5, "cond": "echo"} for _ in range(30)
+    ]
+    answers += [
+        {"answer": "A", "response": "A", "correct": float(n % 2), "chance": 0.5, "cond": "fair"}
+        for n in range(30)
+    ]
+    found = against_chance(trials_of(answers), ["cond"]).set_index("cond")
+    assert found.loc["echo", "verdict"] == "below" and found.loc["fair", "verdict"] == ""
+    assert found.loc["echo", "high"] == pytest.approx(1 - 0.025 ** (1 / 30))
+
+
+def test_knowing_without_evidence_is_named(tmp_path: Path) -> None:
+    folder = class_study(tmp_path, people=6)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    blind = (trials["reader"] == "net") & (trials["position"] == "grey")
+    trials.loc[blind, "response"] = trials.loc[blind, "answer"]
+    trials.loc[blind, "correct"] = True
+    trials.to_parquet(folder / "trials.parquet")
+    assert "Above chance without evidence (blue and grey): the model net in grey (100.0%" in words(
+        ratios.write(material(folder))
+    )
+
+
+def test_items_that_record_nothing_give_no_ratio_and_the_report_says_so(tmp_path: Path) -> None:
+    chapter = ratios.write(material(write_handover(tmp_path, study_rows(human=4, items=8))))
+    assert "The items do not record what the levels of position do to the text" in words(chapter)
+
+
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory: pytest.TempPathFactory) -> list[Material]:
+    """One participant, nobody, a pilot, no factor, few items, no intact level, one participant who types."""
+    folder = tmp_path_factory.mktemp("weak")
+    one = study_rows(human=1, items=4)
+    some = (one, one.iloc[:0], study_rows(pilot=True, items=4))
+    found = [write_handover(folder / f"r{n}", rows.reset_index(drop=True)) for n, rows in enumerate(some)]
+    found.append(write_handover(folder / "flat", one.copy(), factors={}))
+    found.append(class_study(folder / "few", people=1, items=4))
+    gone = class_study(folder / "gone", people=2, items=8)
+    trials = pd.read_parquet(gone / "trials.parquet")
+    trials[trials["position"] != "red"].to_parquet(gone / "trials.parquet")
+    return [material(one) for one in [*found, gone, typed_study(folder / "typed", people=1)]]
+
+
+@pytest.mark.parametrize(
+    ("writer", "written"),
+    [
+        (sensitivity.write, [False, False, False, False, True, True, False]),
+        (recovered_text.write, [False, False, False, False, False, False, True]),
+        (ratios.write, [True, False, False, False, True, True, True]),
+    ],
+)
+def test_weak_studies_are_written_about_or_left_out(
+    weak: list[Material], writer: Any, written: list[bool]
+) -> None:
+    assert [writer(one) is not None for one in weak] == written
+
+
+PLANNED = {
+    "words": {
+        "measure": "recovered",
+        "compare": "position",
+        "between": ["human"],
+        "trials": "recover",
+        "contrasts": ["blue - green"],
+        "direction": "less",
+    }
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, whole: bool) -> None:
+    tables = load(typed_study(tmp_path, whole=whole, planned=PLANNED))
+    (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
+    assert analysis.model is not None and analysis.levels == ("green", "blue")
+    (contrast,) = analysis.contrasts
+    truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
+    assert contrast.estimable and abs(contrast.estimate - truth) < 3 * contrast.se
+    assert contrast.p_adjusted < 0.001 and contrast.direction == "less"
+    assert contrast.points is not None and contrast.points == pytest.approx(-55, abs=12)
+    counted_once = any("each answer counts once" in one for one in analysis.remarks)
+    assert counted_once is whole
+    assert ("answer_given" in analysis.model.steps[0].formula) is not whole
+    assert any("in which no word was changed" in one for one in analysis.remarks)
+    chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
+    assert "Recovered words by position: the planned model stands among the planned analyses." in words(
+        chapter
+    )
+
+
+def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Path) -> None:
+    chapter = recovered_text.write(material(typed_study(tmp_path)))
+    assert chapter is not None
+    rows = {row[0]: row for row in table(chapter, "recovered_text_position").rows if len(row) > 1}
+    assert rows["red"][2:4] == ("0", "–") and rows["red"][6] == "100.0"
+    assert abs(float(rows["green"][3]) - 85) < 6 and abs(float(rows["blue"][3]) - 30) < 8
+    assert float(rows["green"][9]) == pytest.approx(-float(rows["green"][11].replace("−", "-")))
+    text = words(chapter)
+    assert "In red no word was changed" in text and "lower in the blue than in the green condition" in text
+    assert "No answer came within one typo" in text
+    (fit,) = chapter.fits
+    assert fit.fit.formula.startswith("cbind(recovered, not_recovered) ~ position")
+    (tmp_path / "tables").mkdir()
+    saved = table(chapter, "recovered_text_position").save(tmp_path / "tables")
+    assert next(csv.reader(saved.open(encoding="utf-8-sig")))[3] == "% recovered"
+
+
+def test_texts_that_no_item_shows_are_said_to_be_unmeasured(tmp_path: Path) -> None:
+    folder = typed_study(tmp_path, people=2)
+    pd.read_parquet(folder / "items.parquet").drop(columns="shown").to_parquet(folder / "items.parquet")
+    assert "cannot be measured: the items table has no column 'shown'" in words(
+        recovered_text.write(material(folder))
+    )
+
+
+def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Path) -> None:
+    folder = class_study(tmp_path, people=2, items=8)
+    items = pd.read_parquet(folder / "items.parquet")
+    items.assign(choices='["A", "B", "C"]').to_parquet(folder / "items.parquet")
+    assert sensitivity.write(material(folder)) is None
+    assert isinstance(load(folder), Tables) and FACTORS
