@@ -252,7 +252,8 @@ def _told(analysis: Analysis, name: str, material: Material, said: _Said) -> Non
             name, f"{name}_differences"
         )
     )
-    said.blocks += told
+    beside = Markup(" ([[table:{0}]])").format(f"{name}_differences")
+    said.blocks += [one + beside if "<i>b</i>" in one else one for one in told]
     said.blocks += [model_table(analysis, name), contrast_table(analysis, f"{name}_differences")]
     title = "How the random structure of the model of missing answers was reduced"
     steps = steps_table(model, f"{name}_steps", title)

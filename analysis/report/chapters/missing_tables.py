@@ -81,7 +81,12 @@ def rules_table(held: pd.DataFrame) -> ApaTable:
         "the dashboard alone measures."
     )
     columns = ("Rule", "Sessions measured", "Meet it", "of these excluded", "Excluded without meeting it")
-    return ApaTable("exclusion_rules", "Sessions held against the declared rules", columns, tuple(rows), note)
+    origin = Origin(
+        columns=("session_id", "excluded_reason", "is_attention_check", "correct", "rt"),
+        rows="every session of people or simulated readers, its trials without practice",
+    )
+    title = "Sessions held against the declared rules"
+    return ApaTable("exclusion_rules", title, columns, tuple(rows), note, origin)
 
 
 def ways_table(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> ApaTable:
