@@ -136,6 +136,7 @@ def _tested(
         points_high=points[2],
         estimable=estimable,
         direction=direction,
+        weights=tuple(weights.tolist()),
         equivalence=None
         if bound is None
         else two_one_sided(*felt, None if logistic else df, bound, plan.alpha),

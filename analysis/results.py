@@ -203,6 +203,8 @@ class Contrast:
         Of the test. The interval is two-sided either way.
     equivalence : Equivalence or None
         Only between readers, where the plan has a bound.
+    weights : tuple of float
+        Of the fixed effects, in the model's order: the estimate is their weighted sum.
     """
 
     first: str
@@ -223,6 +225,7 @@ class Contrast:
     estimable: bool = True
     direction: Direction = "two-sided"
     equivalence: Equivalence | None = None
+    weights: tuple[float, ...] = ()
 
     @property
     def between(self) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 import pandas as pd
-from markupsafe import Markup
 
 from analysis import apa
 from analysis.carrying_out import carry_out, carry_out_all
-from analysis.departures import PlanStanding, standing_of
+from analysis.departures import standing_of
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure, recovery_figure
 from analysis.measures import DESCRIBED, MEASURES, RECOVERED, Measure
@@ -19,176 +17,18 @@ from analysis.planned import plans
 from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
-from analysis.recovery_check import Recovered, recovered, recovery_plans
+from analysis.recovery_check import recovered, recovery_plans
 from analysis.report import description_tables, model_tables
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material, marks_of, referred
+from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
+from analysis.report.methods import method_parts, models_table
+from analysis.report.numbered import Content, Numbered, Numbers, Section
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.tables import Tables
 
 FEWEST = 5
 """Results of fewer participants than this are said to describe those participants only."""
-
-
-@dataclass(frozen=True)
-class Numbered:
-    """A table with its number in the report."""
-
-    number: int
-    table: ApaTable
-
-
-@dataclass(frozen=True)
-class Illustrated:
-    """A figure with its number in the report."""
-
-    number: int
-    drawing: Drawing
-
-
-@dataclass(frozen=True)
-class Section:
-    """One analysis as the page shows it.
-
-    Attributes
-    ----------
-    heading : str
-    marks : tuple of str
-        Which readers in it are not data.
-    paragraphs : tuple of Markup
-    tables : tuple of Numbered
-    analysis : Analysis
-    warnings : tuple of str
-    """
-
-    heading: str
-    marks: tuple[str, ...]
-    paragraphs: tuple[Markup, ...]
-    tables: tuple[Numbered, ...]
-    analysis: Analysis
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class NumberedChapter:
-    """A chapter with its tables and figures numbered.
-
-    Attributes
-    ----------
-    chapter : Chapter
-    blocks : tuple of Markup, Numbered or Illustrated
-        Paragraphs with numbers filled in, tables, figures.
-    """
-
-    chapter: Chapter
-    blocks: tuple[Markup | Numbered | Illustrated, ...]
-
-
-@dataclass(frozen=True)
-class Content:
-    """All that a report says, numbered.
-
-    Attributes
-    ----------
-    tables : Tables
-    flow : Numbered
-    kinds : dict
-        Reader kind of every reader group in the trials table.
-    descriptives : tuple of Numbered
-    remarks : tuple of str
-        What must be said about the descriptive values, in sentences.
-    cautions : tuple of str
-        What must be said before any result: how few have answered.
-    figures : tuple of Illustrated
-        Condition-by-reader and cost figures.
-    standing : PlanStanding
-        How the plan stands: frozen when, registered where, departed from in what.
-    planned, exploratory : tuple of Section
-    chapters : tuple of NumberedChapter
-        What stands after the analyses: cost, letters, fidelity, robustness…
-    recovery : tuple of Recovered
-        Empty without simulated readers whose truth is known.
-    recovery_sections : tuple of Section
-    recovery_table : Numbered or None
-    recovery_figure : Illustrated or None
-    """
-
-    tables: Tables
-    flow: Numbered
-    kinds: dict[str, str]
-    descriptives: tuple[Numbered, ...] = ()
-    remarks: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    figures: tuple[Illustrated, ...] = ()
-    standing: PlanStanding = field(default_factory=PlanStanding)
-    planned: tuple[Section, ...] = ()
-    exploratory: tuple[Section, ...] = ()
-    chapters: tuple[NumberedChapter, ...] = ()
-    recovery: tuple[Recovered, ...] = ()
-    recovery_sections: tuple[Section, ...] = ()
-    recovery_table: Numbered | None = None
-    recovery_figure: Illustrated | None = None
-
-    @property
-    def has_people(self) -> bool:
-        """Whether any trial of a person (pilot sessions apart) is analysed."""
-        trials = self.tables.trials
-        return bool((trials["excluded_reason"].isna() & (trials["reader_kind"] == "human")).any())
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """Every analysis of the report."""
-        return (*self.planned, *self.exploratory, *self.recovery_sections)
-
-    def all_tables(self) -> Iterator[Numbered]:
-        """Return every table in the order of its number."""
-        found = [self.flow, *self.descriptives, *(one for section in self.sections for one in section.tables)]
-        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
-        found += [self.recovery_table] if self.recovery_table else []
-        return iter(sorted(found, key=lambda one: one.number))
-
-    def all_figures(self) -> Iterator[Illustrated]:
-        """Return every figure in the order of its number."""
-        found = [*self.figures, *([self.recovery_figure] if self.recovery_figure else [])]
-        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
-        return iter(sorted(found, key=lambda one: one.number))
-
-
-@dataclass
-class _Numbers:
-    """Counts tables and figures as they come."""
-
-    tables: int = 0
-    figures: int = 0
-    names: set[str] = field(default_factory=set)
-
-    def table(self, table: ApaTable) -> Numbered:
-        self.tables += 1
-        return Numbered(self.tables, replace(table, name=f"table_{self.tables:02d}_{table.name}"))
-
-    def figure(self, drawing: Drawing) -> Illustrated:
-        self.figures += 1
-        return Illustrated(self.figures, drawing)
-
-    def chapter(self, chapter: Chapter) -> NumberedChapter:
-        """Count in what a chapter holds; its paragraphs name tables and figures by number."""
-        blocks: list[Markup | Numbered | Illustrated] = []
-        numbers: dict[tuple[str, str], int] = {}
-        for block in chapter.blocks:
-            if isinstance(block, Drawing):
-                shown = self.figure(block)
-                numbers["figure", block.name] = shown.number
-                blocks.append(shown)
-            elif isinstance(block, ApaTable):
-                laid = self.table(block)
-                numbers["table", block.name] = laid.number
-                blocks.append(laid)
-            else:
-                blocks.append(block)
-        told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
-        return NumberedChapter(chapter, told)
 
 
 def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Content:
@@ -200,11 +40,13 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     told : callable
         Called with a line before each slow step.
     """
-    numbers = _Numbers()
+    numbers = Numbers()
     trials = tables.trials
     kinds = kinds_of(trials)
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
+    asked = models_table(tables)
+    models = None if asked is None else numbers.table(asked)
     flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
     used = trials[trials["excluded_reason"].isna()]
     cells = _describe_all(used, tables)
@@ -262,7 +104,9 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         if found
         else None,
         recovery_figure=numbers.figure(recovery_figure("recovery", effects)) if effects else None,
-        recovery_sections=tuple(_section(one, cells, kinds, numbers, with_contrasts=False) for one in extra),
+        method=tuple(method_parts(tables, (*analyses, *extra), None if models is None else models.number)),
+        models_table=models,
+        recovery_sections=tuple(_section(one, cells, kinds, numbers) for one in extra),
     )
 
 
@@ -369,15 +213,13 @@ def _chance(tables: Tables) -> float | None:
     return 1 / offered.pop() if len(offered) == 1 and min(offered) > 1 else None
 
 
-def _section(
-    analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: _Numbers, *, with_contrasts: bool = True
-) -> Section:
+def _section(analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: Numbers) -> Section:
     plan = analysis.plan
     shown: list[Numbered] = []
     stem = "".join(sign if sign.isalnum() else "_" for sign in plan.name)
     if analysis.model is not None:
         shown.append(numbers.table(model_tables.model_table(analysis, f"model_{stem}")))
-        if analysis.contrasts and with_contrasts:
+        if analysis.contrasts:
             shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
             bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
             shown += [numbers.table(bounded)] if bounded is not None else []

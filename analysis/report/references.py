@@ -13,8 +13,24 @@ from markupsafe import Markup, escape
 from stimuli.errors import unknown_name
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),(.*?)^\}", re.MULTILINE | re.DOTALL)
-_ACCENTS = {"{\\\"a}": "ä", "{\\\"e}": "ë", "{\\\"o}": "ö", "{\\\"u}": "ü", "{\\'e}": "é", "{\\'a}": "á", "{\\'o}": "ó"}
-_ACCENTS |= {"{\\'i}": "í", "{\\~n}": "ñ", "{\\c c}": "ç", "{\\c{c}}": "ç", "{\\ss}": "ß", "{\\o}": "ø", "{\\v{c}}": "č"}
+_ACCENTS = {
+    '{\\"a}': "ä",
+    '{\\"e}': "ë",
+    '{\\"o}': "ö",
+    '{\\"u}': "ü",
+    "{\\'e}": "é",
+    "{\\'a}": "á",
+    "{\\'o}": "ó",
+}
+_ACCENTS |= {
+    "{\\'i}": "í",
+    "{\\~n}": "ñ",
+    "{\\c c}": "ç",
+    "{\\c{c}}": "ç",
+    "{\\ss}": "ß",
+    "{\\o}": "ø",
+    "{\\v{c}}": "č",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,9 @@ class Reference:
     def authors(self) -> list[tuple[str, str]]:
         """Family name and initials of each author; an organisation has no initials."""
         found = []
-        for name in re.split(r"\s+and\s+", self.fields.get("author") or self.fields.get("editor") or self.key):
+        for name in re.split(
+            r"\s+and\s+", self.fields.get("author") or self.fields.get("editor") or self.key
+        ):
             if name.startswith("{") and name.endswith("}"):
                 found.append((plain(name), ""))
                 continue
@@ -56,6 +74,8 @@ class Reference:
 
     def cited(self) -> str:
         """Write the reference as a sentence cites it: ``Bates et al., 2015``."""
+        if "shortauthor" in self.fields:
+            return f"{plain(self.fields['shortauthor'])}, {self.year}"
         families = [family for family, _ in self.authors]
         who = families[0] if len(families) == 1 else " & ".join(families)
         who = who if len(families) < 3 else f"{families[0]} et al."
@@ -91,7 +111,12 @@ class Reference:
             pages = f" (pp. {field['pages']})" if "pages" in field else ""
             told = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
             return told + (f" {field['publisher']}." if "publisher" in field else "")
-        by = field.get("publisher") or field.get("organization") or field.get("howpublished") or field.get("school")
+        by = (
+            field.get("publisher")
+            or field.get("organization")
+            or field.get("howpublished")
+            or field.get("school")
+        )
         return escape(f"{by}.") if by else Markup("")
 
 
@@ -107,7 +132,13 @@ def plain(text: str) -> str:
     """Read BibTeX's text: braces, accents and dashes."""
     for code, letter in _ACCENTS.items():
         text = text.replace(code, letter)
-    text = text.replace("\\&", "&").replace("\\%", "%").replace("---", "—").replace("--", "–").replace("~", "\u00a0")
+    text = (
+        text.replace("\\&", "&")
+        .replace("\\%", "%")
+        .replace("---", "—")
+        .replace("--", "–")
+        .replace("~", "\u00a0")
+    )
     return re.sub(r"\s+", " ", text.replace("{", "").replace("}", "")).strip()
 
 

@@ -18,19 +18,23 @@ import click
 def report(study: Path, out: Path | None, show: bool) -> None:
     """Write a dated report: models, figures, tables, and a filled-in Results section.
 
-    STUDY is a study's folder, or a folder that holds trials.parquet and dictionary.json. The report is one page that
-    needs no network, with figures, tables, all trials and an R script beside it.
+    STUDY is a study's folder, or a folder that holds trials.parquet and dictionary.json. The dated folder holds report.html
+    (one page that needs no network), report.docx to edit, report.tex with a LaTeX file a table and references.bib, figures as
+    SVG and PNG, tables as CSV (as shown and unrounded), all trials, models.R that refits each model with lme4, and numbers.json,
+    which says where each number comes from. It prints what it wrote; the page's path is the last line.
 
     Example: wrods report my-study
     """
     from analysis import load
-    from analysis.report import write_report
+    from analysis.report import files_of, write_report
 
     when = datetime.now().astimezone()
     tables = load(_handover(study, out, when))
     page = write_report(
         tables, out or study / "reports", when, lambda step: click.echo(f"  {step}", err=True)
     )
+    for name, words in files_of(page.parent):
+        click.echo(f"  {name}: {words}", err=True)
     click.echo(page)
     if show:
         webbrowser.open(page.resolve().as_uri())

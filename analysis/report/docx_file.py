@@ -1,0 +1,325 @@
+"""Writes a report as a Word file to edit: styles for headings and text, real tables with three rules, figures as pictures.
+
+The layout is that of an APA manuscript (7th edition): Times New Roman 12, double spacing, page numbers at the top right; tables
+and notes closer and smaller. All of it hangs on styles, so that a journal's own template restyles the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import docx
+from docx.document import Document as WordDocument
+from docx.enum.style import WD_STYLE_TYPE
+from docx.enum.table import WD_TABLE_ALIGNMENT
+from docx.enum.text import WD_ALIGN_PARAGRAPH, WD_LINE_SPACING
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
+from docx.shared import Emu, Inches, Pt, RGBColor
+from docx.table import Table, _Cell
+from docx.text.paragraph import Paragraph as WordParagraph
+
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.document import Bullets, Document, Facts, Heading, Node, Paragraph
+from analysis.report.inline import head_markup, note_markup, runs_of
+from analysis.report.numbered import Illustrated, Numbered
+
+FONT, CODE_FONT = "Times New Roman", "Courier New"
+TEXT_WIDTH = 6.5
+"""Inches between the margins of a letter page."""
+SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
+"""Font size of a table by its number of columns; beyond, 7 points."""
+RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
+
+
+def write_docx(document: Document, folder: Path, sources: Mapping[int, str], when: datetime) -> Path:
+    """Write ``report.docx`` and return its path.
+
+    Parameters
+    ----------
+    document : Document
+    folder : pathlib.Path
+        The report's; ``figures/`` in it holds the pictures.
+    sources : mapping
+        Where the numbers of each table come from, by its number; they stand at the end of the file.
+    when : datetime.datetime
+    """
+    word = docx.Document()
+    _page(word, document)
+    _styles(word)
+    word.core_properties.title = document.title
+    word.core_properties.author = ""
+    word.core_properties.comments = ""
+    word.core_properties.created = word.core_properties.modified = when.replace(tzinfo=None)
+    word.add_paragraph(document.title, style="Title")
+    _write_runs(word.add_paragraph(style="Byline"), str(document.byline))
+    for line in (*document.banner, *(f"Warning. {one}" for one in document.warnings)):
+        word.add_paragraph(line, style="Not Data")
+    for node in document.nodes:
+        _write(word, node, folder)
+    if sources:
+        word.add_paragraph("Where the numbers come from", style="Heading 1")
+        for number, words in sorted(sources.items()):
+            paragraph = word.add_paragraph(style="Table Note")
+            paragraph.add_run(f"Table {number}. ").bold = True
+            paragraph.add_run(words)
+    path = folder / "report.docx"
+    word.save(str(path))
+    return path
+
+
+def _page(word: WordDocument, document: Document) -> None:
+    """Set letter paper with one-inch margins; each page bears its number and which readers are not data."""
+    section = word.sections[0]
+    section.page_width, section.page_height = Inches(8.5), Inches(11)
+    section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Inches(1)
+    head = section.header.paragraphs[0]
+    head.alignment = WD_ALIGN_PARAGRAPH.RIGHT
+    if document.banner:
+        mark = head.add_run("Holds readers that are not data" + " \u2003")
+        mark.bold, mark.font.size, mark.font.color.rgb = True, Pt(9), RGBColor(0x8A, 0x1C, 0x00)
+    _page_number(head)
+
+
+def _page_number(paragraph: WordParagraph) -> None:
+    for kind, text in (("begin", ""), ("", " PAGE "), ("end", "")):
+        run = paragraph.add_run()
+        if kind:
+            mark = OxmlElement("w:fldChar")
+            mark.set(qn("w:fldCharType"), kind)
+        else:
+            mark = OxmlElement("w:instrText")
+            mark.set(qn("xml:space"), "preserve")
+            mark.text = text
+        run._r.append(mark)
+
+
+def _styles(word: WordDocument) -> None:
+    _font(word.styles["Normal"], 12)
+    normal = word.styles["Normal"].paragraph_format
+    normal.line_spacing_rule, normal.space_after = WD_LINE_SPACING.DOUBLE, Pt(0)
+    title = word.styles["Title"]
+    _font(title, 14, bold=True)
+    title.paragraph_format.alignment = WD_ALIGN_PARAGRAPH.CENTER
+    title.paragraph_format.space_after = Pt(6)
+    borders = title.element.find(".//" + qn("w:pBdr"))
+    if borders is not None:
+        borders.getparent().remove(borders)
+    for level, centred, italic in ((1, True, False), (2, False, False), (3, False, True)):
+        style = word.styles[f"Heading {level}"]
+        _font(style, 12, bold=True, italic=italic)
+        style.paragraph_format.alignment = WD_ALIGN_PARAGRAPH.CENTER if centred else WD_ALIGN_PARAGRAPH.LEFT
+        style.paragraph_format.space_before, style.paragraph_format.space_after = Pt(12), Pt(0)
+        style.paragraph_format.keep_with_next = True
+    body = _style(word, "Body Text", 12)
+    body.paragraph_format.first_line_indent, body.paragraph_format.space_after = Inches(0.5), Pt(0)
+    for name, size, settings in (
+        ("Byline", 11, {"alignment": WD_ALIGN_PARAGRAPH.CENTER, "space_after": Pt(12)}),
+        ("Not Data", 11, {"space_after": Pt(6)}),
+        ("Small Text", 10, {"space_after": Pt(4)}),
+        ("Reference", 12, {"left_indent": Inches(0.5), "first_line_indent": Inches(-0.5)}),
+        ("Table Number", 12, {"keep_with_next": True, "space_before": Pt(14)}),
+        ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
+        ("Step", 10, {"left_indent": Inches(0.3), "first_line_indent": Inches(-0.3), "space_after": Pt(3)}),
+        ("Warning", 11, {"space_after": Pt(6)}),
+        ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
+        ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
+        ("Figure Picture", 12, {"keep_with_next": True}),
+    ):
+        style = _style(
+            word,
+            name,
+            size,
+            bold=name in ("Table Number", "Not Data", "Warning"),
+            italic=name == "Table Title",
+        )
+        if name != "Reference":
+            style.paragraph_format.line_spacing_rule = WD_LINE_SPACING.SINGLE
+        for setting, value in settings.items():
+            setattr(style.paragraph_format, setting, value)
+    word.styles["Not Data"].font.color.rgb = RGBColor(0x8A, 0x1C, 0x00)
+
+
+def _style(word: WordDocument, name: str, size: float, *, bold: bool = False, italic: bool = False) -> Any:
+    known = [style.name for style in word.styles]
+    style = word.styles[name] if name in known else word.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    style.base_style = word.styles["Normal"]
+    _font(style, size, bold=bold, italic=italic)
+    return style
+
+
+def _font(style: Any, size: float, *, bold: bool = False, italic: bool = False) -> None:
+    style.font.name, style.font.size = FONT, Pt(size)
+    style.font.bold, style.font.italic = bold, italic
+    style.font.color.rgb = RGBColor(0, 0, 0)
+    fonts = style.element.get_or_add_rPr().get_or_add_rFonts()
+    for place in ("ascii", "hAnsi", "eastAsia", "cs"):
+        fonts.set(qn(f"w:{place}"), FONT)
+    for place in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
+        fonts.attrib.pop(qn(f"w:{place}"), None)
+
+
+_PARAGRAPHS = {"body": "Body Text", "warning": "Warning", "small": "Small Text", "reference": "Reference"}
+
+
+def _write(word: WordDocument, node: Node, folder: Path) -> None:
+    if isinstance(node, Heading):
+        marks = "".join(f" [{mark}]" for mark in node.marks)
+        _write_runs(word.add_paragraph(style=f"Heading {node.level - 1}"), f"{node.text}{marks}")
+    elif isinstance(node, Paragraph):
+        _write_runs(word.add_paragraph(style=_PARAGRAPHS[node.kind]), str(node.text))
+    elif isinstance(node, Bullets):
+        for place, item in enumerate(node.items, 1):
+            # numbers are text: Word would count on from the list before
+            paragraph = word.add_paragraph(style="Step" if node.ordered else "List Bullet")
+            _write_runs(
+                paragraph, f"{place}.\t{item}" if node.ordered else str(item), 10.0 if node.ordered else None
+            )
+    elif isinstance(node, Facts):
+        for name, words in node.pairs:
+            paragraph = word.add_paragraph(style="Small Text")
+            paragraph.add_run(f"{name}. ").bold = True
+            paragraph.add_run(words)
+    elif isinstance(node, Illustrated):
+        _figure(word, node, folder)
+    else:
+        _table(word, node)
+
+
+def _write_runs(paragraph: WordParagraph, markup: str, size: float | None = None) -> None:
+    for piece in runs_of(markup):
+        run = paragraph.add_run(piece.text)
+        run.italic, run.bold = piece.italic or None, piece.bold or None
+        run.font.subscript, run.font.superscript = piece.sub or None, piece.sup or None
+        if piece.code:
+            run.font.name, run.font.size = CODE_FONT, Pt((size or 11.0) - 1)
+        elif size is not None:
+            run.font.size = Pt(size)
+
+
+def _figure(word: WordDocument, shown: Illustrated, folder: Path) -> None:
+    word.add_paragraph(f"Figure {shown.number}", style="Table Number")
+    word.add_paragraph(shown.drawing.title, style="Table Title")
+    picture = folder / "figures" / f"{shown.drawing.name}.png"
+    paragraph = word.add_paragraph(style="Figure Picture")
+    inline = paragraph.add_run().add_picture(str(picture))
+    if inline.width > Inches(TEXT_WIDTH):
+        inline.height = Emu(int(inline.height * Inches(TEXT_WIDTH) / inline.width))
+        inline.width = Inches(TEXT_WIDTH)
+    named = inline._inline.docPr
+    named.set("name", f"Figure {shown.number}")
+    named.set("title", shown.drawing.title)
+    named.set("descr", shown.drawing.alternative)
+    _note(word, shown.drawing.note)
+
+
+def _note(word: WordDocument, note: str) -> None:
+    paragraph = word.add_paragraph(style="Table Note")
+    if note:
+        _write_runs(paragraph, "<i>Note.</i> " + str(note_markup(note)))
+
+
+def _table(word: WordDocument, shown: Numbered) -> None:
+    laid = shown.table
+    word.add_paragraph(f"Table {shown.number}", style="Table Number")
+    word.add_paragraph(laid.title, style="Table Title")
+    size = next((points for most, points in SIZES if len(laid.columns) <= most), 7.0)
+    table = word.add_table(rows=1 + len(laid.rows), cols=len(laid.columns))
+    table.alignment, table.autofit = WD_TABLE_ALIGNMENT.LEFT, False
+    _widths(table, laid)
+    _fill(table, 0, [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
+    _rule(table, 0, "top")
+    _rule(table, 0, "bottom")
+    _repeat(table)
+    for place, row in enumerate(laid.rows, 1):
+        if isinstance(row, Head) and len(row) == 1:
+            merged = table.cell(place, 0).merge(table.cell(place, len(laid.columns) - 1))
+            _cell(merged, str(head_markup(row[0], False)), size)
+        elif isinstance(row, Head):
+            _fill(table, place, [str(head_markup(one, laid.is_symbol(one))) for one in row], size, head=True)
+        else:
+            texts = [str(head_markup(one, False)) for one in row]
+            _fill(table, place, texts, size, indent=laid.has_heads)
+        _together(table, place, last=place == len(laid.rows))
+    _rule(table, len(laid.rows), "bottom")
+    _note(word, laid.note)
+
+
+def _widths(table: Table, laid: ApaTable) -> None:
+    """Share the width of the page by what columns hold; the first column may wrap."""
+    rows = [row for row in laid.rows if len(row) > 1]
+    needs = []
+    for place, column in enumerate(laid.columns):
+        cells = [len(str(row[place])) for row in rows if place < len(row)]
+        words = max((len(word) for word in str(column).split()), default=1)
+        needs.append(max([words, *cells, 3]) + 1.5)
+    needs[0] = min(needs[0], max(14.0, 0.45 * sum(needs)))
+    whole = max(TEXT_WIDTH / 2, min(TEXT_WIDTH, 0.085 * sum(needs)))
+    for column, need in zip(table.columns, needs, strict=True):
+        width = Inches(whole * need / sum(needs))
+        column.width = width
+        for cell in column.cells:
+            cell.width = width
+
+
+def _fill(
+    table: Table, place: int, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False
+) -> None:
+    for column, (cell, text) in enumerate(zip(table.rows[place].cells, texts, strict=False)):
+        paragraph = _cell(cell, text, size)
+        if column:
+            paragraph.alignment = WD_ALIGN_PARAGRAPH.CENTER
+        elif indent and not head:
+            paragraph.paragraph_format.left_indent = Inches(0.15)
+
+
+def _cell(cell: _Cell, markup: str, size: float) -> WordParagraph:
+    paragraph: WordParagraph = cell.paragraphs[0]
+    paragraph.style = "Table Cell"
+    _write_runs(paragraph, markup, size)
+    properties = cell._tc.get_or_add_tcPr()
+    margins = OxmlElement("w:tcMar")
+    for side in ("left", "right"):
+        edge = OxmlElement(f"w:{side}")
+        edge.set(qn("w:w"), "40")
+        edge.set(qn("w:type"), "dxa")
+        margins.append(edge)
+    properties.append(margins)
+    return paragraph
+
+
+def _rule(table: Table, place: int, side: str) -> None:
+    """Draw a rule over or under a row; nothing else of a table has lines."""
+    for tc in table.rows[place]._tr.tc_lst:
+        properties = tc.get_or_add_tcPr()
+        borders = properties.find(qn("w:tcBorders"))
+        if borders is None:
+            borders = OxmlElement("w:tcBorders")
+            margins = properties.find(qn("w:tcMar"))
+            properties.append(borders) if margins is None else margins.addprevious(borders)
+        edge = OxmlElement(f"w:{side}")
+        for name, value in RULE.items():
+            edge.set(qn(f"w:{name}"), value)
+        borders.append(edge)
+
+
+def _repeat(table: Table) -> None:
+    """Repeat the head on every page that the table runs over."""
+    row = table.rows[0]._tr.get_or_add_trPr()
+    mark = OxmlElement("w:tblHeader")
+    row.append(mark)
+    _together(table, 0, last=False)
+
+
+def _together(table: Table, place: int, *, last: bool) -> None:
+    """Keep a row whole, and small tables on one page."""
+    properties = table.rows[place]._tr.get_or_add_trPr()
+    properties.insert(0, OxmlElement("w:cantSplit"))
+    if last or len(table.rows) > 30:
+        return
+    for cell in table.rows[place].cells:
+        for paragraph in cell.paragraphs:
+            paragraph.paragraph_format.keep_with_next = True

@@ -1,0 +1,91 @@
+"""Takes the markup of a paragraph apart into runs of text, so that Word and LaTeX can set what the page shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+
+from markupsafe import Markup, escape
+
+_STYLES = {
+    "i": "italic",
+    "em": "italic",
+    "var": "italic",
+    "b": "bold",
+    "strong": "bold",
+    "code": "code",
+    "sub": "sub",
+    "sup": "sup",
+}
+_NOTE_SYMBOLS = re.compile(r"\b(N|n|SD|p)\b(?= (=|is|adjusted)\b| =)")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A piece of text in one style."""
+
+    text: str
+    italic: bool = False
+    bold: bool = False
+    code: bool = False
+    sub: bool = False
+    sup: bool = False
+
+
+class _Runs(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.runs: list[Run] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "br":
+            self.handle_data(" ")
+        elif tag in _STYLES:
+            self.open.append(_STYLES[tag])
+
+    def handle_endtag(self, tag: str) -> None:
+        style = _STYLES.get(tag)
+        if style in self.open:
+            self.open.reverse()
+            self.open.remove(style)
+            self.open.reverse()
+
+    def handle_data(self, data: str) -> None:
+        styled = Run(data, **dict.fromkeys(self.open, True))
+        if self.runs and replace(self.runs[-1], text=data) == styled:
+            styled = replace(styled, text=self.runs.pop().text + data)
+        self.runs.append(styled)
+
+
+def runs_of(markup: str) -> list[Run]:
+    """Return a paragraph's runs in order; tags that set no style are left out, their text is kept.
+
+    Parameters
+    ----------
+    markup : str
+        HTML of a paragraph: character references are read.
+    """
+    parser = _Runs()
+    parser.feed(str(markup))
+    parser.close()
+    return parser.runs
+
+
+def plain_text(markup: str) -> str:
+    """Return a paragraph's words alone."""
+    return "".join(run.text for run in runs_of(markup))
+
+
+def head_markup(column: str, is_symbol: bool) -> Markup:
+    """Set a column head: of a statistical symbol the first word is in italics."""
+    if not is_symbol:
+        return escape(column)
+    first, _, rest = column.partition(" ")
+    return Markup("<i>{}</i>").format(first) + (f" {rest}" if rest else "")
+
+
+def note_markup(text: str) -> Markup:
+    """Set the statistical symbols of a note in italics."""
+    return Markup(_NOTE_SYMBOLS.sub(r"<i>\1</i>", str(escape(text))))

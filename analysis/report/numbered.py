@@ -1,0 +1,221 @@
+"""What a report says once tables and figures have numbers: sections, chapters, and all of it together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from markupsafe import Markup
+
+from analysis.departures import PlanStanding
+from analysis.figures import Drawing
+from analysis.mixed import Fit
+from analysis.recovery_check import Recovered
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, ReportedFit, referred
+from analysis.report.methods import MethodPart, item_words, reader_facts
+from analysis.results import Analysis
+from analysis.tables import Tables
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A table with its number in the report."""
+
+    number: int
+    table: ApaTable
+
+
+@dataclass(frozen=True)
+class Illustrated:
+    """A figure with its number in the report."""
+
+    number: int
+    drawing: Drawing
+
+
+@dataclass(frozen=True)
+class Section:
+    """One analysis as the page shows it.
+
+    Attributes
+    ----------
+    heading : str
+    marks : tuple of str
+        Which readers in it are not data.
+    paragraphs : tuple of Markup
+    tables : tuple of Numbered
+    analysis : Analysis
+    warnings : tuple of str
+    """
+
+    heading: str
+    marks: tuple[str, ...]
+    paragraphs: tuple[Markup, ...]
+    tables: tuple[Numbered, ...]
+    analysis: Analysis
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NumberedChapter:
+    """A chapter with its tables and figures numbered.
+
+    Attributes
+    ----------
+    chapter : Chapter
+    blocks : tuple of Markup, Numbered or Illustrated
+        Paragraphs with numbers filled in, tables, figures.
+    methods : tuple of Markup
+        Its paragraphs of the Method section, with numbers filled in.
+    """
+
+    chapter: Chapter
+    blocks: tuple[Markup | Numbered | Illustrated, ...]
+    methods: tuple[Markup, ...] = ()
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a report says, numbered.
+
+    Attributes
+    ----------
+    tables : Tables
+    flow : Numbered
+    kinds : dict
+        Reader kind of every reader group in the trials table.
+    descriptives : tuple of Numbered
+    remarks : tuple of str
+        What must be said about the descriptive values, in sentences.
+    cautions : tuple of str
+        What must be said before any result: how few have answered.
+    figures : tuple of Illustrated
+        Condition-by-reader and cost figures.
+    standing : PlanStanding
+        How the plan stands: frozen when, registered where, departed from in what.
+    planned, exploratory : tuple of Section
+    chapters : tuple of NumberedChapter
+        What stands after the analyses: cost, letters, fidelity, robustness…
+    recovery : tuple of Recovered
+        Empty without simulated readers whose truth is known.
+    recovery_sections : tuple of Section
+    recovery_table : Numbered or None
+    recovery_figure : Illustrated or None
+    method : tuple of MethodPart
+    models_table : Numbered or None
+        Language models, where calls of one are known.
+    """
+
+    tables: Tables
+    flow: Numbered
+    kinds: dict[str, str]
+    descriptives: tuple[Numbered, ...] = ()
+    remarks: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    figures: tuple[Illustrated, ...] = ()
+    standing: PlanStanding = field(default_factory=PlanStanding)
+    planned: tuple[Section, ...] = ()
+    exploratory: tuple[Section, ...] = ()
+    chapters: tuple[NumberedChapter, ...] = ()
+    recovery: tuple[Recovered, ...] = ()
+    recovery_sections: tuple[Section, ...] = ()
+    recovery_table: Numbered | None = None
+    recovery_figure: Illustrated | None = None
+    method: tuple[MethodPart, ...] = ()
+    models_table: Numbered | None = None
+
+    @property
+    def readers_in_short(self) -> tuple[tuple[str, str], ...]:
+        """Each reader of the study in one line."""
+        return tuple(reader_facts(self.tables.dictionary["readers"]))
+
+    @property
+    def items_in_short(self) -> str:
+        """Items and factors in one line."""
+        return item_words(self.tables)
+
+    @property
+    def has_people(self) -> bool:
+        """Whether any trial of a person (pilot sessions apart) is analysed."""
+        trials = self.tables.trials
+        return bool((trials["excluded_reason"].isna() & (trials["reader_kind"] == "human")).any())
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Every analysis of the report."""
+        return (*self.planned, *self.exploratory, *self.recovery_sections)
+
+    def all_tables(self) -> Iterator[Numbered]:
+        """Return every table in the order of its number."""
+        found = [self.models_table] if self.models_table else []
+        found += [
+            self.flow,
+            *self.descriptives,
+            *(one for section in self.sections for one in section.tables),
+        ]
+        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
+        found += [self.recovery_table] if self.recovery_table else []
+        return iter(sorted(found, key=lambda one: one.number))
+
+    def all_fits(self) -> list[ReportedFit]:
+        """Return every model of the report in the order of its number."""
+        models = [(one.heading, one.analysis.model) for one in self.sections]
+        found = [
+            ReportedFit(title, model.source)
+            for title, model in models
+            if model is not None and model.source is not None
+        ]
+        return found + [fit for part in self.chapters for fit in part.chapter.fits]
+
+    def number_of_fit(self, fit: Fit | None) -> tuple[int, ...]:
+        """Return the number of a model, or nothing where it is none of the report's."""
+        return tuple(n for n, one in enumerate(self.all_fits(), 1) if one.fit is fit)[:1]
+
+    def described_in(self, analysis: Analysis) -> tuple[int, ...]:
+        """Return the number of the table that holds the means of an analysis' measure by its factor."""
+        stem = f"descriptives_{analysis.plan.measure.name}_{analysis.plan.factor}"
+        return tuple(one.number for one in self.descriptives if one.table.name.endswith(stem))
+
+    def all_figures(self) -> Iterator[Illustrated]:
+        """Return every figure in the order of its number."""
+        found = [*self.figures, *([self.recovery_figure] if self.recovery_figure else [])]
+        found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
+        return iter(sorted(found, key=lambda one: one.number))
+
+
+@dataclass
+class Numbers:
+    """Counts tables and figures as they come."""
+
+    tables: int = 0
+    figures: int = 0
+    names: set[str] = field(default_factory=set)
+
+    def table(self, table: ApaTable) -> Numbered:
+        """Count in a table; its file's name begins with the number."""
+        self.tables += 1
+        return Numbered(self.tables, replace(table, name=f"table_{self.tables:02d}_{table.name}"))
+
+    def figure(self, drawing: Drawing) -> Illustrated:
+        """Count in a figure."""
+        self.figures += 1
+        return Illustrated(self.figures, drawing)
+
+    def chapter(self, chapter: Chapter) -> NumberedChapter:
+        """Count in what a chapter holds; its paragraphs name tables and figures by number."""
+        blocks: list[Markup | Numbered | Illustrated] = []
+        numbers: dict[tuple[str, str], int] = {}
+        for block in chapter.blocks:
+            if isinstance(block, Drawing):
+                shown = self.figure(block)
+                numbers["figure", block.name] = shown.number
+                blocks.append(shown)
+            elif isinstance(block, ApaTable):
+                laid = self.table(block)
+                numbers["table", block.name] = laid.number
+                blocks.append(laid)
+            else:
+                blocks.append(block)
+        told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
+        return NumberedChapter(chapter, told, tuple(referred(one, numbers) for one in chapter.methods))

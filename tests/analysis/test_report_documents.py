@@ -1,0 +1,191 @@
+"""The Word file and the LaTeX files of a report say what the page says, in styles, tables and pictures of their own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+from docx.oxml.ns import qn
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.document import Bullets, Document, Heading, Paragraph, document_of
+from analysis.report.docx_file import write_docx
+from analysis.report.inline import plain_text, runs_of
+from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
+from analysis.report.numbered import Numbered
+from analysis.report.references import known, read_bibtex
+from tests.analysis.conftest import Rehearsal
+
+WHEN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+NASTY = "50% & 3_a #1 $x$ {b} ~ ^ \\end{document} <tag> \"q\" 'r' | − × Ω 語 ü"
+
+
+@pytest.fixture(scope="module")
+def word(rehearsal: Rehearsal) -> Any:
+    return docx.Document(str(rehearsal.page.parent / "report.docx"))
+
+
+def texts(word: Any, style: str) -> list[str]:
+    return [one.text for one in word.paragraphs if one.style.name == style]
+
+
+def test_every_heading_of_the_page_is_a_heading_in_word(rehearsal: Rehearsal, word: Any) -> None:
+    for level in (2, 3):
+        wanted = [
+            plain_text(node.text)
+            for node in document_of(rehearsal.content, WHEN).nodes
+            if isinstance(node, Heading) and node.level == level
+        ]
+        found = texts(word, f"Heading {level - 1}")
+        assert len(wanted) > 3 and all(any(one.startswith(text) for one in found) for text in wanted)
+
+
+def test_every_paragraph_of_the_page_is_in_word_with_its_italics(rehearsal: Rehearsal, word: Any) -> None:
+    said = {one.text: one for one in word.paragraphs}
+    paragraphs = [n for n in document_of(rehearsal.content, WHEN).nodes if isinstance(n, Paragraph)]
+    assert len(paragraphs) > 20
+    for one in paragraphs:
+        found = said[plain_text(one.text)]
+        italic = "".join(run.text for run in found.runs if run.italic)
+        assert italic == "".join(run.text for run in runs_of(one.text) if run.italic)
+
+
+def test_tables_are_tables_with_three_rules_a_bold_number_and_an_italic_title(
+    rehearsal: Rehearsal, word: Any
+) -> None:
+    tables = list(rehearsal.content.all_tables())
+    assert len(word.tables) == len(tables)
+    assert texts(word, "Table Number")[:1] and word.styles["Table Number"].font.bold
+    assert word.styles["Table Title"].font.italic
+    for one in tables:
+        assert f"Table {one.number}" in texts(word, "Table Number")
+        assert one.table.title in texts(word, "Table Title")
+    model = next(one.table for one in rehearsal.content.planned[0].tables)
+    laid = next(table for table in word.tables if table.cell(1, 0).text == model.rows[0][0])
+    assert [cell.text for cell in laid.rows[0].cells] == list(model.columns)
+    assert [cell.text for cell in laid.rows[1].cells] == list(model.rows[0])
+    ruled = [
+        (place, edge.tag.split("}")[1])
+        for place, row in enumerate(laid.rows)
+        for edge in row._tr.tc_lst[0].tcPr.iter(qn("w:top"), qn("w:bottom"))
+        if edge.getparent().tag == qn("w:tcBorders")
+    ]
+    assert ruled == [(0, "top"), (0, "bottom"), (len(laid.rows) - 1, "bottom")]
+    assert laid.rows[0]._tr.trPr.find(qn("w:tblHeader")) is not None
+    assert not list(laid._tbl.iter(qn("w:insideH"), qn("w:insideV")))
+
+
+def test_figures_are_pictures_with_alternative_text(rehearsal: Rehearsal, word: Any) -> None:
+    told = [shape._inline.docPr.get("descr") for shape in word.inline_shapes]
+    assert told == [one.drawing.alternative for one in rehearsal.content.all_figures()]
+    assert all(shape.width <= docx.shared.Inches(6.5) for shape in word.inline_shapes)
+
+
+def test_each_page_of_the_word_file_says_that_it_holds_readers_that_are_not_data(word: Any) -> None:
+    assert "not data" in word.sections[0].header.paragraphs[0].text
+
+
+def test_report_tex_takes_in_every_table_and_figure_once(rehearsal: Rehearsal) -> None:
+    folder = rehearsal.page.parent
+    tex = (folder / "report.tex").read_text("utf-8")
+    wanted = [f"latex/{one.table.name}" for one in rehearsal.content.all_tables()]
+    assert sorted(re.findall(r"\\input\{(latex/[^}]+)\}", tex)) == sorted(wanted)
+    pictures = [f"figures/{one.drawing.name}.png" for one in rehearsal.content.all_figures()]
+    assert sorted(re.findall(r"\{(figures/[^}]+)\}", tex)) == sorted(pictures)
+    for name in wanted:
+        table = (folder / f"{name}.tex").read_text("utf-8")
+        assert [table.count(rule) for rule in ("\\toprule", "\\midrule", "\\bottomrule")] in (
+            [1, 1, 1],
+            [2, 2, 1],
+        )
+
+
+def test_references_are_those_cited_and_each_is_listed_in_every_format(
+    rehearsal: Rehearsal, word: Any
+) -> None:
+    folder = rehearsal.page.parent
+    own = read_bibtex((folder / "references.bib").read_text("utf-8"))
+    listed = document_of(rehearsal.content, WHEN).references
+    assert list(own) == [one.key for one in listed] and {"wrods", "bates2015lme4", "rcore"} <= set(own)
+    assert len(own) < len(known())
+    assert texts(word, "Reference") == [plain_text(one.apa()) for one in listed]
+    for one in listed:
+        assert str(one.apa()) in rehearsal.html
+    assert own["wrods"].fields["version"]
+
+
+def test_every_known_reference_has_what_its_kind_needs() -> None:
+    for one in known().values():
+        needed = {"article": {"journal", "author", "title", "year"}}.get(
+            one.kind, {"author", "title", "year"}
+        )
+        assert needed <= set(one.fields), one.key
+        assert "{" not in str(one.apa()) and "\\" not in str(one.apa()) and "  " not in str(one.apa())
+
+
+@given(st.text(max_size=60))
+def test_no_text_is_a_command_to_latex(text: str) -> None:
+    written = escaped(text)
+    bare = re.sub(r"\\[\\{}$&#_%,]|\\[a-zA-Z]+(\{\})?|\$[^$]*\$", "", written)
+    assert not re.search(r"(?<!\\)[$&#_%^~]", bare.replace("~", "")) and bare.count("{") == bare.count("}")
+
+
+def test_markup_is_read_alike_for_word_and_latex() -> None:
+    text = Markup("The <i>M</i> of <code>a_b | c</code> is R<sup>2</sup> &lt; .5 <span>here</span>")
+    assert plain_text(text) == "The M of a_b | c is R2 < .5 here"
+    assert "\\textit{M}" in set_markup(text) and "\\textsuperscript{2}" in set_markup(text)
+    assert [run.text for run in runs_of(text) if run.code] == ["a_b | c"]
+
+
+def nasty() -> Document:
+    """A document that holds every kind of node with letters that break formats which are not escaped."""
+    rows = (Head([NASTY]), ("[a]", NASTY), ("*", "[1.0, 2.0]"), Head(["Random", "SD"]), ("b", ""))
+    long = tuple((f"row {n}", "1") for n in range(60))
+    return Document(
+        NASTY,
+        Markup("Study <code>{}</code>").format(NASTY),
+        (NASTY,),
+        (NASTY,),
+        (
+            Heading(2, Markup("{}").format(NASTY), (NASTY,)),
+            Paragraph(Markup("<b>{}</b> <code>{}</code>").format(NASTY, NASTY), anchor="p1"),
+            Bullets((Markup("[label] {}").format(NASTY),)),
+            Bullets((Markup("<code>{}</code>").format(NASTY),), ordered=True),
+            Numbered(1, ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
+            Numbered(2, ApaTable("table_02_long", "Long", ("A", "b"), long, "Note.")),
+        ),
+        (known()["bates2015lme4"],),
+    )
+
+
+def test_any_text_goes_into_word_as_it_stands(tmp_path: Path) -> None:
+    word = docx.Document(str(write_docx(nasty(), tmp_path, {1: NASTY}, WHEN)))
+    assert sum(NASTY in one.text for one in word.paragraphs) >= 8
+    assert word.tables[0].cell(2, 1).text == NASTY
+
+
+@pytest.mark.parametrize("program", ["pdflatex", "xelatex"])
+def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    write_latex(nasty(), tmp_path, {1: NASTY})
+    done = subprocess.run(
+        [program, "-interaction=nonstopmode", "-halt-on-error", "report.tex"],
+        cwd=tmp_path, capture_output=True, timeout=250, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-3000:]
+    assert (tmp_path / "report.pdf").stat().st_size > 5000
+
+
+def test_a_table_too_long_for_a_page_runs_over_pages() -> None:
+    long = next(node for node in nasty().nodes if isinstance(node, Numbered) and node.number == 2)
+    assert "\\begin{longtable}" in table_in_latex(long, "") and "\\endhead" in table_in_latex(long, "")

@@ -1,0 +1,139 @@
+"""Every number of a report stands in the file to which the report traces it, unrounded."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import apa
+from analysis.report.apa_tables import ApaTable, Head
+from tests.analysis.conftest import Rehearsal
+
+NUMBER = re.compile(r"(?<![\w.])−?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
+
+
+@pytest.fixture(scope="module")
+def told(rehearsal: Rehearsal) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((rehearsal.page.parent / "numbers.json").read_text("utf-8"))
+    return found
+
+
+def values_in(file: Path) -> list[float]:
+    found = []
+    with file.open(encoding="utf-8-sig", newline="") as rows:
+        for row in csv.reader(rows):
+            for cell in row:
+                try:
+                    found.append(float(cell))
+                except ValueError:
+                    continue
+    return found
+
+
+def is_written(number: str, values: list[float]) -> bool:
+    """Whether one of the values is written so: with as many decimals, with or without the zero before the point."""
+    decimals = len(number.partition(".")[2])
+    bare = (
+        number.replace("−.", "−0.")
+        if number.startswith("−.")
+        else f"0{number}"
+        if number.startswith(".")
+        else number
+    )
+    return any(apa.number(value, decimals) == bare for value in values)
+
+
+def numbers_in(text: str) -> list[str]:
+    return [one for one in NUMBER.findall(text) if re.search(r"\d", one)]
+
+
+def body_of_table(page: str, number: int) -> str:
+    part = page.split(f'<div class="table" id="table-{number}">')[1].split("</table>")[0]
+    return part.split("<tbody>")[1]
+
+
+def test_each_number_in_a_table_of_the_page_is_in_its_unrounded_file(
+    rehearsal: Rehearsal, told: dict[str, Any]
+) -> None:
+    checked = 0
+    for one in told["tables"]:
+        values = values_in(rehearsal.page.parent / one["unrounded"])
+        cells = re.findall(r"<td>(.*?)</td>", body_of_table(rehearsal.html, one["number"]), re.DOTALL)
+        for cell in cells:
+            for number in numbers_in(html.unescape(cell)):
+                if not re.search(r"[<>] \S*$", html.unescape(cell)):
+                    assert is_written(number, values), (one["title"], cell)
+                    checked += 1
+    assert checked > 300
+
+
+def test_each_statistic_in_a_sentence_is_in_a_table_that_its_paragraph_names(
+    rehearsal: Rehearsal, told: dict[str, Any]
+) -> None:
+    files = {one["number"]: rehearsal.page.parent / one["unrounded"] for one in told["tables"]}
+    checked = 0
+    for one in told["paragraphs"]:
+        if not one["models"]:
+            continue
+        text = rehearsal.html.split(f'<p id="{one["anchor"]}"')[1].split(">", 1)[1].split("</p>")[0]
+        said = html.unescape(re.sub(r"<code>.*?</code>|</?i>", "", text)).replace("\u00a0", " ")
+        values = [value for table in one["tables"] for value in values_in(files[table])]
+        statistics = re.findall(r"\b(?:M|SD|b|SE|z|OR|ORs|t\([\d.,]+\)) = (−?[\d.,]*\d)", said)
+        statistics += [end for ends in re.findall(r"\[([^\]]+)\]", said) for end in ends.split(", ")]
+        for number in statistics:
+            assert is_written(number, values), (one["begins"], number)
+            checked += 1
+    assert checked > 60
+
+
+def test_rows_and_lines_of_each_model_are_where_they_are_said_to_be(
+    rehearsal: Rehearsal, told: dict[str, Any]
+) -> None:
+    folder = rehearsal.page.parent
+    lines = (folder / "models.R").read_text("utf-8").splitlines()
+    assert len(told["models"]) == len(rehearsal.content.all_fits()) >= 3
+    for one, reported in zip(told["models"], rehearsal.content.all_fits(), strict=True):
+        assert len(pd.read_csv(folder / one["rows_file"])) == one["rows"] == reported.fit.nobs
+        first, last = one["lines"]
+        own = lines[first - 1 : last]
+        assert own[0] == f"# Model {one['number']}: {reported.title}"
+        assert sum(line.startswith("# Model ") for line in own) == 1
+        assert any(one["rows_file"] in line for line in own) and one["formula"] in " ".join(own)
+
+
+def test_each_table_of_the_page_says_where_its_numbers_come_from(
+    rehearsal: Rehearsal, told: dict[str, Any]
+) -> None:
+    columns = set(pd.read_csv(rehearsal.page.parent / "trials.csv", nrows=1).columns)
+    for one in told["tables"]:
+        part = rehearsal.html.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
+        assert one["unrounded"] in part and (rehearsal.page.parent / one["latex"]).is_file()
+        for model in one["models"]:
+            assert f"model {model}: models/model_{model:02d}.csv, models.R lines" in part
+        if one["file"] == "trials.csv":
+            named = {name for name in one["columns"] if not name.endswith("_excluded")}
+            assert named <= columns | {"reading_time_excluded"}, named - columns
+        assert one["models"] or one["columns"]
+
+
+def test_a_table_keeps_in_its_second_file_what_rounding_takes_away(tmp_path: Path) -> None:
+    rows = (
+        Head(["People"]),
+        ("a", apa.number(1.23456), apa.interval(0.12345, 2.34567), apa.joined(apa.number(9.87654, 1), apa.interval(-1.5, None))),
+        ("b", apa.MISSING, apa.interval(None, None), "as it was"),
+    )  # fmt: skip
+    table = ApaTable("own", "A table", ("what", "M", "95% CI", "Points"), rows)
+    shown = list(csv.reader(table.save(tmp_path).open(encoding="utf-8-sig")))
+    full = list(csv.reader((tmp_path / "own_full.csv").open(encoding="utf-8-sig")))
+    assert shown[2] == ["a", "1.23", "[0.12, 2.35]", "9.9 [−1.50, –]"]
+    head = ["what", "M", "95% CI low", "95% CI high", "Points", "Points low", "Points high"]
+    assert full[0] == head and full[1] == ["People"]
+    assert full[2] == ["a", "1.23456", "0.12345", "2.34567", "9.87654", "-1.5", ""]
+    assert full[3] == ["b", "–", "", "", "as it was", "", ""]
