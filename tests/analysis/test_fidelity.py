@@ -21,9 +21,11 @@ from analysis.fidelity import (
     effects,
     halves,
     item_agreement,
+    item_means_by_level,
     rank_agreement,
     reliability,
     spearman_brown,
+    trial_profiles,
 )
 from analysis.fidelity.order import kendall, spearman
 from analysis.fidelity.reliability import weighted_correlations
@@ -280,3 +282,27 @@ def test_split_halves_of_real_lexical_decisions_agree_with_a_loop(shared: Path) 
     ours = float(reliability(made)[0])
     assert ours == pytest.approx(2 * mean / (1 + mean), abs=0.02)
     assert 0.3 < ours < 0.95
+
+
+def test_profiles_of_other_measures_hold_what_each_level_adds(tmp_path: Path) -> None:
+    rows = study_rows(human=24, models=("restorer",), items=24)
+    machine = rows["reader_kind"] == "model"
+    bits = rows["position"].map({"intact": 10.0, "initial": 19.0, "internal": 14.0, "final": 16.0})
+    tables = load(write_handover(tmp_path, rows.assign(surprisal=bits.where(machine))))
+    (people,) = trial_profiles(tables, "position", "reading_time", resamples=200)
+    (model,) = trial_profiles(tables, "position", "surprisal", resamples=200)
+    assert model.profile.estimate == pytest.approx([9.0, 4.0, 6.0])
+    assert people.profile.estimate == pytest.approx([TIME[one] for one in LEVELS[1:]], abs=0.06)
+    assert rank_agreement(people, [model]).iloc[0]["tau"] == 1.0
+
+
+def test_item_means_are_those_that_are_correlated(tmp_path: Path) -> None:
+    tables = load(write_handover(tmp_path, study_rows(human=12, models=("restorer",), items=16, timeouts=0)))
+    found = item_means_by_level(tables, "position", "correct")
+    assert list(found) == ["human", "restorer"] and list(found["human"].columns) == LEVELS
+    table = item_agreement(tables, "position", splits=20, resamples=20).set_index("position")
+    for level in LEVELS:
+        both = pd.concat([found["human"][level], found["restorer"][level]], axis=1).dropna()
+        r = both.iloc[:, 0].corr(both.iloc[:, 1])
+        assert table.loc[level, "correlation"] == pytest.approx(r, nan_ok=True)
+        assert table.loc[level, "items"] == len(both)
