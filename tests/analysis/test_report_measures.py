@@ -301,9 +301,12 @@ def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Pa
     chapter = recovered_text.write(material(typed_study(tmp_path)))
     assert chapter is not None
     rows = {row[0]: row for row in table(chapter, "recovered_text_position").rows if len(row) > 1}
-    assert rows["red"][2:4] == ("0", "–") and rows["red"][6] == "100.0"
+    assert rows["red"][2:4] == ("0", "–") and rows["red"][7] == "100.0"
     assert abs(float(rows["green"][3]) - 85) < 6 and abs(float(rows["blue"][3]) - 30) < 8
-    assert float(rows["green"][9]) == pytest.approx(-float(rows["green"][11].replace("−", "-")))
+    rates = {row[0]: row for row in table(chapter, "recovered_text_position_rates").rows if len(row) > 1}
+    assert float(rates["green"][3]) == pytest.approx(-float(rates["green"][5].replace("−", "-")))
+    shown, answered = float(rates["green"][1]), float(rates["green"][2])
+    assert float(rates["green"][3]) == pytest.approx(100 * (shown - answered) / shown, abs=0.5)
     text = words(chapter)
     assert "In red no word was changed" in text and "lower in the blue than in the green condition" in text
     assert "No answer came within one typo" in text

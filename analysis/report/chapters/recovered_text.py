@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 import pandas as pd
 from markupsafe import Markup, escape
 
@@ -104,7 +107,7 @@ def _described(
 ) -> list[Block]:
     name = factor or "all"
     told = [
-        Markup("[[table:{0}]] and [[figure:{0}]] have what was restored{1}.").format(
+        Markup("[[table:{0}]], [[table:{0}_rates]] and [[figure:{0}]] have what was restored{1}.").format(
             stem, f" by {factor}" if factor else ""
         )
     ]
@@ -135,10 +138,11 @@ def _described(
             )
         )
     figure = recovered_figure(stem, sums, name, levels, kinds)
-    return [Markup(" ").join(told), _table(sums, name, stem, kinds), figure]
+    laid = (_words_table(sums, name, stem, kinds), _rates_table(sums, name, stem, kinds))
+    return [Markup(" ").join(told), *laid, figure]
 
 
-def _table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
+def _words_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
     rows: list[tuple[str, ...]] = []
     for group, own in sums.groupby(GROUP, sort=False):
         rows.append(Head([marked(str(group), kinds[str(group)])]))
@@ -148,44 +152,70 @@ def _table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) ->
                     str(one[factor]),
                     apa.count(one["trials"]),
                     apa.count(one["changed"]),
-                    apa.number(100 * one["words"], 1),
-                    apa.interval(100 * one["words_low"], 100 * one["words_high"], 1),
-                    apa.number(100 * one["words_with_one_typo"], 1),
-                    apa.number(100 * one["kept"], 1),
-                    apa.number(one["ed_shown"], 1),
-                    apa.number(one["ed"], 1),
-                    apa.number(one["rr"], 1),
-                    apa.interval(one["rr_low"], one["rr_high"], 1),
-                    apa.number(-one["rr"], 1),
+                    *_percent(one, "words"),
+                    *_percent(one, "words_with_one_typo"),
+                    *_percent(one, "kept"),
                 )
             )
     columns = (
-        *(factor if factor != "all" else "", "Trials", "Words changed", "% recovered", "95% CI of %"),
-        *(
-            "% with one typo",
-            "% kept of unchanged",
-            "ED shown",
-            "ED answered",
-            "RR",
-            "95% CI of RR",
-            "RR as printed",
-        ),
+        *(_first(factor), "Trials", "Words changed", "% recovered", "95% CI"),
+        *("% with one typo", "95% CI", "% kept of unchanged", "95% CI"),
     )
+    note = (
+        "Recovered: words that the answer has as they were, of words that were changed; kept: unchanged words that the answer "
+        "still has, the "
+        "reader's own typing. En dashes: nothing was changed (or, under kept, everything was). Intervals are bootstraps over "
+        "participants, or over items for a model."
+    )
+    return ApaTable(
+        stem, f"Words recovered{_by(factor)} and reader", columns, tuple(rows), note, _origin(factor)
+    )
+
+
+def _rates_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
+    rows: list[tuple[str, ...]] = []
+    for group, own in sums.groupby(GROUP, sort=False):
+        rows.append(Head([marked(str(group), kinds[str(group)])]))
+        for one in own.to_dict("records"):
+            rows.append(
+                (
+                    str(one[factor]),
+                    *(apa.number(one[name], 1) for name in ("ed_shown", "ed", "rr")),
+                    apa.interval(one["rr_low"], one["rr_high"], 1),
+                    apa.number(-one["rr"], 1),
+                    "flagged" if one["rr_flagged"] and one["changed"] else "",
+                )
+            )
+    columns = (_first(factor), "ED shown", "ED answered", "RR", "95% CI of RR", "RR as printed", "Flag")
     note = (
         "ED = mean character edit distance from the intact text; RR = recovery rate in %, mended: positive where answers came "
         "nearer. RR as "
-        "printed has the sign of the paper's equation 1. En dashes: nothing was changed (or, under kept, everything was). "
-        "Intervals are bootstraps over participants, or over items for a model."
+        "printed has the sign of the paper's equation 1. Flagged: no interval, since units are too few or nothing was changed in "
+        "most resamples. Intervals are bootstraps over participants, or over items for a model."
     )
-    if sums["rr_flagged"].any():
-        note += " RR without interval: too few units, or nothing was changed in most resamples."
-    origin = Origin(
-        columns=("answer", "response", "response_status", "reader_group", factor),
-        rows="excluded_reason empty, trial_type recover; texts shown are those of the items table",
+    title = f"Edit distance and recovery rate{_by(factor)} and reader"
+    return ApaTable(f"{stem}_rates", title, columns, tuple(rows), note, _origin(factor))
+
+
+def _percent(one: dict[Hashable, Any], name: str) -> tuple[str, str]:
+    ends = 100 * one[f"{name}_low"], 100 * one[f"{name}_high"]
+    return apa.number(100 * one[name], 1), apa.interval(*ends, 1)
+
+
+def _first(factor: str) -> str:
+    return factor if factor != "all" else ""
+
+
+def _by(factor: str) -> str:
+    return f" by {factor}" if factor != "all" else ""
+
+
+def _origin(factor: str) -> Origin:
+    columns = ("answer", "response", "response_status", "reader_group")
+    return Origin(
+        columns=(*columns, factor) if factor != "all" else columns,
+        rows="excluded_reason empty, trial_type recover; texts shown are those of items.parquet",
     )
-    by = f" by {factor}" if factor != "all" else ""
-    title = f"Words recovered, edit distance and recovery rate{by} and reader"
-    return ApaTable(stem, title, columns, tuple(rows), note, origin)
 
 
 def _modelled(
