@@ -91,8 +91,9 @@ def _exclusions(tables: Tables, said: _Said) -> None:
             table = time_steps(trials, measure.name, time_bounds(exclude, measure.name))
             if len(table):
                 timed[f"times that count, {measure.noun}"] = table
-    told = [f"{part[0].upper()}{part[1:]}" for part in _flow_sentences(steps)]
-    said.blocks.append(escape(" ".join(told)) + Markup(" [[table:exclusion_flow]] has every step."))
+    said.blocks.append(
+        escape(" ".join(_flow_sentences(steps))) + Markup(" [[table:exclusion_flow]] has every step.")
+    )
     said.blocks.append(flow_table(steps, timed))
     flagged = (
         trials["flagged_reason"].notna() if "flagged_reason" in trials else pd.Series(False, trials.index)
