@@ -59,7 +59,7 @@ def with_forms(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
-    found = chapter_of(load(with_forms(study(tmp_path_factory.mktemp("words"), people=16, items=16))))
+    found = chapter_of(load(with_forms(study(tmp_path_factory.mktemp("words"), people=12, items=12))))
     assert found is not None
     return found
 
@@ -175,7 +175,10 @@ def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any])
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("readers", [{"human": 2, "models": ("a",)}, {"human": 1}, {"models": ("a",)}])
+@pytest.mark.parametrize(
+    "readers",
+    [pytest.param({"human": 2, "models": ("a",)}, marks=pytest.mark.full), {"human": 1}],
+)
 def test_predictors_compete_or_are_named_as_unable(tmp_path: Path, readers: dict[str, Any]) -> None:
     chapter = chapter_of(load(single_words(tmp_path, **readers)))
     assert chapter is not None
