@@ -85,7 +85,8 @@ def _of_group(
     wide = once.set_index([*_ITEM, does.factor])["work_key"].unstack()
     if does.intact not in wide:
         return
-    for level in [one for one in wide.columns if one != does.intact]:
+    others = (*does.changed, *does.substituted, *does.withheld, *does.unknown)
+    for level in [one for one in others if one in wide]:
         pairs = wide[[does.intact, level]].dropna()
         there = len(pairs)
         order = [stable_seed(study, "states", group, str(name)) for name in pairs.index]
