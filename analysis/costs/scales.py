@@ -22,6 +22,10 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 FAMILIES = ("Gamma", "inverse.gaussian")
+_COLUMNS = [
+    *("contrast", "groups", "log_estimate", "log_low", "log_high", "log_p"),
+    *("percent", "percent_low", "percent_high", "ms", "ms_low", "ms_high", "ms_p", "agree"),
+]
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _beside(log: Analysis, own: Analysis) -> pd.DataFrame:
                 "agree": _verdict(one, other),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _numbers(one: Contrast | None, head: str, first: str) -> dict[str, float]:

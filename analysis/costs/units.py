@@ -45,6 +45,10 @@ TITLES = {
     "cost_usd": "Cost of calls",
 }
 """What tables and figures call the measures."""
+_OF_TRIALS = (
+    *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms", "ttft_ms"),
+    *("prompt_tokens", "completion_tokens", "reasoning_tokens", "surprisal", "cost_usd"),
+)
 _COLUMNS = ["measure", "reader_group", "reader_kind", "reader", "item"]
 
 
@@ -96,8 +100,9 @@ def unit_costs(
     """
     levels = tables.levels_of(factor)
     parts = [_times(tables, factor, name) for name in ("reading_time", "rt")]
-    machines = tables.trials[~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
-    parts += [_of_models(machines, factor, name) for name in COSTS]
+    machines = ~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    of_models = tables.trials.loc[machines, [*_OF_TRIALS, factor]]
+    parts += [_of_models(of_models, factor, name) for name in COSTS]
     remarks: tuple[str, ...] = ()
     try:
         parts += [_of_words(tables, factor, table)] if of_words else []
@@ -127,19 +132,7 @@ def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
 
 
 def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
-    kept = [
-        *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms"),
-        *(
-            "ttft_ms",
-            "prompt_tokens",
-            "completion_tokens",
-            "reasoning_tokens",
-            "surprisal",
-            "cost_usd",
-            factor,
-        ),
-    ]
-    rows = costs_of(machines[kept], measure)
+    rows = costs_of(machines, measure)
     rows = rows[rows[factor].notna()]
     rows = rows.assign(reader=rows["reader_group"], measure=measure, item=item_names(rows))
     return _logged(_averaged(rows, factor, "cost"))

@@ -74,7 +74,7 @@ def _figure(
     people = points[points["reader_kind"].map(is_person)]
     key = key_height(shapes)
     with styled():
-        figure, panels = grid(len(series), 1.75, below=key + 0.48, left=0.62)
+        figure, panels = grid(len(series), 1.75, below=key + 0.48, left=0.62, between=0.34)
         reach = _reach(points)
         for place, (axes, ((group, measure), own)) in enumerate(zip(panels, series, strict=True)):
             if not is_person(kinds[group]):

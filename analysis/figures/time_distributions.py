@@ -84,8 +84,10 @@ def _frame(axes: Axes, names: list[str], own: Sequence[TimeSpread]) -> None:
     high = max(float(max(one.percentiles[-1], one.medians.max())) for one in own)
     stretch = (high / low) ** 0.16 if high > low else 1.2
     axes.set_xlim(low / stretch, high * stretch)
-    if high * stretch * stretch / low > 4:
-        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 1.5, 2, 3, 5, 7), numticks=9))
+    wide = high * stretch * stretch / low
+    if wide > 4:
+        subs = (1, 1.5, 2, 3, 5, 7) if wide < 15 else (1, 2, 5) if wide < 500 else (1,)
+        axes.xaxis.set_major_locator(LogLocator(10, subs=subs, numticks=12))
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -91,7 +91,7 @@ def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str])
 def _lacking(tables: Tables, costs: UnitCosts, found: list[CostProfile]) -> list[str]:
     """Say which costs a model could have and none has, and which reader has no baseline."""
     trials = tables.trials
-    used = trials[trials["excluded_reason"].isna()]
+    used = trials.loc[trials["excluded_reason"].isna(), ["reader_kind"]]
     told = [sentence(one) for one in costs.remarks]
     if (used["reader_kind"] == "model").any():
         have = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
@@ -130,7 +130,18 @@ def _lacking(tables: Tables, costs: UnitCosts, found: list[CostProfile]) -> list
 def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]) -> Part:
     part = Part()
     trials = tables.trials
-    cells = describe(trials[trials["excluded_reason"].isna()], MEASURES["correct"], factor, levels)
+    # a million trials have a gigabyte of columns that this needs not copy
+    kept = [
+        "reader_group",
+        "reader_kind",
+        "reader",
+        "item_id",
+        "trial_type",
+        "response_status",
+        "correct",
+        factor,
+    ]
+    cells = describe(trials.loc[trials["excluded_reason"].isna(), kept], MEASURES["correct"], factor, levels)
     points = cost_and_accuracy(shown, cells, factor)
     if points.empty:
         if shown:

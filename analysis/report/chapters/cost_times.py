@@ -112,7 +112,8 @@ def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tupl
 def exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
     """Return the comparison of times that stands in where no analysis has one: of the first time that people have."""
     trials = tables.trials
-    used = trials[trials["excluded_reason"].isna() & trials[factor].notna()]
+    analysed = trials["excluded_reason"].isna() & trials[factor].notna()
+    used = trials.loc[analysed, ["reader_group", "reader_kind", *TIMES]]
     people = [one for one in group_order(used) if one in ("human", "simulated")][:1]
     rows = used[used["reader_group"].isin(people)]
     levels = tables.levels_of(factor)
@@ -130,9 +131,9 @@ def _scales(
     part = Part(groups=list(plan.groups))
     log, own = found.log, found.own
     title = TITLES[plan.measure.name]
-    if log.model is None or own.model is None:
-        remarks = log.remarks if log.model is None else own.remarks
-        part.say(f"{title} by {plan.factor} has no model on both scales.", *map(sentence, remarks))
+    if log.model is None or own.model is None or not log.contrasts:
+        remarks = log.remarks if log.model is None or own.model is not None else own.remarks
+        part.say(f"{title} by {plan.factor} is not compared on both scales.", *map(sentence, remarks))
         return part
     name = stem("time_scales", plan.name)
     formulas = Markup("<code>{}</code> and <code>{}</code>").format(log.model.formula, own.model.formula)
