@@ -18,7 +18,7 @@ NAMED = 3
 MOST_DRAWN = 400
 """Random effects of a panel above which only some are drawn, evenly by rank, the ends always."""
 SURE, UNSURE = "#004B7A", "#8C8C8C"
-EACH, LEAST, MOST, WORDS = 0.075, 1.1, 2.6, 0.46
+EACH, LEAST, MOST, WORDS = 0.075, 1.1, 2.6, 0.58
 """Heights in inches: of one effect, of the points of a panel at least and at most, of the names above and below them."""
 
 

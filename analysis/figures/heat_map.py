@@ -21,7 +21,7 @@ ROW, HEAD, TOP = 0.29, 0.27, 0.34
 """Heights in inches: a row of cells, a line that heads a block, the margin for marks."""
 CHARACTER = 0.068
 """Mean width of a character of a label, in inches."""
-LONGEST = 26
+LONGEST = 28
 LEAST_SCALE = 0.8
 """Inches of cells below which there is no room for a scale; the numbers say all."""
 COLOURS = "cividis"

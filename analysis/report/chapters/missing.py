@@ -32,7 +32,7 @@ from stimuli.errors import UserError
 
 FEWEST = 20
 """Missing answers of the readers of a plan below which no model of them is fitted."""
-MOST_ROWS = 50_000
+MOST_ROWS = 15_000
 """Analysed trials above which the model of missing answers takes whole readers drawn by a stable hash."""
 
 
