@@ -1,0 +1,356 @@
+"""The chapter on cost: numbers in its text are those of its tables, what was put in comes out, weak studies break nothing."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from analysis import Tables, load
+from analysis.costs import fewer_participants, reading_profile
+from analysis.costs.ratios import cost_profiles
+from analysis.costs.spread import log_density, time_spreads
+from analysis.costs.tradeoff import shown_profiles
+from analysis.costs.units import unit_costs
+from analysis.figures import Drawing
+from analysis.mixed import lme4_program
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material, referred
+from analysis.report.chapters.cost import write
+from tests.analysis import word_study
+from tests.analysis.cost_study import STEP, rows_of, study
+from tests.analysis.letter_study import LEVELS as POSITIONS
+from tests.analysis.letter_study import write_handover
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+LEVELS = ("as written", "mild", "strong")
+
+
+@dataclass(frozen=True)
+class Written:
+    chapter: Chapter
+    tables: Tables
+
+    @property
+    def words(self) -> str:
+        text = " ".join(str(one) for one in self.chapter.blocks if not isinstance(one, ApaTable | Drawing))
+        return " ".join(html.unescape(re.sub("<[^>]+>", "", text)).split())
+
+    def table(self, name: str) -> ApaTable:
+        return next(one for one in self.chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+    @property
+    def drawings(self) -> dict[str, Drawing]:
+        return {one.name: one for one in self.chapter.blocks if isinstance(one, Drawing)}
+
+
+def written(tables: Tables) -> Written | None:
+    chapter = write(Material(tables, (), kinds_of(tables.trials)))
+    return None if chapter is None else Written(chapter, tables)
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = study(tmp_path_factory.mktemp("forms"), LEVELS, people=18, models=("small", "large"), items=18)
+    found = written(load(folder))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    found = written(
+        load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
+    )
+    assert found is not None
+    return found
+
+
+def rows_under(table: ApaTable, head: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows under the first head that begins so."""
+    inside = False
+    for row in table.rows:
+        if isinstance(row, Head):
+            inside = row[0].startswith(head)
+        elif inside:
+            yield row
+
+
+def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> None:
+    table = forms.table("cost_ratios_form")
+    people = list(rows_under(table, "People: reading time"))
+    assert [row[0] for row in people] == list(LEVELS)
+    assert people[0][3:] == ("–", "–", "–")
+    for place, row in enumerate(people[1:], 1):
+        (ratio,), (low, high) = row[3].values, row[4].values  # type: ignore[attr-defined]
+        assert low < STEP * place < high
+        assert ratio == pytest.approx(STEP * place, abs=0.08)
+        assert f"{row[3]} {row[4]} in the {row[0]} ({row[5]}%)" in forms.words
+    tokens = list(rows_under(table, "small: completion tokens"))
+    assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
+    assert "reasoning tokens of the model large" in forms.words.lower()
+
+
+def test_both_scales_say_that_the_strong_condition_takes_longer(forms: Written) -> None:
+    table = forms.table("time_scales_reading_time_by_form")
+    strong = [row for row in rows_under(table, "People") if row[0] == "strong − as written"]
+    assert strong[0][1] == "log" and strong[0][-1] == "same"
+    assert f"{strong[0][8]}% {strong[0][9]} on the log scale" in forms.words
+    assert "Both scales say the same of" in forms.words
+    titles = [one.title for one in forms.chapter.fits]
+    assert any("log scale" in title for title in titles)
+    assert any("Gamma" in title for title in titles)
+    in_ms = next(row for row in rows_under(table, "People") if row[1] == "ms")
+    assert in_ms[2] != "–"
+    own = next(one.fit for one in forms.chapter.fits if "Gamma" in one.title)
+    assert 'Gamma(link = "identity")' in lme4_program(own, "rows.csv")
+
+
+def test_every_table_and_figure_that_the_text_names_is_there(forms: Written, words: Written) -> None:
+    for one in (forms, words):
+        numbers = {("figure", name): 1 for name in one.drawings}
+        numbers |= {("table", b.name): 1 for b in one.chapter.blocks if isinstance(b, ApaTable)}
+        for block in one.chapter.blocks:
+            if not isinstance(block, ApaTable | Drawing):
+                assert "[[" not in referred(block, numbers)
+        assert all(name in one.words for name in one.drawings if not name.endswith("_2"))
+
+
+def test_the_baseline_need_not_be_called_intact(forms: Written) -> None:
+    assert "intact" not in forms.words
+    assert "own as written condition" in forms.words
+
+
+def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Written) -> None:
+    spill = words.table("spill_over_position")
+    rows = [row for row in rows_under(spill, "People: the changed word") if row[1] == "ms"]
+    assert [row[0] for row in rows] == ["initial", "internal", "final"]
+    for row in rows:
+        assert f"{row[0]} {row[3]} {row[7]} ms" in words.words
+    linked = words.table("linking_position")
+    full = next(row for row in rows_under(linked, "People by") if row[:3] == ("all", "yes", "yes"))
+    _, low, high = full[3].values  # type: ignore[attr-defined]
+    assert low < word_study.MS_PER_BIT < high
+    assert str(full[3]) in words.words and f"gain {full[5]}" in words.words
+    assert len(words.chapter.fits) >= 6
+    assert {"reading_profile_position", "time_distributions_position"} <= set(words.drawings)
+
+
+def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
+    table = reading_profile(words.tables, "position").table
+    own = table[table["measure"] == "surprisal"]
+    keys = zip(own["position"], own["place"], strict=True)
+    bits = dict(zip(keys, own["mean"].astype(float), strict=True))
+    for level, more in word_study.BITS.items():
+        rise = bits[level, 0] - bits["intact", 0]
+        assert rise == pytest.approx(more)
+        for place in (-2, -1, 1, 2):
+            assert bits[level, place] == pytest.approx(bits["intact", place])
+    assert sorted(table["place"].unique()) == [-2, -1, 0, 1, 2, 3]
+    regions = words.tables.regions
+    own = regions[(regions["reader_kind"] == "human") & (regions["position"] == "final")]
+    on = own[own["region"].isin(word_study.TARGETS)].groupby("reader")["rt"].mean()
+    row = table[(table["measure"] == "time") & (table["position"] == "final") & (table["place"] == 0)].iloc[0]
+    assert row["mean"] == pytest.approx(on.mean())
+    assert (row["units"], row["interval"]) == (10, "within participants")
+
+
+def test_a_density_of_times_holds_all_of_them() -> None:
+    times = np.random.default_rng(1).lognormal(7, 0.3, 500)
+    grid, density = log_density(times)
+    assert np.trapezoid(density, np.log(grid)) == pytest.approx(1.0, abs=0.01)
+    assert grid[density.argmax()] == pytest.approx(np.exp(7.0), rel=0.15)
+    grid, density = log_density(np.array([400.0]))
+    assert np.isfinite(density).all() and grid[0] < 400 < grid[-1]
+
+
+def test_percentiles_are_those_of_valid_times(forms: Written) -> None:
+    spread = time_spreads(forms.tables, "form", "reading_time")[0]
+    trials = forms.tables.trials
+    times = trials.loc[(trials["form"] == LEVELS[0]) & (trials["reader_kind"] == "human"), "reading_time"]
+    assert spread.percentiles[3] == pytest.approx(times.median())
+    row = next(rows_under(forms.table("time_distributions_form"), "People"))
+    assert row[6].values == (pytest.approx(times.median()),)  # type: ignore[attr-defined]
+
+
+def test_many_trials_are_thinned_by_whole_participants_and_it_is_said(forms: Written) -> None:
+    fewer, told = fewer_participants(forms.tables, most=5 * 18)
+    people = fewer.trials[fewer.trials["reader_kind"] == "human"]
+    assert (people.groupby("reader").size() == 18).all()
+    assert people["reader"].nunique() == 5
+    assert "5 of 18 participants" in told[0]
+    models = fewer.trials["reader_kind"] == "model"
+    assert models.sum() == (forms.tables.trials["reader_kind"] == "model").sum()
+    again, _ = fewer_participants(forms.tables, most=5 * 18)
+    assert set(again.trials["reader"]) == set(fewer.trials["reader"])
+    assert fewer_participants(forms.tables) == (forms.tables, ())
+
+
+def test_a_cost_that_never_changes_is_not_the_one_that_is_drawn(forms: Written) -> None:
+    found = cost_profiles(unit_costs(forms.tables, "form", of_words=False), resamples=50)
+    shown = {(one.group, one.measure) for one in shown_profiles(found)}
+    assert shown == {
+        ("human", "reading_time"),
+        ("small", "completion_tokens"),
+        ("small", "surprisal"),
+        ("large", "reasoning_tokens"),
+        ("large", "surprisal"),
+    }
+
+
+def texts_of(figure: Figure) -> list[tuple[str, Any]]:
+    """Return what is written and where; ticks outside an axis are kept by matplotlib and never drawn."""
+    figure.canvas.draw()
+    unseen = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if not low <= tick.get_loc() <= high:
+                    unseen |= {id(tick.label1), id(tick.label2)}
+    return [
+        (text.get_text(), text.get_window_extent())
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and id(text) not in unseen
+    ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "models"),
+    [
+        (("plain", "shuffled"), ()),
+        (LEVELS, ("meta-llama/Llama-3.3-70B-Instruct-Turbo-Free", "m2")),
+        (
+            tuple(f"condition number {n} of eight" for n in range(8)),
+            tuple(f"maker/model-{n}-with-a-long-name" for n in range(8)),
+        ),
+    ],
+)
+def test_nothing_written_in_a_figure_overlaps(
+    tmp_path: Path, levels: tuple[str, ...], models: tuple[str, ...]
+) -> None:
+    from analysis.report.chapters.cost_ratios import side_by_side
+    from analysis.report.chapters.cost_times import distributions
+
+    tables = load(study(tmp_path, levels, people=6, models=models, items=8))
+    parts = [
+        distributions(tables, "form"),
+        side_by_side(tables, unit_costs(tables, "form", of_words=False), ()),
+    ]
+    drawings = [one for part in parts for one in part.blocks if isinstance(one, Drawing)]
+    assert drawings
+    for drawing in drawings:
+        texts = [one for one in texts_of(drawing.figure) if one[1].width > 0]
+        for place, (text, box) in enumerate(texts):
+            for other, second in texts[place + 1 :]:
+                overlap = box.padded(-1).overlaps(second.padded(-1))
+                assert not overlap or text == other, f"{drawing.name}: {text!r} over {other!r}"
+
+
+def changed(rows: pd.DataFrame, folder: Path, **dictionary: Any) -> Tables:
+    rows = rows.assign(position=rows["form"])
+    factors = {"form": {"levels": list(LEVELS), "reference": LEVELS[0]}}
+    return load(
+        write_handover(
+            folder, rows.reset_index(drop=True), **{"factors": factors, "study": "forms"} | dictionary
+        )
+    )
+
+
+def test_models_only_have_tokens_and_no_times(tmp_path: Path) -> None:
+    found = written(changed(rows_of(LEVELS, people=0, models=("m",), items=9), tmp_path))
+    assert found is not None
+    assert "Nobody has taken part" in found.words
+    assert "Times on two scales" not in found.words
+
+
+def test_people_only_have_no_model_beside_them(tmp_path: Path) -> None:
+    found = written(changed(rows_of(LEVELS, people=1, items=9), tmp_path))
+    assert found is not None
+    assert "No model has answered" in found.words
+    assert "is not compared on both scales" in found.words
+
+
+def test_without_the_baseline_there_are_means_and_no_ratios(tmp_path: Path) -> None:
+    rows = rows_of(LEVELS, people=4, models=("m",), items=9)
+    found = written(changed(rows[rows["form"] != LEVELS[0]], tmp_path))
+    assert found is not None
+    assert "Without a ratio, since nothing was measured in as written" in found.words
+    assert not any(name.startswith(("cost_accuracy", "cost_profiles")) for name in found.drawings)
+
+
+def test_a_study_without_times_tokens_and_bits_has_no_chapter(tmp_path: Path) -> None:
+    rows = rows_of(LEVELS, people=2, models=("m",), items=6, with_tokens=False).assign(reading_time=None)
+    assert written(changed(rows, tmp_path / "bare")) is None
+    pilots = rows_of(LEVELS, people=2, items=6).assign(is_pilot=True)
+    assert written(changed(pilots, tmp_path / "pilots")) is None
+    assert written(changed(rows.iloc[:0], tmp_path / "empty")) is None
+
+
+def test_one_item_and_simulated_readers_are_said_and_marked(tmp_path: Path) -> None:
+    found = written(changed(rows_of(LEVELS, people=9, items=1, kind="simulated"), tmp_path))
+    assert found is not None
+    assert found.chapter.marks == ("simulated readers: not data",)
+    for drawing in found.drawings.values():
+        assert "not data" in drawing.note
+
+
+def test_two_factors_have_a_part_each(tmp_path: Path) -> None:
+    rows = rows_of(LEVELS, people=6, items=9)
+    rows["size"] = np.where(rows["item_id"].str[-1].astype(int) % 2 == 0, "short", "long")
+    factors = {"form": {"levels": list(LEVELS)}, "size": {"levels": ["short", "long"]}}
+    found = written(changed(rows, tmp_path, factors=factors))
+    assert found is not None
+    assert {"cost_ratios_form", "cost_ratios_size"} <= {
+        b.name for b in found.chapter.blocks if isinstance(b, ApaTable)
+    }
+    assert "<h3>Costs side by side: size</h3>" in [str(one) for one in found.chapter.blocks]
+
+
+def test_words_changed_in_the_reference_are_no_baseline(tmp_path: Path) -> None:
+    folder = word_study.study(tmp_path, people=4, items=8)
+    factors = {"position": {"levels": POSITIONS, "reference": "final"}}
+    word_study.rewrite_dictionary(folder, factors=factors)
+    found = written(load(folder))
+    assert found is not None
+    assert "texts in final have changed words too, so that it is no baseline for them" in found.words
+    assert "spill_over_position" not in {b.name for b in found.chapter.blocks if isinstance(b, ApaTable)}
+
+
+SAY = r"""
+cat("JSON", sprintf('{"estimate": [%s], "se": [%s], "rows": %d}', paste(sprintf("%.12g", fixef(m)), collapse = ","),
+  paste(sprintf("%.12g", coef(summary(m))[, "Std. Error"]), collapse = ","), nobs(m)), "\n")
+"""
+
+
+@pytest.mark.r
+def test_lme4_refits_the_models_of_the_chapter(forms: Written, words: Written, tmp_path: Path) -> None:
+    fits = [one.fit for one in (*forms.chapter.fits, *words.chapter.fits)]
+    programs = []
+    for number, own in enumerate(fits):
+        own.model.frame.data.to_csv(tmp_path / f"m{number}.csv", index=False)
+        programs.append(lme4_program(own, f"m{number}.csv") + SAY)
+    (tmp_path / "said.R").write_text("\n".join(programs), "utf-8")
+    done = subprocess.run(
+        ["Rscript", "said.R"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("JSON ")]
+    assert len(said) == len(fits) >= 8
+    for own, theirs in zip(fits, said, strict=True):
+        apart = np.abs(own.fixed["estimate"].to_numpy(dtype=float) - theirs["estimate"]) / theirs["se"]
+        assert own.nobs == theirs["rows"]
+        assert apart.max() < (1e-4 if own.family == "gaussian" else 0.02), own.formula
