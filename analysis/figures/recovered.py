@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
@@ -25,6 +27,10 @@ from analysis.figures.drawing import (
 from analysis.readers import PARTICIPANT_KINDS
 
 DODGE, TYPO = 0.06, 0.028
+MOST_LABELS, LONGEST_LABEL = 4, 28
+"""More or longer names than this stand in a legend and not beside the lines."""
+LEGEND_COLUMNS, MOST_LETTERS = 2, 40
+SLANTED = 7
 LOWEST_RATE = -150.0
 """The panel of recovery rates reaches no lower; a reader that talks instead of restoring has rates far below."""
 
@@ -47,13 +53,20 @@ def recovered_figure(
         Reader kind of each group, in the order of drawing.
     """
     look = looks(kinds)
+    crowded = len(look) > MOST_LABELS or max(len(it.label) for it in look.values()) > LONGEST_LABEL
+    legend = 0.18 * ceil(len(look) / LEGEND_COLUMNS) + 0.1 if crowded else 0.0
+    foot = 0.95 if len(levels) > SLANTED else 0.4
+    height = 5.6 + foot + legend
+    width = 0.86 if crowded else 0.64
     with styled():
-        figure = Figure(figsize=(WIDTH, 6.0))
-        words = figure.add_axes((0.09, 0.56, 0.64, 0.38))
-        rates = figure.add_axes((0.09, 0.07, 0.64, 0.38))
+        figure = Figure(figsize=(WIDTH, height))
+        words = figure.add_axes((0.09, (foot + legend + 2.85) / height, width, 2.4 / height))
+        rates = figure.add_axes((0.09, (foot + legend) / height, width, 2.4 / height))
         for axes in (words, rates):
             axes.set_xlim(-0.45, len(levels) - 0.55)
-            axes.set_xticks(range(len(levels)), list(levels))
+            axes.set_xticks(
+                range(len(levels)), list(levels) if axes is rates or foot < 0.5 else [""] * len(levels)
+            )
             slant_labels(axes, len(levels))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
         words.set_ylim(-3, 104)
@@ -62,18 +75,60 @@ def recovered_figure(
         rates.axhline(0, color="#333333", lw=0.8, zorder=1)
         rates.set_ylabel("Recovery rate RR")
         rates.set_title("B  Edit distance taken away")
-        label_ends(words, _drawn(words, sums, factor, levels, look, kinds, "words", 100.0), len(levels) - 0.5)
-        ends = _drawn(rates, sums, factor, levels, look, kinds, "rr", 1.0)
+        ends = {
+            words: _drawn(words, sums, factor, levels, look, kinds, "words", 100.0),
+            rates: _drawn(rates, sums, factor, levels, look, kinds, "rr", 1.0),
+        }
         low, high = rates.get_ylim()
         rates.set_ylim(max(min(low, -5.0), LOWEST_RATE), max(high, 104.0))
-        ends = [(x, max(y, LOWEST_RATE), label, colour) for x, y, label, colour in ends]
-        label_ends(rates, ends, len(levels) - 0.5)
+        numbers = {_beside(it): str(number) for number, it in enumerate(look.values(), 1)}
+        for axes, own in ends.items():
+            shown = [
+                (x, max(y, LOWEST_RATE), numbers[label] if crowded else label, colour)
+                for x, y, label, colour in own
+            ]
+            label_ends(axes, shown, len(levels) - 0.5)
+        if crowded:
+            _legend(figure, look, kinds)
         mark_not_data(figure, kinds)
     title = f"Words recovered and recovery rate by {factor} and reader"
     alternative = _in_words(sums, factor)
     below = bool((sums["rr"] < LOWEST_RATE).any())
     return Drawing(
         name, title, _note(kinds, below), alternative, as_svg(figure, name, title, alternative), figure
+    )
+
+
+def _beside(it: Look) -> str:
+    return it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
+
+
+def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> None:
+    """Name readers under the panels where their names are too many or too long to stand beside the lines."""
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=it.colour,
+            ls=it.line,
+            marker=it.marker,
+            ms=5,
+            mfc="white" if kinds[group] == "model" else it.colour,
+            mec=it.colour,
+            label=f"{number}  "
+            + (it.label if len(it.label) <= MOST_LETTERS else f"{it.label[: MOST_LETTERS - 1]}…"),
+        )
+        for number, (group, it) in enumerate(look.items(), 1)
+    ]
+    figure.legend(
+        handles=handles,
+        loc="lower center",
+        ncols=LEGEND_COLUMNS,
+        frameon=False,
+        fontsize=8,
+        handlelength=3.2,
+        borderaxespad=0.1,
+        labelspacing=0.25,
     )
 
 
@@ -94,7 +149,7 @@ def _drawn(
         if not present:
             continue
         own = own.loc[present]
-        shift = DODGE * (turn - (len(look) - 1) / 2)
+        shift = min(DODGE, 0.5 / len(look)) * (turn - (len(look) - 1) / 2)
         x = np.array([levels.index(level) for level in present]) + shift
         y = scale * own[measure].to_numpy(dtype=float)
         baseline = kinds[group] == "baseline"
@@ -113,8 +168,7 @@ def _drawn(
             axes.plot(
                 places, 100.0 * copied["kept"], ls="", marker="_", ms=9, color="#333333", mew=0.9, zorder=2
             )
-        label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
-        ends.append((float(x[-1]), float(y[-1]), label, it.colour))
+        ends.append((float(x[-1]), float(y[-1]), _beside(it), it.colour))
     return ends
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
@@ -20,6 +21,8 @@ from analysis.readers import PARTICIPANT_KINDS
 LOOKS_APART = 6
 """Beyond so many readers colours and markers repeat, and numbers stand in their place."""
 LEGEND_COLUMNS = 3
+LONGEST_OF_THREE = 24
+"""Longer names stand in two columns."""
 LEAST_RANGE = 1.0
 """The axes reach at least this far from zero, so that next to no sensitivity looks like none."""
 
@@ -55,7 +58,8 @@ def sensitivity_figure(
     }
     columns = min(len(levels), 4 if len(levels) <= 8 else 5)
     lines = ceil(len(levels) / columns)
-    legend = ceil(len(kinds) / LEGEND_COLUMNS)
+    beside = LEGEND_COLUMNS if max(len(it.label) for it in look.values()) <= LONGEST_OF_THREE else 2
+    legend = ceil(len(kinds) / beside)
     with styled():
         height = 0.6 + (2.6 if lines == 1 else 2.0) * lines + 0.18 * legend + 0.3
         figure = Figure(figsize=(WIDTH, height))
@@ -95,7 +99,7 @@ def sensitivity_figure(
             va="center",
             fontsize=9,
         )
-        _legend(figure, look, marker)
+        _legend(figure, look, marker, beside)
         mark_not_data(figure, kinds)
     title = f"Sensitivity against bias{f' by {factor}' if factor else ''} and reader"
     note = _note(kinds, signal)
@@ -128,7 +132,9 @@ def _panel(
             axes.plot(
                 [cell["criterion_low"], cell["criterion_high"]], [y, y], color=it.colour, lw=1.2, zorder=3
             )
-        axes.plot([x], [y], **_marks(it, marker[group], str(cell["kind"])), zorder=5)
+        (point,) = axes.plot([x], [y], **_marks(it, marker[group], str(cell["kind"])), zorder=5)
+        if marker[group].startswith("$"):
+            point.set_path_effects([withStroke(linewidth=2.4, foreground="white")])
 
 
 def _marks(it: Look, marker: str, kind: str) -> dict[str, Any]:
@@ -144,7 +150,7 @@ def _marks(it: Look, marker: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str]) -> None:
+def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str], columns: int) -> None:
     handles = []
     for group, it in look.items():
         kind = "model" if it.label == group else ""
@@ -153,7 +159,7 @@ def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str]) -> No
         handles=handles,
         loc="lower center",
         bbox_to_anchor=(0.53, 0.0),
-        ncols=min(LEGEND_COLUMNS, len(handles)),
+        ncols=min(columns, len(handles)),
         frameon=False,
         fontsize=8,
         handletextpad=0.3,
@@ -163,7 +169,7 @@ def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str]) -> No
     )
 
 
-def _short(label: str, most: int = 34) -> str:
+def _short(label: str, most: int = 42) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
