@@ -29,12 +29,11 @@ def write_models(content: Content, folder: Path) -> dict[int, ModelFiles]:
         (folder / "models").mkdir(exist_ok=True)
         rows: pd.DataFrame = reported.fit.model.frame.data
         rows.to_csv(folder / name, index=False)
-        own = [
-            "",
-            f"# Model {number}: {' '.join(reported.title.split())}",
-            *lme4_program(reported.fit, name).splitlines(),
-        ]
-        own += [line for one in analyses if _is_of(one, reported.fit) for line in difference_lines(one)]
+        program = lme4_program(reported.fit, name).splitlines()
+        by_lme4 = any(line.startswith("m <- ") for line in program)
+        own = ["", f"# Model {number}: {' '.join(reported.title.split())}", *program]
+        for analysis in analyses:
+            own += difference_lines(analysis, by_lme4=by_lme4) if _is_of(analysis, reported.fit) else []
         found[number] = ModelFiles(
             number,
             reported.title,
@@ -54,10 +53,16 @@ def _is_of(analysis: Analysis, fit: Fit) -> bool:
     return analysis.model is not None and analysis.model.source is fit
 
 
-def difference_lines(analysis: Analysis) -> list[str]:
-    """Write R that repeats the tested differences of an analysis on the model ``m`` and prints them beside ours.
+def difference_lines(analysis: Analysis, *, by_lme4: bool = True) -> list[str]:
+    """Write R that repeats the tested differences of an analysis and prints them beside ours.
 
     Base R alone: weights times fixed effects, their covariance, and for linear models lmerTest's degrees of freedom.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    by_lme4 : bool
+        Whether the program before it made lme4's model ``m``, and not the data frame ``fixed`` with the matrix ``vcov``.
     """
     tested = [one for one in analysis.contrasts if one.estimable and one.weights]
     if not tested or analysis.model is None:
@@ -69,8 +74,8 @@ def difference_lines(analysis: Analysis) -> list[str]:
     lines += ["weights <- rbind(", *(f"{row}," for row in rows[:-1]), rows[-1], ")"]
     lines += [
         "differences <- data.frame(",
-        "  b = as.vector(weights %*% fixef(m)),",
-        "  se = sqrt(diag(weights %*% as.matrix(vcov(m)) %*% t(weights))),",
+        f"  b = as.vector(weights %*% {'fixef(m)' if by_lme4 else 'fixed$Estimate'}),",
+        f"  se = sqrt(diag(weights %*% {'as.matrix(vcov(m))' if by_lme4 else 'vcov'} %*% t(weights))),",
         f"  b_report = {_vector([one.estimate for one in tested])},",
         f"  se_report = {_vector([one.se for one in tested])},",
         "  row.names = rownames(weights)",
