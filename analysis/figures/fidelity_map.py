@@ -41,13 +41,32 @@ class MapScale:
     Attributes
     ----------
     noun : str
-        What is measured, inside a sentence.
+        What is measured of models, inside a sentence.
     unit : str
         What an axis says after it.
+    people : str
+        What is measured of people, where that is something else.
     """
 
     noun: str
     unit: str
+    people: str = ""
+
+    @property
+    def of_people(self) -> str:
+        """What an axis says of people's effects."""
+        return f"difference in {self.people or self.noun} ({self.unit})"
+
+    @property
+    def of_models(self) -> str:
+        """What an axis says of a model's effects."""
+        return f"difference in {self.noun} ({self.unit})"
+
+    @property
+    def both(self) -> str:
+        """What is measured, of people and models."""
+        same = self.people in ("", self.noun)
+        return self.noun if same else f"{self.people} (people) and {self.noun} (models)"
 
 
 def fidelity_map(
@@ -87,13 +106,13 @@ def fidelity_map(
             _ground(axes, ends, bound)
             _points(axes, effects, models, look)
             _contrast_labels(axes, contrasts)
-            axes.set_xlabel(f"{headed(people)}: difference in {scale.noun} ({scale.unit})")
-            axes.set_ylabel(f"Model: difference in {scale.noun} ({scale.unit})")
+            axes.set_xlabel(f"{headed(people)}: {scale.of_people}")
+            axes.set_ylabel(f"Model: {scale.of_models}")
             _legend(figure, models, look, bound)
         else:
             figure = _apart(effects, models, look, contrasts, ends, bound, (headed(people), scale))
         mark_not_data(figure, present)
-    title = f"Fidelity map: differences in {scale.noun}, {spoken(people)} and each model"
+    title = f"Fidelity map: differences in {scale.both}, {spoken(people)} and each model"
     note = _note(people, np.isfinite(bound), said, present)
     alternative = _in_words(effects, scale, people)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
@@ -156,9 +175,10 @@ def _apart(
             )
         axes.set_title(wrapped(look[model].label, 26), fontsize=8, pad=19)
         axes.tick_params(labelsize=7.5, labelleft=column == 0, labelbottom=place + ACROSS >= len(models))
-    about = f"difference in {scale.noun} ({scale.unit})"
-    figure.text(0.54, (foot - 0.42) / height, f"{people}: {about}", ha="center", va="bottom", fontsize=9)
-    figure.text(0.005, 0.55, f"Model: {about}", ha="left", va="center", rotation=90, fontsize=9)
+    figure.text(
+        0.54, (foot - 0.42) / height, f"{people}: {scale.of_people}", ha="center", va="bottom", fontsize=9
+    )
+    figure.text(0.005, 0.55, f"Model: {scale.of_models}", ha="left", va="center", rotation=90, fontsize=9)
     figure.text(0.095, 0.03 / height, "\n".join(key), ha="left", va="bottom", fontsize=7.5)
     return figure
 
@@ -278,4 +298,4 @@ def _in_words(effects: pd.DataFrame, scale: MapScale, people: str) -> str:
         f"{row['contrast']}, {row['model']}: {spoken(people)} {apa.number(row['human'], 1)}, model {apa.number(row['machine'], 1)}"
         for row in effects.to_dict("records")
     ]
-    return f"Differences in {scale.noun} ({scale.unit}). " + "; ".join(told) + "."
+    return f"Differences in {scale.both} ({scale.unit}). " + "; ".join(told) + "."

@@ -235,3 +235,26 @@ def test_odd_studies_break_no_chapter(tmp_path: Path, case: str) -> None:
         if chapter is not None:
             assert_whole(chapter)
             assert "nan" not in words(chapter) and "inf" not in words(chapter).replace("information", "")
+
+
+def test_times_of_people_beside_tokens_of_models_are_called_what_they_are(tmp_path: Path) -> None:
+    rows = study_rows(human=16, models=("restorer",), items=16)
+    tokens = np.random.default_rng(1).integers(20, 40, len(rows)).astype(float)
+    rows["completion_tokens"] = np.where(rows["reader_kind"] == "model", tokens, np.nan)
+    plan = {
+        "measure": {"human": "reading_time", "restorer": "completion_tokens"},
+        "compare": "position",
+        "between": ["human", "restorer"],
+        "contrasts": ["initial - internal"],
+        "equivalence": "10%",
+    }
+    chapter = fidelity.write(material_of(tmp_path, rows, fitted=True, planned={"costs": plan}))
+    assert chapter is not None
+    assert_whole(chapter)
+    both = "reading time (people) and number of completion tokens (models)"
+    table = next(
+        one for one in chapter.blocks if isinstance(one, ApaTable) and one.name.startswith("fidelity_")
+    )
+    drawing = next(one for one in chapter.blocks if isinstance(one, Drawing) and "map" in one.name)
+    assert both in words(chapter) and both in table.title and both in drawing.title
+    assert table.note.startswith("In percent; a comparison of readers is the ratio of their ratios.")

@@ -31,7 +31,10 @@ VERDICTS = {
 
 
 def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
-    """Return the analyses that hold people beside models, with their effects; planned ones where there are any."""
+    """Return the analyses that hold people beside models, with their effects; planned ones where there are any.
+
+    What the people's measure is called stands in the attributes of each table: it may be another than the models'.
+    """
     found = []
     by_key: dict[str, Analysis] = {}
     for one in material.analyses:
@@ -46,6 +49,7 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
         except UserError:  # people alone, or models alone
             continue
         if len(table):
+            table.attrs["people"] = first.plan.measure.noun
             found.append((one, table))
     planned = [one for one in found if one[0].plan.planned]
     return planned or found
@@ -63,7 +67,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         bound = analysis.plan.equivalence
         said = bound.said or f"{bound.value:g}" if bound is not None else ""
         map_name = f"fidelity_map_{stem}"
-        drawn = [fidelity_map(map_name, known, kinds, _scale(analysis), said)]
+        drawn = [fidelity_map(map_name, known, kinds, _scale(analysis, table), said)]
         pointer = f" ([[table:{laid.name}]], [[figure:{map_name}]])"
     return [
         Markup("<h3>{}</h3>").format(_heading(analysis)),
@@ -78,12 +82,18 @@ def _heading(analysis: Analysis) -> str:
     return f"Effects: {analysis.plan.name} ({about})"
 
 
-def _scale(analysis: Analysis) -> MapScale:
+def _nouns(analysis: Analysis, table: pd.DataFrame) -> str:
+    """Name the measure of people and models, both where they differ."""
+    own, noun = str(table.attrs["people"]), analysis.plan.measure.noun
+    return noun if own == noun else f"{own} (people) and {noun} (models)"
+
+
+def _scale(analysis: Analysis, table: pd.DataFrame) -> MapScale:
     measure = analysis.plan.measure
     unit = {"points": "percentage points", "ratio": "natural log of the ratio", "raw": measure.unit}[
         measure.scale
     ]
-    return MapScale(measure.noun, unit)
+    return MapScale(measure.noun, unit, str(table.attrs["people"]))
 
 
 def _value(value: float, analysis: Analysis) -> str:
@@ -147,16 +157,17 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         )
     else:
         note += "No bound was fixed beforehand, so nothing is called equivalent. Undecided: the 95% interval includes 0."
-    title = f"Differences in {plan.measure.noun}: {spoken(str(table['people'].iloc[0]))} beside each model"
+    title = (
+        f"Differences in {_nouns(analysis, table)}: {spoken(str(table['people'].iloc[0]))} beside each model"
+    )
     return ApaTable(name, title, (*columns, "Verdict"), tuple(rows), note)
 
 
 def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str) -> list[Markup]:
     people = str(table["people"].iloc[0])
-    measure = analysis.plan.measure
     many = apa.counted(int(table["contrast"].nunique()), "difference")
     models = apa.counted(int(table["model"].nunique()), "model")
-    text = f"{many} between conditions in {measure.noun} of {spoken(people)} beside {models}{pointer}. "
+    text = f"{many} between conditions in {_nouns(analysis, table)} of {spoken(people)} beside {models}{pointer}. "
     if len(table) <= TOLD_IN_FULL:
         text += " ".join(_sentence(row, analysis, people, kinds) for _, row in table.iterrows())
     else:

@@ -111,7 +111,7 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
                         apa.correlation(row["model_reliability"]),
                         f"{apa.correlation(row['ceiling'])}{'*' if row['unsure'] and np.isfinite(row['ceiling']) else ''}",
                         apa.correlation(row["corrected"]),
-                        _ends(row, "corrected_"),
+                        _ends(row, "corrected_") if np.isfinite(row["corrected"]) else apa.MISSING,
                     )
                 )
     note = (
