@@ -176,7 +176,10 @@ def _figure(shown: Illustrated) -> Iterator[str]:
     yield "\\begin{figure}"
     yield f"\\setcounter{{figure}}{{{shown.number - 1}}}"
     yield f"\\caption{{{escaped(shown.drawing.title)}}}\\label{{fig:{shown.drawing.name}}}"
-    yield f"\\includegraphics[width=\\linewidth,height=0.78\\textheight,keepaspectratio]{{figures/{shown.drawing.name}.png}}"
+    # at its own size, and smaller only where the page is too narrow or too short
+    yield "\\resizebox{!}{\\ifdim\\height>.78\\textheight .78\\textheight\\else\\height\\fi}{%"
+    yield "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
+    yield f"\\includegraphics{{figures/{shown.drawing.name}.png}}}}}}"
     yield f"\\par\\medskip{{\\footnotesize\\raggedright\\textit{{Note.}} {set_markup(str(note_markup(shown.drawing.note)))}\\par}}"
     yield "\\end{figure}"
 

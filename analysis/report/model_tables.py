@@ -48,6 +48,13 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     if model.sigma is not None:
         sd = model.sigma
         rows.append(_padded(["Residual", apa.number(sd**2, 3), apa.number(sd, 3)], len(columns)))
+    explained = explained_variance(model)
+    if explained is not None:
+        rows.append(Head(["Explained variance (Nakagawa)", "R²", *[""] * (len(columns) - 2)]))
+        rows.append(_padded(["Marginal (fixed effects)", share(explained.marginal)], len(columns)))
+        rows.append(
+            _padded(["Conditional (with random effects)", share(explained.conditional)], len(columns))
+        )
     scale = scale_in_words(analysis)
     title = f"{'Logistic' if logistic else 'Linear'} mixed model of {analysis.plan.measure.noun} ({_who(analysis)})"
     note = f"Outcome: {scale}. {model_note(model, analysis)}"
@@ -90,9 +97,6 @@ def model_note(model: FittedModel, analysis: Analysis) -> str:
     told += f" and {spoken(analysis.groups[0])}" if len(analysis.groups) > 1 else ""
     told += f" as reference. {model.method}. Log-likelihood = {apa.number(model.loglik)}, "
     told += f"AIC = {apa.number(model.aic)}, BIC = {apa.number(model.bic)}."
-    explained = explained_variance(model)
-    if explained is not None:
-        told += f" Nakagawa's R² = {share(explained.marginal)} (marginal), {share(explained.conditional)} (conditional)."
     if not all(one.estimable for one in model.coefficients):
         told += f" {NOT_ESTIMABLE}"
     if model.singular:
@@ -126,7 +130,7 @@ def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[t
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = term.cov / np.outer(sd, sd)
     for place, name in enumerate(term.terms):
-        label = f"{_group_words(term.group)}: {component_in_words(name, analysis, confined=confined)}"
+        label = f"{group_in_words(term.group)}: {component_in_words(name, analysis, confined=confined)}"
         cells = [label, apa.number(float(term.cov[place, place]), 3), apa.number(float(sd[place]), 3)]
         cells += [apa.correlation(float(correlations[place, earlier])) for earlier in range(place)]
         rows.append(_padded(cells, width))
@@ -145,7 +149,8 @@ def _padded(cells: list[str], width: int) -> tuple[str, ...]:
     return tuple(cells[:width] + [""] * (width - len(cells)))
 
 
-def _group_words(group: str) -> str:
+def group_in_words(group: str) -> str:
+    """Name a grouping factor of random effects."""
     known = {"participant": "Participant", "item": "Item", "item_cell": "Item × condition × reader"}
     known |= {
         "item_reader": "Item × reader",

@@ -16,7 +16,8 @@ from analysis.descriptives import Cell
 from analysis.plan import ALPHA
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import as_percent, decimals
-from analysis.results import Analysis, Contrast, FittedModel
+from analysis.report.model_tables import component_in_words, explained_variance, group_in_words, share
+from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 EQUALS = "\u00a0=\u00a0"
 
@@ -127,7 +128,40 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
     reduced = (
         f" Its random-effects structure was reduced in {apa.counted(steps, 'step')}, shown under its table."
     )
-    return escape(text + rule) + code + escape(reduced if steps else "")
+    return escape(text + rule) + code + escape(reduced if steps else "") + _random_sentence(analysis, model)
+
+
+def _random_sentence(analysis: Analysis, model: FittedModel) -> Markup:
+    """Say how much participants and items differ, and how much the model explains."""
+    told = Markup("")
+    parts = [str(_spread_of(term, analysis)) for term in model.variance if np.isfinite(term.sd).all()]
+    if parts:
+        unit = "log odds" if analysis.plan.measure.family == "binomial" else "units of the outcome"
+        told += Markup(" Random effects ({}): {}.").format(unit, Markup("; ".join(parts)))
+        if model.sigma is not None:
+            told += Markup(" Residual <i>SD</i>{}{}.").format(EQUALS, apa.number(model.sigma, 3))
+    explained = explained_variance(model)
+    if explained is not None:
+        told += Markup(" Nakagawa’s <i>R</i>²{0}{1} (marginal) and {2} (conditional).").format(
+            EQUALS, share(explained.marginal), share(explained.conditional)
+        )
+    return told
+
+
+def _spread_of(term: VarianceTerm, analysis: Analysis) -> Markup:
+    """Write the standard deviations of one random term, and the correlations where it has some."""
+    spreads = [
+        Markup("{} <i>SD</i>{}{}").format(
+            component_in_words(name, analysis), EQUALS, apa.number(float(sd), 3)
+        )
+        for name, sd in zip(term.terms, term.sd, strict=True)
+    ]
+    text = escape(f"{group_in_words(term.group)}: ") + Markup(apa.listing([str(one) for one in spreads]))
+    if len(term.terms) > 1 and (term.sd > 0).all():
+        correlations = term.cov / np.outer(term.sd, term.sd)
+        low = [apa.correlation(float(correlations[i, j])) for i in range(len(term.terms)) for j in range(i)]
+        text += Markup(" (<i>r</i>{}{})").format(EQUALS, ", ".join(low))
+    return text
 
 
 RULES = {
