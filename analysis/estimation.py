@@ -124,8 +124,23 @@ def fitted(
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:
             notes += _huge(model)
-            return replace(model, steps=tuple(steps), warnings=(*model.warnings, *dict.fromkeys(notes)))
+            return replace(
+                model,
+                steps=tuple(steps),
+                warnings=(*model.warnings, *dict.fromkeys(notes)),
+                units=_units(model, terms, data),
+            )
         terms = simpler
+
+
+def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict[str, int]:
+    """Count the levels of each grouping column; of a term that is confined to people or models, theirs alone."""
+    found = dict(model.units)
+    for term in terms:
+        if term.intercept in ("people", "model") and term.group in found and term.group != "participant":
+            own = data.rows[data.rows[term.intercept] == 1]
+            found[term.group] = int(own[term.group].nunique())
+    return found
 
 
 def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
