@@ -248,7 +248,7 @@ def _means(values: Array) -> Array:
     """Average each level over the items that were seen in it; nan where none was."""
     seen = np.isfinite(values).sum(axis=0)
     sums = np.nansum(values, axis=0)
-    return np.divide(sums, seen, out=np.full(len(sums), np.nan), where=seen > 0)
+    return np.asarray(np.divide(sums, seen, out=np.full(len(sums), np.nan), where=seen > 0))
 
 
 def _ends(draws: Array, units: int) -> Interval:

@@ -92,7 +92,7 @@ def _sentences(found: pd.DataFrame, factor: str, does: Levels, kinds: dict[str, 
         )
     silent = readers[readers["out_of_context_ratio"] > 0]
     if len(silent):
-        most = silent.loc[silent["out_of_context_ratio"].idxmax()]
+        most = silent.sort_values("out_of_context_ratio", kind="stable").iloc[-1]
         yield (
             f"The largest out-of-context ratio is that of {named(str(most[GROUP]), kinds)} in {most[factor]} "
             f"({apa.percent(most['out_of_context_ratio'])}); adjusted accuracy leaves such answers out and so conditions on an "

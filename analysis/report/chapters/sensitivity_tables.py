@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -64,8 +65,8 @@ def counts_table(name: str, cells: pd.DataFrame, factor: str | None, signal: str
     return ApaTable(name, title, columns, tuple(rows), note, origin)
 
 
-def _with_ends(cell: Mapping[str, object], name: str) -> tuple[str, str]:
-    value, low, high = (float(str(cell[one])) for one in (name, f"{name}_low", f"{name}_high"))
+def _with_ends(cell: Mapping[Hashable, Any], name: str) -> tuple[str, str]:
+    value, low, high = (float(cell[one]) for one in (name, f"{name}_low", f"{name}_high"))
     return apa.number(value), apa.interval(low, high)
 
 
