@@ -110,10 +110,11 @@ def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
     kind = str(one["reader_kind"].iloc[0])
-    words = one.groupby([factor, "at"])["count"].sum()
+    words = one.groupby([factor, "at"])["count"].sum().to_dict()
     order = {level: place for place, level in enumerate(levels)}
     rows = []
-    for at, there in one.groupby("at"):
+    for at in sorted({int(value) for value in one["at"].to_numpy()}):
+        there = one[one["at"] == at]
         wide = there.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
         half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
         for place, level in enumerate(wide.columns):
@@ -122,10 +123,10 @@ def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFr
                 {
                     "reader_kind": kind,
                     factor: level,
-                    "place": int(at),
+                    "place": at,
                     **_interval(values, float(half[place]), kind in PARTICIPANT_KINDS),
                     "units": len(values),
-                    "words": int(words.loc[(level, at)]),
+                    "words": int(words[level, at]),
                 }
             )
     found = pd.DataFrame(rows)
