@@ -70,7 +70,7 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
     comparable = _comparable(rows)
     if not comparable.any():
         if intact.any():
-            told = "trials that show an item with its letters as they should be are left out: none of these items was also met changed"
+            told = "trials that show an item with its letters as they should be are left out; none of these items was also met changed"
             remarks = (*remarks, f"{intact.sum():,} {told} with the same right answer.")
         return LetterRows(rows[~intact].reset_index(drop=True), False, remarks)
     return LetterRows(rows[~intact | comparable].reset_index(drop=True), True, remarks)

@@ -225,7 +225,9 @@ def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[Ques
 def panels(found: Sequence[Measured]) -> list[CurvePanel]:
     """Return the panels of the letter-position curves, reader by reader.
 
-    Position by position from either end where two places or more are known; by initial, internal and final letters elsewhere.
+    Position by position from either end where that tells more than initial, internal and final letters do: where at least two
+    positions have items enough, and at least half of the items are at a position at all (sentences whose words are changed in
+    different positions are at none).
     """
     made = [panel for one in found for panel in _panels(one)]
     order = list(dict.fromkeys(panel.group for panel in made))
@@ -244,7 +246,8 @@ def _panels(one: Measured) -> list[CurvePanel]:
                 (from_end, "letter from the end", True),
             )
         ]
-        if any(segment is None or len(segment[1]) < 2 for segment in segments):
+        met = int(zones.loc[zones["reader_group"] == group, "items_of_level"].sum())
+        if not all(segment is not None and _tells(segment, met) for segment in segments):
             segments = [zone_segment(zones, group)]
         shown = tuple(segment for segment in segments if segment is not None)
         made.append(CurvePanel(group, kind, one.measure.noun, one.axis, shown))
@@ -272,6 +275,13 @@ def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool) ->
     least = int(numbers.min())
     places = [str(place) for place in range(least, most + 1)]
     return (title, tuple(places[::-1] if backwards else places), _points(own))
+
+
+def _tells(segment: Segment, met: int) -> bool:
+    """Whether positions say something: enough of them with enough items, of ``met`` items in all places and kinds."""
+    _, _, points = segment
+    enough = {point.place for point in points if point.items >= FEWEST_ITEMS}
+    return len(enough) > 1 and 2 * sum(point.items for point in points) >= met
 
 
 def _points(own: pd.DataFrame) -> tuple[CurvePoint, ...]:

@@ -54,7 +54,7 @@ def _reader(one: Measured, group: str, own: pd.DataFrame, kinds: dict[str, str])
     what = f"{noun}, {costs.get(key, 'percent added')}" if one.given.has_intact else _as_it_is(one, who, key)
     parts = []
     for change in DONE:
-        cells = own[own["change"] == change]
+        cells = own[own["change"] == change].sort_values("place", key=lambda places: places.map(ZONES.index))
         if cells.empty:
             continue
         values = []
