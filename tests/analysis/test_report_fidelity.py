@@ -63,7 +63,8 @@ def named(chapter: Chapter, name: str) -> ApaTable:
 
 
 def words(chapter: Chapter) -> str:
-    return " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
+    told = " ".join(str(one) for one in chapter.blocks if isinstance(one, Markup))
+    return told.replace("<i>", "").replace("</i>", "")
 
 
 def assert_whole(chapter: Chapter) -> None:

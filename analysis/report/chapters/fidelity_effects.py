@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,6 +29,11 @@ VERDICTS = {
     UNDECIDED: "undecided",
     NOT_ESTIMABLE: "not estimable",
 }
+
+
+def in_italics(text: str) -> Markup:
+    """Escape a sentence and set its p and r in italics."""
+    return Markup(re.sub(r"\b([pr])(?= (?:=|&lt;|&gt;))", r"<i>\1</i>", str(escape(text))))
 
 
 def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
@@ -131,10 +137,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         cells += [_both(row, part, analysis) for part in ("human", "machine", "difference")]
         cells.append(apa.p_value(row["p"]))
         if bounded:
-            cells += [
-                _interval(row["equivalence_low"], row["equivalence_high"], analysis),
-                apa.p_value(row["equivalence_p"]),
-            ]
+            cells.append(_interval(row["equivalence_low"], row["equivalence_high"], analysis))
         rows.append((*cells, VERDICTS[str(row["verdict"])]))
     columns = [
         "Difference",
@@ -144,7 +147,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         f"{people} − model [95% CI]",
         "p",
     ]
-    columns += [f"{people} − model, {level}", "p of equivalence"] if bounded else []
+    columns += [level] if bounded else []
     note = f"In {_unit(analysis)}"
     note += (
         "; a comparison of readers is the ratio of their ratios. " if plan.measure.scale == "ratio" else ". "
@@ -153,7 +156,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
     if plan.equivalence is not None:
         note += (
             f"Equivalent: two one-sided tests reject a difference as large as {plan.equivalence.said or plan.equivalence.value}, "
-            "fixed beforehand. Different: the 95% interval leaves 0 out. Undecided: neither."
+            "fixed beforehand (their p values stand with the analysis). Different: the 95% interval leaves 0 out. Undecided: neither."
         )
     else:
         note += "No bound was fixed beforehand, so nothing is called equivalent. Undecided: the 95% interval includes 0."
@@ -174,7 +177,7 @@ def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointe
         text += " ".join(
             _of_model(own, str(model), kinds) for model, own in table.groupby("model", sort=False)
         )
-    told = [Markup(escape(text))]
+    told = [in_italics(text)]
     if (table["verdict"] == UNDECIDED).any():
         told.append(
             Markup(

@@ -15,6 +15,7 @@ from analysis.figures.item_scatter import item_scatter
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
+from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -89,7 +90,7 @@ def items_part(material: Material, factor: str) -> Said:
     blocks: list[Block] = [Markup("<h3>Items within conditions of {} (exploratory)</h3>").format(factor)]
     drawings = _drawings(found, material, factor, missing)
     pointers = "".join(f", [[figure:{one.name}]]" for one in drawings)
-    blocks.append(Markup(escape(_items_told(found, material.kinds, f"([[table:{laid.name}]]{pointers})"))))
+    blocks.append(in_italics(_items_told(found, material.kinds, f"([[table:{laid.name}]]{pointers})")))
     return Said((*blocks, laid, *drawings), tuple(missing))
 
 

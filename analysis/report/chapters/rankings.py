@@ -15,6 +15,7 @@ from analysis.figures.ranks import recovery_figure, size_figure, told_size
 from analysis.rankings import recovery_order, robustness, robustness_by_size, robustness_table, sizes
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.chapters.rankings_errors import METHODS as METHODS_OF_ERRORS
 from analysis.report.chapters.rankings_errors import errors_part
 from stimuli.errors import UserError
@@ -109,7 +110,7 @@ def _sizes_part(material: Material, factor: str, missing: list[str]) -> list[Blo
         if unknown:
             reason += f" (family or size not known of: {', '.join(unknown)})"
         missing.append(
-            f"Whether robustness follows the number of parameters: {reason}. The study can say `family` and `parameters` of a model."
+            f"Whether robustness follows the number of parameters: {reason}. The study can say family and parameters of a model."
         )
         return [*blocks, Markup(escape(text)), laid]
     known_p = slopes["p"].notna()
@@ -120,7 +121,7 @@ def _sizes_part(material: Material, factor: str, missing: list[str]) -> list[Blo
     text += f" Within families ([[table:size_slopes]], [[figure:{drawing.name}]]): {told}"
     if unknown:
         text += f" Not in it, since family or size is not known: {', '.join(unknown)}."
-    return [*blocks, Markup(escape(text)), laid, _slopes_laid(slopes), drawing]
+    return [*blocks, in_italics(text), laid, _slopes_laid(slopes), drawing]
 
 
 def _robustness_laid(table: pd.DataFrame, factor: str) -> ApaTable:
@@ -231,7 +232,7 @@ def _recovery_part(material: Material, factor: str, missing: list[str]) -> list[
         f"{apa.p_phrase(one.p)}{limit} (ρ = {apa.correlation(one.rho)}, 95% CI {_ends(found.rho_low, found.rho_high)})."
     )
     heading = Markup("<h3>Does recovery rank models as the task does?</h3>")
-    return [heading, Markup(escape(text)), laid, drawing]
+    return [heading, in_italics(text), laid, drawing]
 
 
 def _ends(low: float, high: float) -> str:

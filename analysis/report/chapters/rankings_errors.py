@@ -15,6 +15,7 @@ from analysis.rankings.matching import CELLS
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Material
+from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.prose import named
 from stimuli.errors import UserError
 
@@ -95,7 +96,7 @@ def _told_apart(material: Material, vectors: ErrorVectors, missing: list[str]) -
     )
     text = f"Whether error patterns tell readers apart ([[table:told_apart]]). {' '.join(told)}"
     heading = Markup("<h3>Do error patterns tell readers apart?</h3>")
-    return [heading, Markup(escape(text)), laid]
+    return [heading, in_italics(text), laid]
 
 
 def _matching_row(who: str, one: Matching, adjusted: float) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ def _consistency(material: Material, vectors: ErrorVectors, missing: list[str]) 
     text = "Whether readers err on the same items beyond their accuracies ([[table:error_consistency]]): "
     text += _consistency_told(found, material.kinds)
     heading = Markup("<h3>Do readers err alike?</h3>")
-    return [heading, Markup(escape(text)), laid]
+    return [heading, in_italics(text), laid]
 
 
 def _consistency_row(row: Mapping[str, object]) -> tuple[str, ...]:
