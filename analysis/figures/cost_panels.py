@@ -129,6 +129,7 @@ def condition_key(figure: Figure, panels: Sequence[Axes], look: dict[str, Look],
     figure.legend(
         handles, names, loc="lower center", bbox_to_anchor=(_middle(panels), 0.0),
         ncols=key_columns(look), fontsize=8, frameon=False, handlelength=2.6 if lines else 1.2, columnspacing=1.4,
+        labelspacing=0.8 if any("\n" in name for name in names) else 0.5,
     )  # fmt: skip
 
 
