@@ -1,0 +1,134 @@
+"""The Method section tells who took part, which models were asked and how answers were analysed, or that it is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import load
+from analysis.report.inline import plain_text
+from analysis.report.methods import METHOD_KEYS, between_dates, method_parts, models_table, worded
+from analysis.report.references import reference
+from tests.analysis.letter_study import study_rows, write_handover
+
+READERS: dict[str, dict[str, Any]] = {
+    "human": {"kind": "human", "sessions": 14, "finished": 12, "pilot_sessions": 1},
+    "restorer": {
+        "kind": "model", "sessions": 1, "use": "openai:restorer", "resolved": "restorer-2026-01-31", "calls": 48,
+        "first_call": "2026-03-01T10:00:00Z", "last_call": "2026-03-04T09:00:00Z", "prompt_tokens": 12345, "completion_tokens": 48,
+        "cost_usd": 0.126, "dtype": [], "settings": {"use": "openai:restorer", "temperature": 0},
+    },
+    "random": {"kind": "baseline", "sessions": 1},
+}  # fmt: skip
+PEOPLE = {
+    "recruit": "prolific",
+    "eligible": {"age": [18, 65], "first_language": "de"},
+    "first_session": "2026-03-01T10:00:00Z",
+    "last_session": "2026-03-05T10:00:00Z",
+    "people": 12,
+    "answers": [
+        {
+            "name": "age",
+            "ask": "Age?",
+            "type": "number",
+            "n": 12,
+            "mean": 31.25,
+            "sd": 6.5,
+            "low": 19,
+            "high": 50,
+        },
+        {"name": "gender", "ask": "?", "type": "choice", "n": 12, "counts": {"woman": 7, "man": 5}},
+    ],
+}
+
+
+def told(folder: Path, models: tuple[str, ...] = ("restorer",), **dictionary: Any) -> dict[str, str]:
+    rows = study_rows(human=12, models=models, baselines=("random",), items=8)
+    rows.loc[(rows["reader"] == "P003"), "excluded_reason"] = "attention checks failed"
+    tables = load(write_handover(folder, rows, **dictionary))
+    parts = method_parts(tables, (), 1 if models_table(tables) else None)
+    return {one.heading: " ".join(plain_text(text) for text in one.paragraphs) for one in parts}
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    procedure = [
+        "Materials: 8 items.",
+        "Design: position.",
+        "Procedure: consent, block.",
+        "Block one tells nothing.",
+    ]
+    return told(tmp_path_factory.mktemp("full"), readers=READERS, participants=PEOPLE, procedure=procedure)
+
+
+def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
+    said = full["Participants"]
+    assert "Participants were 12 people, who answered at least one trial in 13 sessions begun" in said
+    assert (
+        "between March 1, 2026, and March 5, 2026; the answers of 11 people to 88 trials are analysed" in said
+    )
+    assert "attention checks failed: 12 trials (1 reader altogether)" in said
+
+
+def test_what_participants_said_of_themselves_is_summed(full: dict[str, str]) -> None:
+    said = full["Participants"]
+    assert "recruited by Prolific" in said and "age: 18 to 65; first language: de" in said
+    assert "Age: M = 31.25, SD = 6.50, range 19 to 50 (n = 12)." in said
+    assert "Gender: 7 woman, 5 man (n = 12)." in said
+
+
+def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str], tmp_path: Path) -> None:
+    said = full["Language models"]
+    for words in (
+        "one language model (restorer; Table 1",
+        "requested as openai:restorer",
+        "answered by its own account as restorer-2026-01-31",
+        "accessed between March 1, 2026, and March 4, 2026 in 48 calls",
+        "temperature 0",
+        "As yardsticks, not data, stand one baseline beside them (random)",
+    ):
+        assert words in said, words
+    rows = study_rows(human=2, models=("restorer",), items=4)
+    table = models_table(load(write_handover(tmp_path, rows, readers=READERS)))
+    assert table is not None
+    head = ("Model", "Snapshot", "Accessed", "Calls", "Prompt tokens", "Completion tokens", "Cost (US$)")
+    assert table.columns == head
+    assert table.rows[0][1:] == (
+        "restorer-2026-01-31",
+        "2026-03-01 to 2026-03-04",
+        "48",
+        "12,345",
+        "48",
+        "0.13",
+    )
+
+
+def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
+    assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
+    assert full["Procedure"] == "consent, block. Block one tells nothing."
+
+
+def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
+    said = told(tmp_path)
+    assert "access dates, tokens and cost are not in the tables" in said["Language models"]
+    assert "Procedure" not in said and "Table" not in said["Language models"]
+    assert "Prolific" not in said["Participants"]
+
+
+def test_every_reference_that_the_method_may_cite_is_known_and_cited_apart() -> None:
+    cited = [reference(key).cited() for key in METHOD_KEYS]
+    assert len(set(cited)) == len(cited)
+    assert "Bates, Mächler, et al., 2015" in cited and "Holm, 1979" in cited
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0, "no trials"), (1, "one trial"), (9, "nine trials"), (10, "10 trials")]
+)
+def test_small_numbers_are_words(value: int, said: str) -> None:
+    assert worded(value, "trial") == said
+
+
+def test_one_day_is_one_day() -> None:
+    assert between_dates("2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z") == "on March 1, 2026"
