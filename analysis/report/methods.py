@@ -59,11 +59,11 @@ def method_parts(
         Number of the table of models, where there is one.
     """
     parts = [
-        MethodPart("Participants", tuple(_participants(tables)), "tables of the flow; `participants` in dictionary.json"),
-        MethodPart("Language models", tuple(_models(tables, models_table)), "`readers` in dictionary.json; table of models"),
-        MethodPart("Materials and design", tuple(_materials(tables)), "items analysed in trials.csv; `procedure` in dictionary.json"),
-        MethodPart("Procedure", tuple(_procedure(tables)), "`procedure` in dictionary.json"),
-        MethodPart("Analysis", tuple(_analysis(tables, analyses)), "rules of wrods; `exclude` in dictionary.json"),
+        MethodPart("Participants", tuple(_participants(tables)), "tables of the flow; `dictionary: participants` in numbers.json"),
+        MethodPart("Language models", tuple(_models(tables, models_table)), "`dictionary: readers` in numbers.json; table of models"),
+        MethodPart("Materials and design", tuple(_materials(tables)), "trials.csv; `dictionary: procedure` in numbers.json"),
+        MethodPart("Procedure", tuple(_procedure(tables)), "`dictionary: procedure` in numbers.json"),
+        MethodPart("Analysis", tuple(_analysis(tables, analyses)), "rules of wrods; `dictionary: exclude` in numbers.json"),
         MethodPart("Software", (escape(software_words(tables.dictionary)),), "versions installed when the report was written"),
     ]  # fmt: skip
     return [part for part in parts if part.paragraphs]
@@ -321,7 +321,7 @@ def models_table(tables: Tables) -> ApaTable | None:
     origin = Origin(
         columns=("first_call", "last_call", "calls", *_TOKENS, "cost_usd"),
         rows="by reader",
-        file="dictionary.json (readers)",
+        file="numbers.json (dictionary: readers)",
     )
     return ApaTable("models", "Language models that were asked", columns, tuple(rows), note, origin)
 
