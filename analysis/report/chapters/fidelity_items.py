@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.fidelity import item_agreement, item_means_by_level, rank_agreement, trial_profiles
 from analysis.fidelity.items import WITHIN
+from analysis.figures import Drawing
 from analysis.figures.item_scatter import item_scatter
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable, Head
@@ -161,8 +162,8 @@ def _items_told(found: dict[tuple[str, str], pd.DataFrame], kinds: dict[str, str
 
 def _drawings(
     found: dict[tuple[str, str], pd.DataFrame], material: Material, factor: str, missing: list[str]
-) -> list[Block]:
-    drawn: list[Block] = []
+) -> list[Drawing]:
+    drawn: list[Drawing] = []
     for pair, table in found.items():
         if pair not in DRAWN:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -153,7 +153,7 @@ def _consistency(material: Material, vectors: ErrorVectors, missing: list[str]) 
     return [heading, in_italics(text), laid]
 
 
-def _consistency_row(row: Mapping[str, object]) -> tuple[str, ...]:
+def _consistency_row(row: Mapping[Hashable, object]) -> tuple[str, ...]:
     values = pd.Series(row)
     return (
         spoken(str(row["one"])),
