@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 
 MINUS, MISSING = "−", "–"
 
@@ -140,3 +141,24 @@ def listing(parts: Sequence[str]) -> str:
 def counted(value: int, singular: str, plural: str | None = None) -> str:
     """Write a count with its noun: ``1 session``, ``12 sessions``."""
     return f"{count(value)} {singular if value == 1 else plural or singular + 's'}"
+
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def worded(value: int, singular: str, plural: str | None = None) -> str:
+    """Write a count with its noun inside a sentence: numbers below 10 as words (APA, section 6.33)."""
+    noun = singular if value == 1 else plural or f"{singular}s"
+    return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
+
+
+def day(text: str) -> str:
+    """Write the day of an ISO 8601 time as APA does: ``March 3, 2026``."""
+    when = datetime.fromisoformat(str(text))
+    return f"{when:%B} {when.day}, {when.year}"
+
+
+def between_dates(first: str, last: str) -> str:
+    """Say from which to which day."""
+    one, other = day(first), day(last)
+    return f"on {one}" if one == other else f"between {one}, and {other}"

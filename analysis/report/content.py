@@ -21,7 +21,8 @@ from analysis.recovery_check import recovered, recovery_plans
 from analysis.report import description_tables, model_tables
 from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
-from analysis.report.methods import method_parts, models_table
+from analysis.report.method_models import models_table
+from analysis.report.methods import method_parts
 from analysis.report.numbered import Content, Numbered, Numbers, Section
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis

@@ -13,7 +13,8 @@ from analysis.mixed import Fit
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
-from analysis.report.methods import MethodPart, item_words, reader_facts
+from analysis.report.method_models import reader_facts
+from analysis.report.methods import MethodPart, item_words
 from analysis.results import Analysis
 from analysis.tables import Tables
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from analysis import load
+from analysis.apa import between_dates, worded
 from analysis.report.inline import plain_text
-from analysis.report.methods import METHOD_KEYS, between_dates, method_parts, models_table, worded
+from analysis.report.method_models import models_table
+from analysis.report.methods import METHOD_KEYS, method_parts
 from analysis.report.references import reference
 from tests.analysis.letter_study import study_rows, write_handover
 

@@ -140,3 +140,15 @@ def test_the_differences_that_the_report_tests_are_repeated_in_r(
     for theirs in repeated:
         assert theirs["b"] == pytest.approx(theirs["b_report"], rel=1e-3, abs=1e-3 * min(theirs["b_se"]))
         assert theirs["b_se"] == pytest.approx(theirs["b_se_report"], rel=3e-3)
+
+
+@pytest.mark.full
+def test_every_model_of_every_chapter_is_refitted(tmp_path: Path) -> None:
+    rows = study_rows(human=16, models=("restorer",), items=16, seed=5)
+    gathered = gather(load(write_handover(tmp_path / "handover", rows, planned=PLANNED)))
+    report = write_files(gathered, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
+    fits = [one.fit for one in gathered.all_fits()]
+    said = run_in_r(report, tmp_path / "said.R")
+    assert len(fits) == len(said) > 4
+    for ours, theirs in zip(fits, said, strict=True):
+        compare(ours, theirs)
