@@ -55,7 +55,7 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
     if factor not in factors:
         raise unknown_name(f"{where}.compare:", factor, factors)
     groups = [str(group) for group in spec.get("between") or ["human"]]
-    levels = factors[factor]
+    levels = _compared(spec, factor, factors, where)
     given = spec["measure"]
     by_group = {
         str(group): measure_named(str(one))
@@ -82,10 +82,21 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             fallback=_text(spec.get("fallback")),
             exclude=dict(spec.get("exclude") or {}),
             stop=_text(spec.get("stop")),
-            factors={name: tuple(own) for name, own in factors.items()},
+            factors={name: tuple(own) for name, own in {**factors, factor: levels}.items()},
         )
         found.append(_with_stand_in(plan, tables.trials))
     return found
+
+
+def _compared(
+    spec: Mapping[str, Any], factor: str, factors: Mapping[str, list[str]], where: str
+) -> list[str]:
+    """Return the levels that are compared, the reference first: all of the factor unless the plan names some."""
+    named = [str(level) for level in spec.get("levels") or factors[factor]]
+    for level in named:
+        if level not in factors[factor]:
+            raise unknown_name(f"{where}.levels: level", level, factors[factor])
+    return named
 
 
 def _contrasts(spec: Mapping[str, Any], levels: list[str], where: str) -> tuple[Difference, ...]:

@@ -23,8 +23,11 @@ def plans_in_words(study: Study) -> list[list[str]]:
 
 
 def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
-    levels = list(study.factors[one.compare])
+    levels = one.levels
     yield f"{one.name}: {_measured(one)}, compared by {one.compare} ({', '.join(levels)}; {levels[0]} is the reference)"
+    others = [level for level in study.factors[one.compare] if level not in levels]
+    if others:
+        yield f"levels: trials with {one.compare} {' or '.join(others)} are not in it"
     told = (
         ""
         if "contrasts" in one.stated and study.get("analysis", "planned", one.name, "contrasts")

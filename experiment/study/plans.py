@@ -63,6 +63,8 @@ class PlannedAnalysis:
     measures : dict
         Of each reader, in the order in which the study names them.
     compare : str
+    levels : tuple of str
+        Those that are compared, the reference first; all of the factor unless the study names some.
     contrasts : tuple of PlannedContrast
     alpha : float
     family : str or None
@@ -80,6 +82,7 @@ class PlannedAnalysis:
     name: str
     measures: Mapping[str, PlannedMeasure]
     compare: str
+    levels: tuple[str, ...]
     contrasts: tuple[PlannedContrast, ...]
     alpha: float
     family: str | None
@@ -101,6 +104,7 @@ class PlannedAnalysis:
         return {
             "measure": {reader: one.name for reader, one in self.measures.items()},
             "compare": self.compare,
+            **({"levels": list(self.levels)} if "levels" in self.stated else {}),
             "between": list(self.readers),
             "contrasts": [one.said for one in self.contrasts],
             "direction": {one.said: one.direction for one in self.contrasts},
@@ -131,7 +135,7 @@ def planned_analyses(study: Study) -> list[PlannedAnalysis]:
 
 def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
     known, given = planned_measures(), spec["measure"]
-    levels = list(study.factors[spec["compare"]])
+    levels = _compared(spec, study)
     said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
     directions = spec.get("direction", TWO_SIDED)
     contrasts = []
@@ -146,6 +150,7 @@ def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
             for reader in spec["between"]
         },
         compare=str(spec["compare"]),
+        levels=tuple(levels),
         contrasts=tuple(contrasts),
         alpha=float(spec.get("alpha", ALPHA)),
         family=spec.get("family"),
@@ -157,6 +162,10 @@ def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
         trials=spec.get("trials"),
         stated=frozenset(spec),
     )
+
+
+def _compared(spec: Mapping[str, Any], study: Study) -> list[str]:
+    return [str(level) for level in spec.get("levels") or study.factors[spec["compare"]]]
 
 
 def check_planned(study: Study) -> None:
@@ -172,6 +181,7 @@ def check_planned(study: Study) -> None:
         path = ("analysis", "planned", name)
         _check_readers(study, path, spec)
         _check_trials(study, path, spec)
+        _check_levels(study, path, spec)
         _check_contrasts(study, path, spec)
         _check_bound(study, path, spec)
         _check_model(study, path, spec)
@@ -263,8 +273,16 @@ def _check_trials(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
         )
 
 
+def _check_levels(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    known = list(study.factors[spec["compare"]])
+    for i, level in enumerate(spec.get("levels", [])):
+        if level not in known:
+            fault = unknown_name(f"level of {spec['compare']}", level, known)
+            raise UserError(f"{study.place(*path, 'levels', i)}: {fault.message}", mend=fault.mend)
+
+
 def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
-    levels = list(study.factors[spec["compare"]])
+    levels = _compared(spec, study)
     for i, contrast in enumerate(spec.get("contrasts", [])):
         parts = [part.strip() for part in _SIDES.split(contrast)]
         if len(parts) != 2 or parts[0] == parts[1] or not set(parts) <= set(levels):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from analysis import load
+from analysis.carrying_out import carry_out_all
 from analysis.planned import Difference, Plan, plans, read_contrast
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -110,3 +111,26 @@ def test_where_no_person_has_answered_the_first_planned_readers_stand_beside(han
     planned = {"accuracy": {**PLANNED["comprehension"], "between": ["restorer"]}}
     found = plans(load(handover(dictionary={"planned": planned}, models=("restorer", "second"), items=4)))
     assert found[1].groups == ("restorer", "second")
+
+
+def test_a_plan_that_names_levels_compares_these_alone(handover: Make) -> None:
+    (plan,) = planned(handover, {"human": 2}, levels=["internal", "final"])
+    assert plan.levels == ("internal", "final") == plan.factors["position"]
+    assert [one.label for one in plan.contrasts] == ["final − internal"]
+    with pytest.raises(UserError, match="Did you mean 'initial'"):
+        planned(handover, {"human": 2}, levels=["inital", "final"])
+    with pytest.raises(UserError, match="'intact'"):
+        planned(handover, {"human": 2}, levels=["internal", "final"], contrasts=["final - intact"])
+
+
+def test_trials_with_other_levels_are_not_in_the_model(handover: Make) -> None:
+    given = {
+        "measure": "correct",
+        "compare": "position",
+        "between": ["human"],
+        "levels": ["internal", "final"],
+    }
+    tables = load(handover(dictionary={"planned": {"x": given}}, items=8, human=8))
+    (analysis,) = [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+    assert set(analysis.rows["position"]) == {"internal", "final"} == set(analysis.levels)
+    assert [one.label for one in analysis.contrasts] == ["final − internal"]

@@ -123,6 +123,8 @@ def test_a_planned_contrast_names_levels_of_its_factor(make_study: Callable[...,
         ("exclude: {trials: {rt: outside 3 s to 1 s}}", r"planned\.a\.exclude\.trials\.rt is"),
         ("contrasts: [intact - intact]", r"A contrast is `level - level`"),
         ("families: F", r"did you mean 'family'"),
+        ("levels: [intact, inital]", r"Did you mean 'initial'"),
+        ("levels: [intact]", r"levels"),
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
