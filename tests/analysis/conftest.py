@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,14 @@ def handover(tmp_path: Path) -> Make:
         return write_handover(tmp_path / "handover", trials.reset_index(drop=True), **(dictionary or {}))
 
     return make
+
+
+@pytest.fixture(scope="module")
+def without_chapters() -> Iterator[None]:
+    """Leave the chapters out of every report of a module: they have tests and studies of their own, and cost minutes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chapters, "WRITERS", ())
+        yield
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from analysis.measures import MEASURES, RECOVERED
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.test_weak_studies import told
 
+pytestmark = pytest.mark.usefixtures("without_chapters")
+
 PROSE = "for recovery 1 minus edit distance per character"
 COLUMNS = {"score": {"type": "number", "unit": None, "prose": PROSE}}
 NEAR = {"intact": 0.9, "initial": 0.3, "internal": 0.6, "final": 0.5}

@@ -20,6 +20,8 @@ from experiment.cli import main
 from tests.analysis.conftest import Make, Rehearsal
 from tests.analysis.letter_study import study_rows, write_handover
 
+pytestmark = pytest.mark.usefixtures("without_chapters")
+
 
 def words_of(html: str) -> str:
     return " ".join(re.sub(r"<svg.*?</svg>|<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL).split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,21 +19,15 @@ from analysis.estimation import _read
 from analysis.families import corrected
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
-from analysis.report import chapters
 from analysis.report.content import _section, gather
 from analysis.report.numbered import Content, Numbers
 from analysis.report.write import render
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_chapters() -> Iterator[None]:
-    """Chapters have weak studies of their own; here they would cost minutes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "WRITERS", ())
-        yield
+pytestmark = [
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+    pytest.mark.usefixtures("without_chapters"),
+]
 
 
 def told(folder: Path, rows: pd.DataFrame, **dictionary: Any) -> tuple[Content, str]:
