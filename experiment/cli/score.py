@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Compare free answers, and the texts shown, by the embedding model that the study names.",
 )
+@click.option(
+    "--execute",
+    is_flag=True,
+    help="Run programs that were answered (MBPP) against their tests, locked in (Linux only).",
+)
 @click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write and send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
@@ -41,6 +46,7 @@ def score(
     parser: str | None,
     judge: str | None,
     similarity: bool,
+    execute: bool,
     reader: str | None,
     dry_run: bool,
     as_json: bool,
@@ -55,14 +61,20 @@ def score(
     and the intact text, and of each free answer and the answer that is right, or else the same reader's answer about the
     intact text. It stands beside and says nothing of right or wrong; --json prints each.
 
+    With --execute programs run against their tests, each in a process without network, environment or other processes, with
+    an empty folder and limits on time and memory. Where the machine cannot lock them in, none is run. These verdicts count.
+
     Example: wrods score my-study --parser published --dry-run
     """
     from experiment.cli.study_store import opened_study, this_user
     from experiment.scoring.again import score_again
     from experiment.store import records
 
-    if sum((parser is not None, judge is not None, similarity)) > 1:
-        raise click.UsageError("Give one of --parser, --judge and --similarity.")
+    if sum((parser is not None, judge is not None, similarity, execute)) > 1:
+        raise click.UsageError("Give one of --parser, --judge, --similarity and --execute.")
+    if execute:
+        _execute(study, reader, dry_run=dry_run, as_json=as_json)
+        return
     if similarity:
         _similarity(study, reader, dry_run=dry_run, as_json=as_json)
         return
@@ -131,6 +143,29 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
     click.echo("Nothing was written." if dry_run else "These values stand beside and enter no table.")
 
 
+def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Run programs against their tests and print what came of it."""
+    from experiment.cli.study_store import opened_study, this_user
+    from experiment.scoring.execution import execute_programs
+    from experiment.store import records
+
+    with opened_study(study) as opened:
+        outcome = execute_programs(opened.study, opened.store, reader=reader, dry_run=dry_run)
+        if not dry_run:
+            detail = {"scorer": "executed", "responses": outcome.programs, "reader": reader}
+            opened.store.write(
+                lambda connection: records.add_audit(
+                    connection, this_user(), "score", study=opened.study.id, detail=detail
+                )
+            ).result()
+    if as_json:
+        click.echo(json.dumps(outcome.as_json() | {"dry_run": dry_run}, ensure_ascii=False, indent=1))
+        return
+    for line in outcome.told():
+        click.echo(line)
+    click.echo("Nothing was written." if dry_run else "These verdicts count in the tables.")
+
+
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
@@ -190,6 +225,8 @@ def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:
         click.echo(f"  Stopped: {outcome.stopped}; the same command goes on.")
     if outcome.rated:
         click.echo(f"  {outcome.rated} responses stay as people rated them.")
+    if outcome.executed:
+        click.echo(f"  {outcome.executed} responses stay as their tests judged them.")
     if not outcome.counts:
         click.echo("The study names another scorer: these verdicts stand beside and enter no table.")
     if outcome.renewed:

@@ -25,7 +25,7 @@ from experiment.study.meaning import PUBLISHED as PUBLISHED_MATERIALS
 from experiment.study.meaning import kind_of_material
 from stimuli.errors import UserError, unknown_name
 
-RATED = "rated"
+RATED, EXECUTED = "rated", "executed"
 MODEL_KINDS = ("model", "baseline")
 WRITTEN_AT_ONCE = 500
 SHOWN_CHANGES = 10
@@ -70,8 +70,8 @@ class Rescored:
     scorer : str
     counts : bool
         The study names this scorer: where it names no judge for a reader, the verdicts are those that count.
-    responses, rated : int
-        Responses read; responses left to the people who rated them.
+    responses, rated, executed : int
+        Responses read; responses left to the people who rated them, and to the tests that they passed or failed.
     changed, beside : int
         Verdicts that change in the tables; verdicts that differ from those that count and are kept beside, in no table.
     renewed : int
@@ -98,6 +98,7 @@ class Rescored:
     renewed: int = 0
     added: int = 0
     rated: int = 0
+    executed: int = 0
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     moved_beside: Counter[tuple[str, str]] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
@@ -227,6 +228,9 @@ def _differing(
     for one in given:
         if one.counts is not None and str(one.counts["scorer"]).startswith(RATED):
             outcome.rated += 1
+            continue
+        if one.counts is not None and str(one.counts["scorer"]).startswith(EXECUTED) and outcome.counts:
+            outcome.executed += 1
             continue
         score = verdict(one)
         if score is None:

@@ -1,0 +1,179 @@
+"""Judges programs by running them against their items' tests, in a sandbox and only when asked (``wrods score --execute``).
+
+Mind Scramble never ran the programs of MBPP; it compared their text vectors with those of another model's programs. Here a program
+is right where every test holds; its score is the share that do. A program that ends itself, takes too long or too much
+memory is wrong. Verdicts go by the scorer ``executed`` and count until others are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from experiment.scoring.again import EXECUTED, Response, responses, write_scores
+from experiment.scoring.sandbox import LIMITS, Limits, Ran, require_sandbox, run_program
+from experiment.scoring.trial import Score, score_trial
+from experiment.store import Store
+from experiment.study import Study
+from stimuli.errors import UserError
+from stimuli.item import Item
+
+VERSION = 1
+AT_ONCE = 64
+_MARKED = re.compile(r"\A\s*>?code:[ \t]*\n?", re.IGNORECASE)
+FATES = {
+    "passed": "every test held",
+    "failed": "a test did not hold, or the program does not run",
+    "ended": "ended before the tests were through (memory, processor time, or by itself)",
+    "too_slow": "took too long",
+}
+
+
+@dataclass
+class Executed:
+    """What came of running programs.
+
+    Attributes
+    ----------
+    programs : int
+        Programs that were run.
+    fates : Counter of str
+        How they ended, by reader: (reader, one of :data:`FATES`).
+    unread : int
+        Replies that hold no program (empty, refused, cut short).
+    unknown : int
+        Answers to items that the study no longer has, which nothing was run for.
+    """
+
+    programs: int = 0
+    fates: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unread: int = 0
+    unknown: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON."""
+        fates = [
+            {"reader": who, "fate": fate, "programs": n} for (who, fate), n in sorted(self.fates.items())
+        ]
+        return {"programs": self.programs, "fates": fates, "unread": self.unread, "unknown": self.unknown}
+
+    def told(self) -> Iterator[str]:
+        """Say it in lines."""
+        yield f"{EXECUTED}: {self.programs} programs run against their tests."
+        for (who, fate), number in sorted(self.fates.items()):
+            yield f"  {number:>6}  {who}: {FATES[fate]}"
+        if self.unread:
+            yield f"  {self.unread} replies hold no program and count as they stand."
+        if self.unknown:
+            yield f"  {self.unknown} answers are to items that the study no longer has: build it as it was."
+
+
+def program_of(response: str) -> str:
+    """Return the program of a reply that was read as code: without the mark ``>code:`` of Mind Scramble's prompt."""
+    return _MARKED.sub("", response)
+
+
+def execute_programs(
+    study: Study,
+    store: Store,
+    *,
+    reader: str | None = None,
+    dry_run: bool = False,
+    limits: Limits = LIMITS,
+) -> Executed:
+    """Run every program that a study's readers answered, and store the verdicts.
+
+    Parameters
+    ----------
+    study : Study
+    store : Store
+    reader : str, optional
+        Only this one's.
+    dry_run : bool
+        Run them, and write nothing.
+    limits : Limits
+
+    Raises
+    ------
+    UserError
+        The study asks for no programs, there is no such reader, or programs cannot be locked in on this machine.
+    """
+    tested = {item.item_id: item for item in study.items if item.key.get("tests")}
+    if not tested:
+        raise UserError(
+            "no item of this study has tests that a program must pass",
+            mend="Programs come from the corpus mbpp with the task complete, answered with read_as: code.",
+        )
+    require_sandbox()
+    outcome = Executed()
+    workers = max(1, min(8, os.cpu_count() or 1))
+    with store.read() as connection, ThreadPoolExecutor(workers) as pool:
+        asked = responses(study, connection, reader=reader)
+        while batch := list(islice(asked, AT_ONCE)):
+            judged = pool.map(lambda one: _judged(one, tested, limits), batch)
+            found = [done for done in map(_noted(outcome), batch, judged) if done is not None]
+            if not dry_run:
+                write_scores(store, found)
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    score: Score
+    ran: Ran | None
+    known: bool = True
+
+
+def _judged(one: Response, tested: Mapping[str, Item], limits: Limits) -> _Verdict | None:
+    """Return the verdict on one response; None where it is no program."""
+    if one.trial["steps"][-1].get("read_as") != "code" or one.trial.get("is_practice"):
+        return None
+    read = score_trial(
+        one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, thinks=one.thinks
+    )
+    named = replace(read, scorer=f"{EXECUTED}-{VERSION}", version=VERSION)
+    if read.response_status != "valid" or read.response is None:
+        return _Verdict(named, None)
+    item = tested.get(str(one.trial["item_id"]))
+    if item is None:
+        return _Verdict(named, None, known=False)
+    tests: Sequence[str] = item.key["tests"]
+    program = program_of(read.response)
+    ran = run_program(program, tests, setup=str(item.key.get("setup") or ""), limits=limits)
+    passed = ran.fate == "passed"
+    score = replace(named, response=program, correct=passed, score=ran.held / len(tests))
+    return _Verdict(score, ran)
+
+
+def _noted(outcome: Executed) -> Any:
+    def note(one: Response, verdict: _Verdict | None) -> tuple[Response, Score] | None:
+        if verdict is None:
+            return None
+        if not verdict.known:
+            outcome.unknown += 1
+            return None
+        if verdict.ran is None:
+            outcome.unread += 1
+        else:
+            outcome.programs += 1
+            outcome.fates[one.reader, verdict.ran.fate] += 1
+        return (one, verdict.score) if _is_new(one, verdict.score) else None
+
+    return note
+
+
+def _is_new(one: Response, score: Score) -> bool:
+    """Say whether a verdict differs from the one that counts."""
+    kept = one.counts
+    return kept is None or (kept["scorer"], kept["response"], kept["correct"], kept["score"]) != (
+        score.scorer,
+        score.response,
+        score.correct,
+        score.score,
+    )
