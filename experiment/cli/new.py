@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from experiment.templates.parts import ABOUT_FILE, data_path, filled, part_named, parts_of
 from stimuli.errors import UserError, unknown_name
 
 WITHOUT_MARKS = str.maketrans(
@@ -48,46 +49,100 @@ def templates() -> dict[str, str]:
     show_default=True,
     help="What to start from.",
 )
-@click.option("--list", "list_them", is_flag=True, help="List the templates.")
-def new(directory: Path | None, template: str, list_them: bool) -> None:
-    """Make a study folder to start from.
+@click.option("--part", metavar="PART", help="Which study, of a template that is a set of studies.")
+@click.option(
+    "--data",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Your copy of the data set that the template needs, or a folder of several.",
+)
+@click.option(
+    "--corrected",
+    is_flag=True,
+    help="A paper's study as the paper means it, mended; otherwise fault for fault as released.",
+)
+@click.option("--list", "list_them", is_flag=True, help="List the templates and their parts.")
+def new(
+    directory: Path | None,
+    template: str,
+    part: str | None,
+    data: Path | None,
+    corrected: bool,
+    list_them: bool,
+) -> None:
+    r"""Make a study folder to start from.
 
     The folder's name becomes the study's id. Nothing that exists is overwritten.
 
-    Example: wrods new my-study --from letter-position
+    \b
+    Examples:
+      wrods new my-study --from letter-position
+      wrods new recover --from scrambled-bench --part scrrec --data data/realtimeqa
     """
     if list_them:
         for name, about in templates().items():
             click.echo(f"{name:<18}{about}")
+            for one in parts_of(name).values():
+                click.echo(f"  --part {one.name:<16}{one.about}")
         return
     if directory is None:
         raise UserError("no folder is named", mend="Say where: wrods new my-study --from your-own")
-    copy_template(template, directory)
-    click.echo(f"Made {directory} from {template}.")
+    copy_template(template, directory, part=part, data=data, corrected=corrected)
+    source = template if part is None else f"{template}, part {part}"
+    click.echo(f"Made {directory} from {source}.")
     named = shlex.quote(str(directory))
     click.echo(
         f"Next: edit {directory / 'study.yaml'}, then `wrods check {named}` and `wrods build {named}`."
     )
 
 
-def copy_template(template: str, directory: Path) -> None:
+def copy_template(
+    template: str,
+    directory: Path,
+    *,
+    part: str | None = None,
+    data: Path | None = None,
+    corrected: bool = False,
+) -> None:
     """Copy a template into a new folder and name the study after the folder.
+
+    Parameters
+    ----------
+    template : str
+    directory : pathlib.Path
+        New, or empty.
+    part, data, corrected
+        Of a template that is a set of studies: which one, the user's copy of its data, and the form.
 
     Raises
     ------
     UserError
-        The template is unknown, or the folder exists and is not empty.
+        The template or part is unknown, its data are not given, or the folder exists and is not empty.
     """
     if template not in templates():
         raise unknown_name("template", template, templates())
+    chosen = part_named(template, part)
+    if chosen is None and (data is not None or corrected):
+        raise UserError(
+            f"template {template} takes neither --data nor --corrected",
+            mend="Leave them out; edit study.yaml.",
+        )
+    path = "" if chosen is None else data_path(chosen, data, directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
     made = _first_missing(directory)
     try:
         with resources.as_file(resources.files("experiment.templates").joinpath(template)) as source:
+            others = [ABOUT_FILE, *(f"{name}.yaml" for name in parts_of(template))]
             shutil.copytree(
-                source, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.py")
+                source,
+                directory,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("__pycache__", "*.py", *others),
             )
+            if chosen is not None:
+                text = (source / f"{chosen.name}.yaml").read_text("utf-8")
+                (directory / "study.yaml").write_text(filled(text, path, corrected=corrected), "utf-8")
         study_id = id_of(directory.resolve().name) or template
         file = directory / "study.yaml"
         text = file.read_text("utf-8")

@@ -1,0 +1,130 @@
+"""Templates that are a set of studies: which parts they have, which data the user gives, and published or corrected.
+
+A template's ``template.json`` names its parts, each with a sentence about it and the folder in which its data set usually lies.
+A part is ``PART.yaml`` beside it. In that file ``@DATA@`` stands for the user's copy, a line that ends in ``#-- published`` is there
+in the published form only, and one that begins with ``#-- corrected:`` in the corrected form only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from stimuli.errors import UserError, unknown_name
+
+DATA = "@DATA@"
+ABOUT_FILE = "template.json"
+_PUBLISHED = re.compile(r"[ \t]*#-- published$")
+_CORRECTED = re.compile(r"^(?P<space>[ ]*)#-- corrected: ?")
+_PLAIN = re.compile(r"[A-Za-z0-9_./~-]+")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A study of a template.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        A sentence.
+    data : str
+        Name of the folder in which the data set that it needs usually lies; empty where it needs none.
+    """
+
+    name: str
+    about: str
+    data: str = ""
+
+
+def parts_of(template: str) -> dict[str, Part]:
+    """Return the parts of a template by name; empty where it is one study."""
+    file = resources.files("experiment.templates").joinpath(template, ABOUT_FILE)
+    if not file.is_file():
+        return {}
+    given: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return {name: Part(name, **one) for name, one in given["parts"].items()}
+
+
+def part_named(template: str, name: str | None) -> Part | None:
+    """Return the part that a user asked for; None where the template has none.
+
+    Raises
+    ------
+    UserError
+        For a part of a template that has none, an unknown one, or none where one must be named.
+    """
+    parts = parts_of(template)
+    if not parts:
+        if name is not None:
+            raise UserError(f"template {template} has no parts", mend="Leave --part out.")
+        return None
+    if name is None:
+        raise UserError(
+            f"template {template} is a set of studies: {', '.join(parts)}",
+            mend=f"Name one, such as --part {next(iter(parts))}; `wrods new --list` says what each is.",
+        )
+    if name not in parts:
+        raise unknown_name(f"{template}: part", name, parts)
+    return parts[name]
+
+
+def data_path(part: Part, given: Path | None, study: Path) -> str:
+    """Return the path of a part's data as study.yaml writes it, from the study's folder.
+
+    Parameters
+    ----------
+    part : Part
+    given : pathlib.Path or None
+        The data set's folder, or one that holds it under its usual name.
+    study : pathlib.Path
+        The study's folder.
+
+    Raises
+    ------
+    UserError
+        Where the part needs data and none are given, where there is nothing at the path, or where it needs none.
+    """
+    if not part.data:
+        if given is not None:
+            raise UserError(f"part {part.name} needs no data", mend="Leave --data out.")
+        return ""
+    if given is None:
+        raise UserError(
+            f"part {part.name} needs your copy of {part.data}, which is not part of wrods",
+            mend=f"Say where it is: --data PATH/TO/{part.data}",
+        )
+    if not given.exists():
+        raise UserError(f"--data: there is no {given}", mend=f"Give the folder that holds {part.data}.")
+    inner = given / part.data
+    found = (inner if inner.is_dir() else given).resolve()
+    try:
+        return Path(os.path.relpath(found, study.resolve())).as_posix()
+    except ValueError:  # another drive
+        return found.as_posix()
+
+
+def filled(text: str, path: str, *, corrected: bool) -> str:
+    """Return a part's study.yaml with its data named, in the published or the corrected form.
+
+    Parameters
+    ----------
+    text : str
+    path : str
+        From :func:`data_path`.
+    corrected : bool
+    """
+    lines = []
+    for line in text.splitlines():
+        published, mended = _PUBLISHED.search(line), _CORRECTED.match(line)
+        if (published and corrected) or (mended and not corrected):
+            continue
+        plain = _PUBLISHED.sub("", line)
+        lines.append(_CORRECTED.sub(r"\g<space>", plain) if mended else plain)
+    quoted = path if _PLAIN.fullmatch(path) else json.dumps(path, ensure_ascii=False)
+    return "\n".join(lines).replace(DATA, quoted) + "\n"

@@ -1,0 +1,111 @@
+"""Templates that are sets of studies: parts, the user's data, published or corrected."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli.new import copy_template, templates
+from experiment.templates.parts import filled, parts_of
+from stimuli.errors import UserError
+from tests.experiment.models.running import invoke
+
+PARTS = ("scrrec", "scrrec-few-shot", "realtimeqa", "dream", "aqua")
+PAPERS = ["original", "RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub"]
+LETTERS = ["KR2", "KL-KR1", "KF-KR1"]
+
+
+def test_scrambled_bench_has_the_papers_parts() -> None:
+    assert tuple(parts_of("scrambled-bench")) == PARTS
+    assert parts_of("your-own") == {}
+    told = invoke("new", "--list").output
+    assert all(f"--part {name}" in told for name in PARTS)
+    assert all(name in told for name in templates())
+
+
+def test_what_is_published_and_what_is_corrected_never_stand_together() -> None:
+    text = "a: @DATA@   #-- published\n#-- corrected: b: @DATA@\n  c: 1   # a remark\n"
+    assert filled(text, "../x", corrected=False) == "a: ../x\n  c: 1   # a remark\n"
+    assert filled(text, "my data: x", corrected=True) == 'b: "my data: x"\n  c: 1   # a remark\n'
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("corrected", [False, True])
+def test_each_part_is_a_valid_study_in_both_forms(tmp_path: Path, part: str, corrected: bool) -> None:
+    data = tmp_path / "some data"
+    copy = data / parts_of("scrambled-bench")[part].data
+    copy.mkdir(parents=True)
+    copy_template("scrambled-bench", tmp_path / "study", part=part, data=data, corrected=corrected)
+    study = load_study(tmp_path / "study")
+    assert sorted(study.published) == ([] if corrected else ["items", "prompts", "scoring"])
+    assert (study.folder / study.get("materials", "corpus", "from")).resolve() == copy.resolve()
+    levels = list(study.factors[next(iter(study.factors))])
+    if part == "aqua":
+        assert levels == PAPERS[:4]
+        assert list(study.factors["examples"]) == ["intact", "at-20", "at-50", "at-100"]
+    elif part.startswith("scrrec"):
+        assert levels == (PAPERS[:6] + LETTERS if corrected else PAPERS[1:6])
+    else:
+        assert levels == PAPERS + (LETTERS if corrected else [])
+    assert not list(study.folder.glob("*.json")) and len(list(study.folder.glob("*.yaml"))) == 1
+    assert "#--" not in (study.folder / "study.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"part": None}, "is a set of studies: scrrec"),
+        ({"part": "dreem"}, "did you mean 'dream'"),
+        ({"part": "dream"}, "needs your copy of dream"),
+        ({"part": "dream", "data": Path("nowhere")}, "there is no nowhere"),
+    ],
+)
+def test_what_a_part_lacks_is_said(tmp_path: Path, arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        copy_template("scrambled-bench", tmp_path / "study", **arguments)  # type: ignore[arg-type]
+    assert said.casefold() in f"{caught.value.message} {caught.value.mend}".casefold()
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("arguments", [{"part": "dream"}, {"data": Path()}, {"corrected": True}])
+def test_a_template_that_is_one_study_takes_neither_part_nor_data(
+    tmp_path: Path, arguments: dict[str, object]
+) -> None:
+    with pytest.raises(UserError, match="Leave"):
+        copy_template("your-own", tmp_path / "study", **arguments)  # type: ignore[arg-type]
+
+
+def small(folder: Path, data: Path, part: str, *, corrected: bool = False, items: int = 3) -> Path:
+    """Make a part of the template with few items."""
+    copy_template("scrambled-bench", folder, part=part, data=data, corrected=corrected)
+    file = folder / "study.yaml"
+    text = re.sub(r"(?m)^  # items: \d+ ", f"  items: {items} ", file.read_text("utf-8"))
+    assert f"items: {items} " in text
+    file.write_text(text, "utf-8")
+    return folder
+
+
+def test_check_says_a_part_back_with_its_size(tmp_path: Path, shared: Path) -> None:
+    told = invoke("check", small(tmp_path / "study", shared / "data", "scrrec", corrected=True), "--explain")
+    assert told.exit_code == 0, told.output
+    for said in ("9 lists", "keep:last_and_one", "27 trials", "prompt tokens", "minutes", "KF-KR1 - KL-KR1"):
+        assert said in told.output, said
+
+
+@pytest.mark.full
+def test_recovery_is_built_of_the_released_stimuli(tmp_path: Path, shared: Path) -> None:
+    folder = small(tmp_path / "study", shared / "data", "scrrec")
+    build_study(load_study(folder))
+    lines = (shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl").read_text("utf-8").splitlines()
+    released = {row["original"]: row for row in map(json.loads, lines)}
+    items = [json.loads(line) for line in (folder / "items.jsonl").read_text("utf-8").splitlines()]
+    tests = [item for item in items if item.get("role") == "test"]
+    assert len(tests) == 15
+    for item in tests:
+        level = item["condition"]["scramble"].lower().replace("-", "")
+        assert item["shown"]["evidence"] == released[item["intact"]["evidence"]][level]
