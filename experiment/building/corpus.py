@@ -21,7 +21,7 @@ from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
 from stimuli.errors import UserError, unknown_name
 from stimuli.recipes import recovery_items
-from stimuli.recipes.published_lists import PublishedList, published_list
+from stimuli.recipes.published_lists import TYPOBENCH, PublishedList, published_list
 from stimuli.recipes.tasks import task_items
 
 MOST_DOUBLES = 3
@@ -57,6 +57,11 @@ def items_from_corpus(study: Study) -> Made:
     skipped: list[str] = []
     if published:
         listed, sources = _published(study, corpus, name)
+        if corpus["name"] in TYPOBENCH:
+            remarks.append(
+                f"  note: TypoBench released no sample of {corpus['name']}; records are drawn with the study's seed, then changed as "
+                "its code did"
+            )
     else:
         splits = corpus.get("split")
         records: list[Record] = []
@@ -69,6 +74,10 @@ def items_from_corpus(study: Study) -> Made:
             records += loaded.records
         listed = PublishedList(tuple(records), ())
     number = materials.get("items")
+    if published and number is not None and corpus["name"] in TYPOBENCH and number <= len(listed.records):
+        sample = tuple(subset(listed.records, number, study.seed))
+        listed = PublishedList(sample, sample)
+        number = None
     asked: Sequence[Record] = listed.records
     if number is not None and "even_by" in corpus:
         asked, number = subset(asked, number, study.seed, corpus["even_by"], shares="equal"), None

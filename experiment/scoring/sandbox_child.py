@@ -7,7 +7,7 @@ the reason on standard error: nothing runs half locked. It uses no package but P
 """
 
 # paths go to the kernel as they are
-# ruff: noqa: PTH100, PTH102, PTH103, PTH106, PTH110, PTH112, PTH114, PTH118, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH114, PTH118, PTH120, PTH123, PTH208, PTH211
 from __future__ import annotations
 
 import contextlib

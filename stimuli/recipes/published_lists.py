@@ -1,4 +1,4 @@
-"""The lists that Cao et al. (2023) asked about, and the longer ones that their scrambling passes went over."""
+"""The lists that the papers asked about, and the longer ones that their scrambling passes went over."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 from stimuli.scramble.published.lists import DREAM_DROPPED
 
-_UNLISTED = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
-"""Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released."""
+TYPOBENCH = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
+"""Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released, so one of the user's
+own takes its place."""
+_OF_TYPOBENCH = ("complete", "rectify", "summarise", "translate")
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,14 @@ class PublishedList:
 def published_list(
     corpus: str, where: Path | Iterable[Path], *, task: str, split: str | None = None
 ) -> PublishedList:
-    """Load what Cao et al. (2023) asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``.
+    """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``.
 
     Parameters
     ----------
     corpus : str
         ``realtimeqa`` (408 sentences to recover, of which 346 have questions), ``dream`` (the annotated questions of
-        test and dev, each split a pass of its own) or ``aqua`` (the test split).
+        test and dev, each split a pass of its own) or ``aqua`` (the test split) of Cao et al. (2023); a corpus of
+        TypoBench: all records of the split, of which the study draws its own sample.
     where : Path or iterable of Path
         The user's copy.
     task : str
@@ -55,13 +58,14 @@ def published_list(
         For a corpus that they did not use, or a task that they did not put to it.
     """
     asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
-    if corpus in _UNLISTED:
-        raise UserError(
-            f"published items of corpus {corpus!r}: only a list that a paper asked can be copied, and TypoBench (2024) "
-            f"did not release its sample of {corpus}",
-            mend="Leave items out of published; its scrambles (REO-INT, DEL-BEG, …) then come as the paper means them. "
-            "`wrods scramble --mode published` does to a list of your own what its code did.",
-        )
+    if corpus in TYPOBENCH:
+        if task not in _OF_TYPOBENCH:
+            raise UserError(
+                f"task {task} was not published with {corpus}",
+                mend=f"Use one of TypoBench's: {', '.join(_OF_TYPOBENCH)}; or leave items out of published.",
+            )
+        records = load_corpus(corpus, where, split=split).records
+        return PublishedList(records, records)
     if corpus not in asked:
         raise unknown_name("published list of corpus", corpus, asked)
     if task not in asked[corpus]:

@@ -122,7 +122,7 @@ def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(share
         (
             "squad",
             "question",
-            "published items of corpus 'squad': only a list that a paper asked can be copied",
+            "task question was not published with squad\n  Use one of TypoBench's: complete",
         ),
         ("aqua", "recover", "task recover was not published with aqua\n  Use problem"),
     ],
