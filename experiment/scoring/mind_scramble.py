@@ -1,0 +1,258 @@
+"""What the faults of Mind Scramble's scorers are worth: stored replies as released, without one fault at a time, and mended.
+
+The released rule is :mod:`experiment.scoring.published`'s copy; a rule without a fault differs from it in that alone, so that
+the difference of the means is the price of the fault. The mended rule is wrods' own parser and scorer. All are computed from the raw
+replies of models, whatever the study counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from experiment.columns import Column
+from experiment.models.prompts.published import prompt_name
+from experiment.parsing.free_answers import number_of
+from experiment.scoring.again import MODEL_KINDS, Response, responses
+from experiment.scoring.published import (
+    contains_either_way,
+    named_fields,
+    paper_of,
+    same_digits,
+    words_in_place,
+)
+from experiment.scoring.trial import score_trial
+from experiment.study import Study
+from stimuli.recipes.published_lists import TYPOBENCH
+
+RELEASED, MENDED = "released", "mended"
+_PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A reply as the rules read it.
+
+    Attributes
+    ----------
+    field : str or None
+        What the released parser found under the field's name; None where it found nothing.
+    gold : str
+        The first answer that counts.
+    accepted : tuple of str
+        All answers that count.
+    """
+
+    field: str | None
+    gold: str
+    accepted: tuple[str, ...]
+
+
+Rule = Callable[[Given], float | None]
+
+
+def _same_number(one: Given) -> float:
+    value = number_of(one.field or "")
+    return float(value is not None and value == number_of(one.gold))
+
+
+def _plain(text: str) -> str:
+    return text.strip(_PUNCTUATION).casefold()
+
+
+def _within(
+    one: Given, *, empty: bool = True, longer: bool = True, shorter: bool = True, all_golds: bool = False
+) -> float:
+    """Apply the two-way rule, each way of being right switched on or off."""
+    if one.field is None:
+        return 0.0
+    given = one.field.lower()
+    for gold in (answer.lower() for answer in (one.accepted if all_golds else (one.gold,))):
+        if given == gold:
+            return 1.0
+        if not given:
+            if empty:
+                return 1.0
+        elif (longer and gold in given) or (shorter and given in gold):
+            return 1.0
+    return 0.0
+
+
+def _in_place(one: Given, *, of: Callable[[int, int], int]) -> float | None:
+    """Return the share of words in place, with another denominator than the shorter text's words."""
+    if one.field is None:
+        return None
+    lengths = len(one.field.split()), len(one.gold.split())
+    shorter, wanted = min(lengths), of(*lengths)
+    return words_in_place(one.field, one.gold) * shorter / wanted if wanted else 0.0
+
+
+def _released_number(one: Given) -> float:
+    return 0.0 if one.field is None else float(same_digits(one.field, one.gold))
+
+
+def _released_yes(one: Given) -> float:
+    return 0.0 if one.field is None else float(one.field.replace("'", "") == one.gold)
+
+
+def _released_within(one: Given) -> float:
+    return 0.0 if one.field is None else float(contains_either_way(one.field, one.gold))
+
+
+def _released_words(one: Given) -> float | None:
+    return None if one.field is None else words_in_place(one.field, one.gold)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The released rule of a data set, and the same without each of its faults.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Names that the released parser marks, the one that is scored first.
+    released : callable
+    without : dict
+        Fault in words to the rule that lacks it.
+    """
+
+    fields: tuple[str, ...]
+    released: Rule
+    without: Mapping[str, Rule]
+
+
+_EITHER_WAY: dict[str, Rule] = {
+    "an empty answer is right": lambda one: _within(one, empty=False),
+    "an answer that holds the right one is right": lambda one: _within(one, longer=False),
+    "a part of the right answer is right": lambda one: _within(one, shorter=False),
+}
+SCORERS: dict[str, Scorer] = {
+    "gsm8k": Scorer(
+        ("answer_number", "process"),
+        _released_number,
+        {"digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56": _same_number},
+    ),
+    "boolq": Scorer(
+        ("answer", "reason"),
+        _released_yes,
+        {"Yes, yes. and **yes** are wrong": lambda one: float(_plain(one.field or "") == _plain(one.gold))},
+    ),
+    "squad": Scorer(
+        ("answer", "reason"),
+        _released_within,
+        {
+            **_EITHER_WAY,
+            "only the first of several right answers counts": lambda one: _within(one, all_golds=True),
+        },
+    ),
+    "csqa": Scorer(("answer", "reason"), _released_within, _EITHER_WAY),
+    "rectify": Scorer(
+        ("fixed",),
+        _released_words,
+        {
+            "words are counted against the shorter text": lambda one: _in_place(one, of=lambda _, gold: gold),
+            "replies without the field are left out": lambda one: _released_words(one) or 0.0,
+        },
+    ),
+}
+"""By data set, or by the perception task; MBPP, summaries and translations were compared by text vectors, which are no rule."""
+
+
+def data_set_of(trial: Mapping[str, Any]) -> str | None:
+    """Return which scorer a planned trial had in the paper; None where it had none by rule."""
+    if paper_of(trial) != "typobench":
+        return None
+    step = trial["steps"][-1]
+    options = step.get("options") or step.get("responses")
+    name = prompt_name(
+        trial["set"], list(trial["shown"]), has_options=bool(options), has_exemplars=bool(trial["exemplars"])
+    )
+    kind = str(name).removeprefix("typobench_").removesuffix("_local")
+    return kind if kind in SCORERS else None
+
+
+def values_of(
+    kind: str, reply: str, gold: str, accepted: Sequence[str], mended: float | None
+) -> Iterator[tuple[str, float | None]]:
+    """Iterate over what a reply is worth: released, without each fault, mended.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`SCORERS`.
+    reply : str
+        Raw.
+    gold : str
+        The answer that the released scorer knew.
+    accepted : sequence of str
+        All that count.
+    mended : float or None
+        The verdict of wrods' own scorer.
+
+    Yields
+    ------
+    tuple of (str, float or None)
+        The rule and 1, 0 or a share; None is left out of the rule's mean.
+    """
+    scorer = SCORERS[kind]
+    field = named_fields(reply, scorer.fields).get(scorer.fields[0])
+    given = Given(field, gold, tuple(accepted) or (gold,))
+    yield RELEASED, scorer.released(given)
+    for fault, rule in scorer.without.items():
+        yield fault, rule(given)
+    yield MENDED, mended
+
+
+FAULT_COLUMNS = {
+    "session_id": Column("session_id", "string", None, "the session"),
+    "trial_index": Column("trial_index", "integer", None, "the trial"),
+    "attempt": Column("attempt", "integer", None, "its attempt"),
+    "data_set": Column("data_set", "string", None, "data set or perception task of Mind Scramble"),
+    "rule": Column(
+        "rule", "string", None, "released, mended, or the fault that the released rule is without"
+    ),
+    "value": Column("value", "number", None, "what the reply is worth; null where the rule leaves it out"),
+}
+
+
+def is_of_typobench(study: Study) -> bool:
+    """Say whether a study's materials are a corpus of Mind Scramble."""
+    return str(study.get("materials", "corpus", "name", default="")) in TYPOBENCH
+
+
+def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
+    """Iterate over every model's reply to a task that Mind Scramble scored by rule, under each rule.
+
+    Yields
+    ------
+    dict
+        ``session_id, trial_index, attempt, data_set, rule, value``.
+    """
+    for one in responses(study, connection):
+        kind = data_set_of(one.trial) if one.reader_kind in MODEL_KINDS else None
+        if kind is None or one.raw is None:
+            continue
+        trial = one.trial
+        accepted = [str(answer) for answer in trial.get("accepted") or ()]
+        for rule, value in values_of(kind, one.raw, str(trial["answer"] or ""), accepted, _mended(one, kind)):
+            yield {
+                "session_id": one.session_id,
+                "trial_index": trial["trial_index"],
+                "attempt": one.attempt,
+                "data_set": kind,
+                "rule": rule,
+                "value": value,
+            }
+
+
+def _mended(one: Response, kind: str) -> float | None:
+    """Return wrods' own verdict: right or wrong, and of restored texts their nearness; a failed answer is worth 0."""
+    score = score_trial(
+        one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, thinks=one.thinks
+    )
+    if score.response_status != "valid":
+        return 0.0
+    return score.score if kind == "rectify" else float(bool(score.correct))
