@@ -1,0 +1,80 @@
+"""What a whole report takes: processor seconds and peak memory of each part, chapter by chapter.
+
+Run ``python -m tests.benchmarks.bench_report [TRIALS] [--without-models]``; 1,000,000 by default: half of the trials are
+people's, half six models' (the study of ``bench_analysis``). Peaks are of the process, the trials table included, and are set
+back between parts where the system lets a process do so (Linux); elsewhere they are the peak so far. ``--without-models`` leaves
+out the models that the report starts with, and with them what chapters say of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.bench_analysis import write_study
+
+
+def peak() -> float:
+    """Return the peak megabytes of this process since it was last set back."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        line = next(one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
+        return float(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def set_back() -> None:
+    """Let the peak start anew from what is held now, where the system can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def measured(name: str, step: Callable[[], Any]) -> Any:
+    """Run a step and print its processor seconds and its peak."""
+    set_back()
+    begun = time.process_time()
+    found = step()
+    print(f"{name:<34}{time.process_time() - begun:>9.1f}{peak():>9.0f}", flush=True)
+    return found
+
+
+def report(folder: Path, out: Path, *, models: bool = True) -> None:
+    """Write the report of a handover, measuring each part."""
+    from analysis import load
+    from analysis.report import chapters, content
+    from analysis.report.write import write_files
+
+    def timed(writer: chapters.Writer) -> chapters.Writer:
+        name = writer.__module__.rpartition(".")[2]
+        return lambda material: measured(f"chapter: {name}", lambda: writer(material))
+
+    chapters.WRITERS = tuple(timed(writer) for writer in chapters.WRITERS)
+    carry_out_all = content.carry_out_all
+    content.carry_out_all = lambda plans, *given: measured(
+        "models", lambda: carry_out_all(plans if models else (), *given)
+    )
+    tables = measured("load", lambda: load(folder))
+    gathered = measured("all but files", lambda: content.gather(tables))
+    measured("files", lambda: write_files(gathered, out, datetime(2026, 11, 22, tzinfo=UTC)))
+
+
+def main(given: list[str]) -> None:
+    """Print the table."""
+    numbers = [one for one in given if one.isdigit()]
+    trials = int(numbers[0]) if numbers else 1_000_000
+    with tempfile.TemporaryDirectory() as place:
+        write_study(Path(place), trials)
+        print(f"{trials:,} trials")
+        print(f"{'part':<34}{'CPU s':>9}{'peak MB':>9}")
+        report(Path(place), Path(place) / "reports", models="--without-models" not in given)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
