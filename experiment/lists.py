@@ -120,7 +120,8 @@ def _rows(study: Study, items: Sequence[Item]) -> int:
 
 def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Item]:
     """Return a list's test items in the order of the items file, then the fillers, which are in every list."""
-    tested = [item for item in items if item.role == "test"]
+    held = session_levels(study, items, list_id)["condition"]
+    tested = [item for item in items if item.role == "test" and _is_shown_at(item, held)]
     fillers = [item for item in items if item.role == "filler"]
     n_conditions = _rows(study, items)
     if study.get("design", "lists") == "one":
@@ -138,6 +139,11 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
         chosen.append(family[(place[group] + row) % n_conditions])
         place[group] += 1
     return [*chosen, *fillers]
+
+
+def _is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
+    """Say whether sessions of these levels show an item: one made for a level is shown at no other."""
+    return all(item.condition.get(factor, level) == level for factor, level in held.items())
 
 
 def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
@@ -81,7 +81,7 @@ def build_study(study: Study) -> Built:
 def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     """Audit items as the study asks (``materials.audit``)."""
     asked = study.get("materials", "audit", default={})
-    items = made.items
+    items = _apart(study, made.items)
     return audit_items(
         items,
         language=made.language or study.language,
@@ -92,6 +92,19 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
         every_line=study.get("design", "lists") == "one",
         by_design=(*asked.get("by_design", ()), *_made_to_differ(study, items)),
     )
+
+
+def _apart(study: Study, items: list[Item]) -> list[Item]:
+    """Let items that sessions of different levels show be sets of their own, for no reader meets them together."""
+    if study.htest_arms is None:
+        return items
+    factor = study.htest_arms[0]
+    return [
+        replace(item, set_name=f"{item.set_name}, {item.condition[factor]}")
+        if factor in item.condition
+        else item
+        for item in items
+    ]
 
 
 def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:

@@ -16,13 +16,14 @@ from stimuli.recipes import htest_released_items, htest_rule_items
 from stimuli.recipes.arms import SUBSTITUTED, question_in_arms, text_in_arms
 from stimuli.recipes.geometry import FIELD as QUESTION
 from stimuli.recipes.geometry import geometry_items, geometry_released_items, other_questions
-from stimuli.recipes.htest import FIELD, htest_published_items
+from stimuli.recipes.htest import FIELD, REMADE_TASKS, htest_published_items
 from stimuli.recipes.sampling import draw_some
 
 LANGUAGE = "en"
 """Language of all rules and released tasks."""
 EXEMPLARS = 4
 DEFAULT_ITEMS = 20
+RELEASED, FRESH = "released", "fresh"
 DEFAULT_GEOMETRY = 40
 
 
@@ -49,6 +50,44 @@ def _in_arms(study: Study, made: Made) -> Made:
 
 
 def _items(study: Study) -> Made:
+    if study.htest_arms is None:
+        return _of_one_making(study)
+    factor, makings = study.htest_arms
+    parts = {level: _of_making(study, making) for level, making in makings.items()}
+    held = study.between[factor]
+    items = [
+        replace(item, item_id=f"{level}-{item.item_id}", condition={**item.condition, factor: level})
+        for level, part in parts.items()
+        for item in part.items
+    ]
+    asked = set(study.htest_tasks)
+    lacking = {level: sorted(asked - {item.set_name for item in part.items}) for level, part in parts.items()}
+    told = [
+        f"note: {', '.join(tasks)} of {factor} {level} ({held[level]['items']}): none, for the released making cannot be copied"
+        for level, tasks in lacking.items()
+        if tasks
+    ]
+    sources = list(dict.fromkeys(source for part in parts.values() for source in part.sources))
+    return Made(items, sources, [*told, *(remark for part in parts.values() for remark in part.remarks)])
+
+
+def _of_making(study: Study, making: str) -> Made:
+    """Make the items of one arm: released ones, further ones of the same making, or matched pairs."""
+    htest = study.get("materials", "htest")
+    folder = path_of(study, "htest", "from")
+    number = {"exemplars": htest.get("exemplars", EXEMPLARS), "seed": study.seed}
+    tasks = study.htest_tasks
+    if making == RELEASED:
+        released = htest_released_items(folder, tasks, items=htest.get("items"), **number)
+        return Made(released, [folder], _faults(folder, tasks))
+    each = htest.get("items", DEFAULT_ITEMS)
+    if making == FRESH:
+        remade = [name for name in tasks if name in REMADE_TASKS]
+        return Made(htest_published_items(folder, remade, items=each, **number), [folder])
+    return Made(htest_rule_items(tasks, items=each, **number))
+
+
+def _of_one_making(study: Study) -> Made:
     htest = study.get("materials", "htest")
     exemplars = htest.get("exemplars", EXEMPLARS)
     order = htest.get("order", "alternating")

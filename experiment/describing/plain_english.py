@@ -153,6 +153,13 @@ ARMS_IN_WORDS = {
 }
 
 
+ITEMS_IN_WORDS = {
+    "released": "the released items",
+    "fresh": "further items by the making of the released ones, with the study's seed",
+    "matched": "matched pairs by wrods' own rules",
+}
+
+
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
     """Return the factors of a study; what is done to items with a factor of their own, in words."""
     if study.arms is None:
@@ -175,7 +182,7 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
 
 def _between(given: Mapping[str, Any]) -> str:
     """Say what a level between sessions sets."""
-    said = []
+    said = [ITEMS_IN_WORDS[given["items"]]] if "items" in given else []
     if "exemplars" in given:
         said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
@@ -189,7 +196,7 @@ def _operation(operation: Any) -> str:
         return "as it is"
     if isinstance(operation, InWords):
         return operation
-    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts"} & set(operation):
+    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items"} & set(operation):
         return _between(operation)
     if isinstance(operation, Mapping) and "where" in operation:
         return "rows in which " + " and ".join(f"{c} is {v}" for c, v in operation["where"].items())

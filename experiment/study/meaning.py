@@ -50,6 +50,11 @@ def check_meaning(study: Study) -> None:
         _check_levels(study, kinds[0])
     if kinds == ["htest"]:
         _check_htest(study, materials["htest"])
+    elif study.htest_arms is not None:
+        raise UserError(
+            f"{study.place('design', 'between', study.htest_arms[0])}: only H-TEST has released, fresh and matched `items`",
+            mend="Take `items` out of the levels.",
+        )
     check_procedure(study)
     _ = study.texts  # a text that is missing or empty is told here, with the line that names it
     for name, path in study.practice_files():
@@ -135,10 +140,45 @@ def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
         raise UserError(
             f"{study.place('materials', 'htest')}: give either `from:` (released items) or `rules:` (our generators)"
         )
+    _check_makings(study, htest)
     if htest.get("fresh") and "from" not in htest:
         raise UserError(
             f"{study.place('materials', 'htest', 'fresh')}: fresh items take their words from the released files",
             mend="Name the folder of the released files with `from:`, or use `rules:` alone.",
+        )
+
+
+def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
+    """Check the factor whose sessions show released, fresh or matched items."""
+    factors = [
+        name for name, levels in study.between.items() if any("items" in one for one in levels.values())
+    ]
+    if not factors:
+        return
+    place = study.place("design", "between", factors[0])
+    if len(factors) > 1:
+        raise UserError(
+            f"{place}: {' and '.join(factors)} both say how items are made; only one factor can",
+            mend="Give `items:` to the levels of one factor.",
+        )
+    levels = study.between[factors[0]]
+    made = [one.get("items") for one in levels.values()]
+    if None in made or len(set(made)) < len(made):
+        raise UserError(
+            f"{place}: each of its levels shows items of its own making, and this says {made}",
+            mend="Write it like {released: {items: released}, fresh: {items: fresh}, matched: {items: matched}}.",
+        )
+    if "from" not in htest or htest.get("fresh") or "order" in htest:
+        raise UserError(
+            f"{place}: levels of released, fresh and matched items need the folder of the released ones, and nothing else says "
+            "how items are made",
+            mend="Give `from:` under materials: htest, without rules, fresh or order.",
+        )
+    if study.arms is not None:
+        raise UserError(
+            f"{study.place('design', 'factors')}: sessions show items of different making, so that no other factor can change "
+            "the items",
+            mend="Take the factor out, or make a study of its own of it.",
         )
 
 

@@ -138,6 +138,15 @@ class Study:
         return tuple(asked.get("families", get_args(ReleasedFamily) if "from" in asked else FAMILIES))
 
     @cached_property
+    def htest_arms(self) -> tuple[str, dict[str, str]] | None:
+        """Return the factor whose sessions show items of different making, and the making by level; None without one."""
+        for factor, levels in self.between.items():
+            made = {level: str(given["items"]) for level, given in levels.items() if "items" in given}
+            if made:
+                return factor, made
+        return None
+
+    @cached_property
     def htest_tasks(self) -> tuple[str, ...]:
         """Return the names of the H-TEST tasks or rules that the study uses, in order."""
         from stimuli.htest import RELEASED_TASKS, rules

@@ -139,13 +139,13 @@ def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
 
 
 def rules_of(items: Sequence[Item]) -> Mapping[str, Rule]:
-    """Return the rules that items were made by, or, for released H-TEST items, the rule of the set's name."""
+    """Return the rules that items were made by, or, for released H-TEST items, that of their task."""
     from stimuli.htest import rules
 
     operations = {item.provenance["operation"] for item in items}
     names = {one.removeprefix(_RULE) for one in operations if one.startswith(_RULE)}
     if not names and items and all("H-TEST" in item.provenance["source"] for item in items):
-        names = {item.set_name for item in items}
+        names = {item.condition.get("task", item.set_name) for item in items}
     return {name: rules()[name] for name in sorted(names) if name in rules()}
 
 

@@ -105,7 +105,9 @@ class Prompter:
             trial = _restored(trial, text)
             answering = trial["steps"][-1]
         labels = tuple(answering["labels"]) if answering["step"] == "choose" else None
-        if self.is_published:
+        # Papers had people alone state a rule: what shows nothing but examples has no prompt of theirs.
+        states_rule = answering["step"] == "answer" and not trial["shown"]
+        if self.is_published and not states_rule:
             paper = paper_prompt(trial, thinks=self.thinks, is_local=self.is_local)
             return Turn(
                 paper.text,

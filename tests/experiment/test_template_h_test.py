@@ -1,0 +1,154 @@
+"""The template h-test: released, fresh and matched items for sessions of their own, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.building import make_items
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.lists import items_of_list, list_ids
+from experiment.models.prompts.prompter import Prompter
+from experiment.procedure import plan_session, trials_of
+from experiment.study import Study
+from stimuli.errors import UserError
+
+SMALL = (
+    ("tasks: all", "tasks: [rhyme, uppercase]"),
+    ("items: 12 ", "items: 4 #"),
+    ("exemplars: 50 ", "exemplars: 14 "),
+)
+FEW = (
+    ("      k28: {exemplars: 28}\n      k50: {exemplars: 50}\n", ""),
+    ("[k14 - k4, k28 - k14, k50 - k28, k50 - k4]", "[k14 - k4]"),
+)
+
+
+def made(folder: Path, data: Path, *changes: tuple[str, str], options: tuple[str, ...] = ()) -> Study:
+    """Make the study of the ten tasks, with changes to its file."""
+    asked = ["new", str(folder), "--from", "h-test", "--part", "tasks", "--data", str(data), *options]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 0, result.output
+    file = folder / "study.yaml"
+    text = file.read_text("utf-8")
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    file.write_text(text, "utf-8")
+    return load_study(folder)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Study:
+    return made(tmp_path_factory.mktemp("h") / "s", shared / "data", *SMALL, *FEW)
+
+
+def test_a_session_shows_items_and_examples_of_one_making(small: Study) -> None:
+    items = make_items(small).items
+    seen: dict[str, set[str]] = {}
+    for list_id in list_ids(small, items):
+        plan = plan_session(small, items, list_id=list_id)
+        asked = [one for one in trials_of(plan) if not one["is_practice"] and not one["is_attention_check"]]
+        makings = {one["condition"]["items_from"] for one in asked}
+        assert len(makings) == 1
+        (making,) = makings
+        shown = {one["item_id"] for one in asked if not one["is_filler"]}
+        assert all(name.startswith(f"{making}-") for name in shown)
+        seen[making] = seen.get(making, set()) | shown
+        own = {
+            item.shown["text"]
+            for item in items
+            if item.role == "exemplar" and item.condition.get("items_from") == making
+        }
+        assert {example["text"] for one in asked for example in one["exemplars"]} <= own
+        sizes = {len(one["exemplars"]) for one in asked}
+        assert sizes == {int(asked[0]["condition"]["examples"].removeprefix("k"))}
+    assert {making: len(names) for making, names in seen.items()} == {"released": 8, "fresh": 4, "matched": 8}
+
+
+def test_released_items_are_those_of_the_file_and_fresh_ones_are_others(small: Study, shared: Path) -> None:
+    items = [item for item in make_items(small).items if item.set_name == "uppercase" and item.role == "test"]
+    file = shared / "data" / "htest" / "abtasks" / "uppercase_test.jsonl"
+    released = {json.loads(line)["centerpiece"] for line in file.read_text("utf-8").splitlines()}
+    for item in items:
+        assert (item.shown["text"] in released) == (item.condition["items_from"] == "released")
+
+
+def test_every_list_shows_both_classes_of_every_task_equally_often(small: Study) -> None:
+    items = make_items(small).items
+    lists = list_ids(small, items)
+    assert len(lists) == 3 * 2 * 2
+    for list_id in lists:
+        counted = Counter((item.set_name, item.answer) for item in items_of_list(small, items, list_id))
+        assert set(counted.values()) == {2}
+
+
+def test_the_template_says_trials_tokens_minutes_and_what_has_no_fresh_items(
+    tmp_path: Path, shared: Path
+) -> None:
+    made(tmp_path / "s", shared / "data", *SMALL, *FEW)
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "s"), "--explain"])
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "rhyme of items_from fresh (fresh): none" in said
+    assert "further items by the making of the released ones" in said
+    assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
+
+
+def test_published_prompts_are_the_papers_and_a_rule_is_asked_for_in_our_words(small: Study) -> None:
+    items = make_items(small).items
+    plan = plan_session(small, items, list_id=1)
+    plan = {**plan, "prompt_variant": 1, "language": "en", "published": ["prompts"]}
+    trials = [one for one in trials_of(plan) if not one["is_practice"] and not one["is_attention_check"]]
+    prompter = Prompter(plan)
+    asked = prompter.turn(next(one for one in trials if not one["is_filler"])).text
+    assert asked.endswith("(Respond in one letter and nothing else)") and asked.startswith("Input: ")
+    rule = prompter.turn(next(one for one in trials if one["is_filler"])).text
+    assert "Write the rule in your own words" in rule and asked.split('"')[1] in rule
+
+
+def test_corrected_takes_wrods_own_prompts_and_parser(tmp_path: Path, shared: Path) -> None:
+    study = made(tmp_path / "s", shared / "data", *SMALL, *FEW, options=("--corrected",))
+    assert not study.published
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("fresh: {items: fresh}", "fresh: {items: released}"), "items of its own making"),
+        (
+            ("fresh: {items: fresh}", "fresh: {texts: {texts/task.md: texts/keys.md}}"),
+            "items of its own making",
+        ),
+        (("k4: {exemplars: 4}", "k4: {exemplars: 4, items: fresh}"), "only one factor can"),
+        (("    from: ", "    fresh: true\n    from: "), "need the folder of the released ones"),
+        (
+            ("  between:       ", "  factors: {seen: {whole: none, other: Sub}}\n  between:       "),
+            "no other factor can change",
+        ),
+        (("fresh: {items: fresh}", "fresh: {items: frsh}"), "released"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_place(
+    tmp_path: Path, shared: Path, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        made(tmp_path / "s", shared / "data", *SMALL, *FEW, change)
+    assert said in str(error.value) and "study.yaml, line" in str(error.value)
+
+
+def test_letter_geometry_is_asked_as_released_or_computed(tmp_path: Path, shared: Path) -> None:
+    runner = CliRunner()
+    data = ["--from", "h-test", "--part", "geometry", "--data", str(shared / "data")]
+    for name, more, number in (("old", [], 90), ("new", ["--corrected"], 92)):
+        assert runner.invoke(main, ["new", str(tmp_path / name), *data, *more]).exit_code == 0
+        study = load_study(tmp_path / name)
+        items = make_items(study).items
+        assert len(items) == number
+        sources = {item.provenance["source"] for item in items}
+        assert (sources == {"H-TEST"}) == (name == "old")
