@@ -51,6 +51,10 @@ _ORDINARY_COLUMNS = (0.05, 20.0)
 """Root mean squares of columns with random slopes for which bobyqa's steps are right."""
 
 _ROUGH = "# glmer takes these standard errors from differences of a deviance that it finds to a tolerance: a few per cent."
+_NO_FIT = (
+    "# The results are fixed, vcov and log_likelihood; an m of a program before this one is of another model.",
+    'rm(list = intersect("m", ls()))',
+)
 _SMALL_SIGMA = 1e-3
 """Residual standard deviations below this are small beside lmerTest's steps."""
 
@@ -306,6 +310,7 @@ def _written_out(fit: Fit, data: ProgramData) -> list[str]:
     dispersion = model.family.dispersion is not None
     family = 'poisson(link = "log")' if fit.family == "negative.binomial" else _family(fit)
     return [
+        *_NO_FIT,
         f"family <- {family}",
         f"has_dispersion <- {'TRUE' if dispersion else 'FALSE'}",
         f"positive <- {'FALSE' if fit.family == 'gaussian' else 'TRUE'}",

@@ -15,6 +15,7 @@ from analysis.results import Analysis
 PROGRAM = "models.R"
 HEAD = """\
 # Refits every model of the report with lme4, each on its own rows in models/. Run it in the report's folder: Rscript models.R
+# Where glmer maximises something else (times in milliseconds, among others) the criterion is written out over lme4's matrices.
 # Model numbers are those of numbers.json, which names the tables and paragraphs that show each.
 """
 

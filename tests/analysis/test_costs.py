@@ -25,7 +25,7 @@ from analysis.costs import (
 from analysis.costs.words import frequency_of, letters_in
 from analysis.planned import plans
 from stimuli.errors import UserError
-from tests.analysis import word_study
+from tests.analysis import decision_study, word_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
 from tests.analysis.word_study import BASE_MS, COSTS_MS, MS_PER_BIT, SPILL, study
 
@@ -296,35 +296,7 @@ def test_times_on_both_scales_agree_with_what_was_put_in(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def decisions(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """The nonwords of 124 people: letters transposed or replaced, correct answers and errors."""
-    data = pd.read_csv(shared / "data" / "tl_lexical_decision" / "trials.csv")
-    data = data[data["item_type"] != "word"]
-    rows = pd.DataFrame(
-        {
-            "study": "decisions",
-            "version": 1,
-            "design_hash": "d1",
-            "session_id": data["participant"],
-            "reader_kind": "human",
-            "reader": data["participant"],
-            "list_id": data["list"],
-            "trial_index": data.groupby("participant").cumcount(),
-            "attempt": 1,
-            "item_id": data["base"],
-            "set": "nonwords",
-            "trial_type": "choose",
-            "position": data["item_type"],
-            "response_status": "valid",
-            "correct": data["correct"].astype(bool),
-            "rt": 1000.0 * data["rt"],
-            "excluded_reason": None,
-        }
-    ).assign(**dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False))
-    planned = {"speed": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": []}}
-    factors = {"position": {"levels": ["replaced", "transposed"], "reference": "replaced"}}
-    exclude = {"trials": {"rt": "outside 200 ms to 10 s"}}
-    folder = tmp_path_factory.mktemp("decisions")
-    return load(write_handover(folder, rows, planned=planned, factors=factors, exclude=exclude))
+    return load(decision_study.study(tmp_path_factory.mktemp("decisions"), shared))
 
 
 @pytest.mark.shared

@@ -15,6 +15,14 @@ from stimuli.errors import UserError
 FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
 """What a fit may end with; the chapter names it and goes on."""
 
+OWN_SCALE = Markup(
+    "Times in milliseconds: the dispersion of the Gamma distribution was estimated by maximum likelihood, with the observed "
+    "information in the Laplace approximation. That is glmmTMB's criterion; glmer of lme4 has another, which is no likelihood, "
+    "and gives other estimates and standard errors for these models. So <code>models.R</code> writes this criterion out over "
+    "lme4's matrices instead of calling glmer."
+)
+"""How models of milliseconds are computed, in the methods of every part that has one."""
+
 
 @dataclass
 class Part:

@@ -16,7 +16,15 @@ from analysis.plan import Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import FAILURES, Part, as_percent, chosen_words, sentence, stem
+from analysis.report.chapters.cost_parts import (
+    FAILURES,
+    OWN_SCALE,
+    Part,
+    as_percent,
+    chosen_words,
+    sentence,
+    stem,
+)
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -166,7 +174,8 @@ def _scales(
             "so every comparison of times was fitted twice, to log times (normal, REML) and to times in milliseconds (Gamma, "
             "identity link, Laplace approximation), each with its own reduction of random effects. <i>p</i> values of both are "
             "adjusted in the same way, each scale for itself."
-        )
+        ),
+        OWN_SCALE,
     ]
     return part
 

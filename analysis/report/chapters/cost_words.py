@@ -15,7 +15,7 @@ from analysis.mixed.adjustments import corrected
 from analysis.readers import group_order, kinds_of, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import FAILURES, Part, sentence, stem, with_ends
+from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, stem, with_ends
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -76,7 +76,8 @@ def spilling(
             "to intercepts where "
             "a fit was singular or did not converge. <i>p</i> values of a scale are adjusted by Benjamini–Hochberg "
             "over its rows of the table."
-        )
+        ),
+        OWN_SCALE,
     ]
     return part
 
