@@ -104,12 +104,17 @@ class Document:
     nodes: tuple[Node, ...]
     references: tuple[Reference, ...]
 
+    @property
+    def parts(self) -> tuple[Heading, ...]:
+        """The headings of level 2, each with its anchor: the table of contents."""
+        return tuple(one for one in self.nodes if isinstance(one, Heading) and one.level == 2)
+
 
 def document_of(content: Content, when: datetime) -> Document:
     """Lay out a report's content as a document."""
     dictionary = content.tables.dictionary
     references = _references(content, when)
-    nodes = list(_numbered_paragraphs(_nodes(content, references)))
+    nodes = list(_with_anchors(_numbered_paragraphs(_nodes(content, references))))
     versions = (
         f", version {', '.join(str(one) for one in dictionary['versions'])}" if dictionary["versions"] else ""
     )
@@ -131,6 +136,16 @@ def _numbered_paragraphs(nodes: Iterator[Node]) -> Iterator[Node]:
         if isinstance(node, Paragraph) and (node.tables or node.models or node.origin):
             number += 1
             yield replace(node, anchor=f"p{number}")
+        else:
+            yield node
+
+
+def _with_anchors(nodes: Iterator[Node]) -> Iterator[Node]:
+    """Give each part that has no anchor of its own one made of its heading, for the table of contents."""
+    for node in nodes:
+        if isinstance(node, Heading) and node.level == 2 and not node.anchor:
+            words = Markup(node.text).striptags().lower().split()
+            yield replace(node, anchor="part-" + "-".join(words))
         else:
             yield node
 

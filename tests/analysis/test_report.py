@@ -41,6 +41,14 @@ def test_ids_are_unique_and_every_reference_is_in_the_page(rehearsal: Rehearsal)
     assert wanted and set(wanted) <= set(ids)
 
 
+def test_the_contents_name_every_part_in_the_order_of_the_page(rehearsal: Rehearsal) -> None:
+    contents = re.search(r'<nav class="contents".*?</nav>', rehearsal.html, flags=re.DOTALL)
+    assert contents is not None
+    entries = re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents.group())
+    heads = re.findall(r'<h2 id="([^"]+)">(.*?)(?:<span|</h2>)', rehearsal.html)
+    assert entries == heads and [name for _, name in heads][:2] == ["Method", "Descriptive results"]
+
+
 def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehearsal) -> None:
     folder = rehearsal.page.parent
     assert folder.name == "2026-11-21_10-00-00"
