@@ -14,7 +14,7 @@ from analysis.frames import ModelData
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
-from analysis.random_structure import RandomTerm, Step, formula, justified, reduced
+from analysis.random_structure import RandomTerm, Step, begun_uncorrelated, formula, justified, reduced
 from analysis.results import (
     Analysis,
     Coefficient,
@@ -42,7 +42,12 @@ RUNAWAY = (
 
 
 def analyse(
-    plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = fit, reduce: bool = True
+    plan: Plan,
+    data: ModelData,
+    *,
+    engine: Callable[..., Fit] = fit,
+    reduce: bool = True,
+    most_columns: int | None = None,
 ) -> Analysis:
     """Fit what a plan asks for to its data and test its contrasts.
 
@@ -54,6 +59,8 @@ def analyse(
         Called as :func:`analysis.mixed.fit` is; a power analysis gives one that keeps the matrices of a design.
     reduce : bool
         False reports the first fit, the full structure, as it is.
+    most_columns : int, optional
+        Participants' slopes with more columns begin without correlations.
 
     Returns
     -------
@@ -67,6 +74,9 @@ def analyse(
             nothing, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
         )
     terms, remarks = justified(data, plan.factor)
+    if most_columns is not None:
+        terms, begun = begun_uncorrelated(terms, most_columns)
+        remarks = [*remarks, *begun]
     told = (*plan.remarks, *data.remarks, *remarks)
     if not terms:
         alone = "With one answer to each item and no second participant no mixed model can be fitted."

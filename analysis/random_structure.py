@@ -136,7 +136,11 @@ def _participants(
     per_cell = people.groupby(["participant", factor], observed=True).size()
     levels_seen = people.groupby("participant")[factor].nunique()
     supported = bool((levels_seen > 1).any() and per_cell.median() >= TRIALS_FOR_A_SLOPE)
-    if not supported:
+    if not (levels_seen > 1).any() and len(data.levels) > 1:
+        remarks.append(
+            f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
+        )
+    elif not supported:
         remarks.append(
             f"Participants have fewer than {TRIALS_FOR_A_SLOPE} trials per condition (median), so the model has no "
             f"slope of {factor} by participant."
@@ -246,6 +250,27 @@ def _on_models_in_general(models: pd.DataFrame) -> str | None:
         f"Results hold for {which} on items like these; about models in general nothing is said below "
         f"{MODELS_FOR_A_CLAIM} of them."
     )
+
+
+def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
+    """Begin without correlations of participants' slopes where their covariance matrix has more columns than given.
+
+    For models that are fitted beside the planned ones: a matrix of 10 conditions has 55 entries, which 20 participants do not
+    determine and which take minutes to look for.
+    """
+    begun: list[RandomTerm] = []
+    remarks: list[str] = []
+    for term in terms:
+        size = 1 + len(term.columns)
+        if term.group == "participant" and term.state == "correlated" and size > most:
+            begun.append(replace(term, state="uncorrelated"))
+            remarks.append(
+                f"Participants' slopes were begun without correlations, since a covariance matrix of {size} columns has "
+                f"{size * (size + 1) // 2} entries (such matrices have {most} columns at most here)."
+            )
+        else:
+            begun.append(term)
+    return begun, remarks
 
 
 def formula(response: str, fixed: str, terms: list[RandomTerm]) -> str:

@@ -21,6 +21,8 @@ from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
+MOST_COLUMNS = 6
+"""Columns of the largest covariance matrix of participants' slopes: beyond, Gamma models take minutes and rarely converge."""
 FAMILIES = ("Gamma", "inverse.gaussian")
 _COLUMNS = [
     *("contrast", "groups", "log_estimate", "log_low", "log_high", "log_p"),
@@ -76,9 +78,10 @@ def time_scales(
     logged = replace(plan.measure, family="gaussian", logged=True, response=f"log_{name}", link=None)
     own = Measure(name, plan.measure.title, plan.measure.noun, family, False, "ms", name, "identity")
     if on_log is None:
-        on_log = analyse_time(replace(plan, measure=logged), tables)
+        on_log = analyse_time(replace(plan, measure=logged), tables, most_columns=MOST_COLUMNS)
     # a bound is a ratio: it belongs to the log scale alone
-    on_own = analyse_time(replace(plan, name=f"{plan.name} (ms)", measure=own, equivalence=None), tables)
+    plain = replace(plan, name=f"{plan.name} (ms)", measure=own, equivalence=None)
+    on_own = analyse_time(plain, tables, most_columns=MOST_COLUMNS)
     return TimeScales(on_log, on_own, _beside(on_log, on_own))
 
 
