@@ -20,6 +20,7 @@ from experiment.exporting.tables import own_columns
 from experiment.rows.items import item_columns, item_rows
 from experiment.rows.regions import region_rows
 from experiment.rows.trials import trial_rows
+from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
 from experiment.study import Study
@@ -31,6 +32,8 @@ TRUTH_FILE = "simulated.json"
 
 def hand_over(study: Study, store: Store, folder: Path) -> Path:
     """Write ``trials.parquet``, ``regions.parquet``, ``items.parquet`` and ``dictionary.json`` into a folder.
+
+    Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule.
 
     Parameters
     ----------
@@ -58,6 +61,8 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         versions = queries.all_versions(connection, study.id)
         registration = registration_of(connection, study.id)
         asked, people = told_of_calls(connection, study.id), told_of_people(study, connection)
+        if is_of_typobench(study):
+            write_parquet(folder / "published_scoring.parquet", FAULT_COLUMNS, fault_rows(study, connection))
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     collected = str(versions[-1]["design_hash"]) if versions else None

@@ -1,0 +1,158 @@
+"""Mind Scramble's tables and figures from the study's own run, and what the faults of its scorers are worth on these replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.figures.mind_scramble import cost_figure, series_figure
+from analysis.measures.accuracy import GROUP
+from analysis.measures.cost import cost_ratios
+from analysis.published.mind_scramble import (
+    BASE,
+    EDITS,
+    REORDERINGS,
+    Values,
+    factor_of,
+    fault_prices,
+    slopes,
+    values_of,
+)
+from analysis.published.mind_scramble_tables import (
+    edit_table,
+    fault_table,
+    reordering_table,
+    similarity_of_inputs,
+    similarity_table,
+    slope_table,
+)
+from analysis.readers import kinds_of, marked
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.tables import Tables
+
+METHOD = Markup(
+    "Tables and figures of Mind Scramble (2024) from these data: means of items, replicates averaged first (± the standard "
+    "deviation of the replicates’ means); failures count as wrong; of restored passages 1 − edit distance/length of the intact one. "
+    "Retention is the mean over operations, absolute and in percent of BASE. Slopes are least squares of each item over 0 to 4 "
+    "operations inside each word, with 95% percentile bootstraps over items. The price of a fault is the mean of the released "
+    "scorer’s verdicts minus that of the same scorer without the fault, on the same stored replies, with a bootstrap over replies."
+)
+
+
+def write(material: Material) -> Chapter | None:
+    """Write what the paper shows of a study with its TypoFuncs; None for any other study."""
+    tables = material.tables
+    factor = factor_of(tables)
+    if factor is None:
+        return None
+    material.told("Mind Scramble's tables")
+    kinds = kinds_of(tables.trials[tables.trials["excluded_reason"].isna()])
+    study = str(tables.dictionary["study"])
+    values = values_of(tables, factor)
+    blocks: list[Block] = []
+    if values is not None:
+        blocks += _of_values(values, kinds, study)
+    blocks += _costs(tables, factor, kinds, study)
+    blocks += _similarity(tables, study)
+    blocks += _faults(tables, kinds)
+    if not blocks:
+        return None
+    return Chapter(
+        "mind-scramble",
+        "Mind Scramble’s tables and figures",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(METHOD,),
+    )
+
+
+def _of_values(values: Values, kinds: Mapping[str, str], study: str) -> Iterator[Block]:
+    parts = [("", values)]
+    seen = set(values.levels)
+    if seen & {level for _, some in REORDERINGS for level in some}:
+        number = 2 if values.is_restored else 1
+        yield Markup("[[table:ms_reordering]] has the reorderings, laid out as the paper’s Table {}.").format(
+            number
+        )
+        yield reordering_table("ms_reordering", parts, kinds, number=number)
+    if seen & set(EDITS):
+        yield Markup("Insertions and deletions at the ends of words stand in [[table:ms_edits]].")
+        yield edit_table("ms_edits", parts, kinds)
+    found = slopes(values, study)
+    if found:
+        steepest = min(found, key=lambda one: one.slope)
+        yield Markup(
+            "[[figure:ms_series]] and [[table:ms_slopes]] show what each further operation inside a word does. The steepest slope "
+            "is that of {} for {}: {} percentage points for each operation, 95% CI {}."
+        ).format(
+            marked(steepest.group, kinds[steepest.group]),
+            steepest.operation.lower(),
+            apa.number(steepest.slope, 2),
+            apa.interval(steepest.low, steepest.high, 2),
+        )
+        measure = "Nearness to the intact text (%)" if values.is_restored else "% correct"
+        yield series_figure("ms_series", found, kinds, measure)
+        yield slope_table("ms_slopes", found, kinds)
+
+
+def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) -> Iterator[Block]:
+    used = tables.trials
+    if not (used[factor] == BASE).any():
+        return
+    ratios = cost_ratios(
+        used, factor, intact=BASE, measures=("prompt_tokens", "completion_tokens", "latency_ms"), study=study
+    )
+    if ratios.empty:
+        return
+    wide = ratios.pivot_table(index=[GROUP, factor], columns="measure", values="published", sort=False)
+    measure = "latency_ms" if "latency_ms" in wide else "completion_tokens"
+    if "prompt_tokens" not in wide or measure not in wide:
+        return
+    points = wide[["prompt_tokens", measure]].dropna().reset_index()
+    points = points.rename(columns={measure: "cost", factor: "level"})
+    if points.empty:
+        return
+    if measure == "latency_ms":
+        time = "Completion time"
+        yield Markup("[[figure:ms_costs]] sets the time of trials that ran alone against prompt tokens.")
+    else:
+        time = "Completion tokens"
+        yield Markup(
+            "[[figure:ms_costs]] sets completion tokens against prompt tokens: no trial was timed alone (wrods run --timing), and "
+            "other latencies measure the batch."
+        )
+    yield cost_figure(
+        "ms_costs", points, {str(group): kinds[str(group)] for group in points[GROUP].unique()}, time
+    )
+
+
+def _similarity(tables: Tables, study: str) -> Iterator[Block]:
+    told = similarity_of_inputs(tables.folder)
+    if told is None:
+        return
+    use, means = told
+    yield Markup("[[table:ms_similarity]] says how near the changed texts are to the intact ones.")
+    yield similarity_table("ms_similarity", [(study, means)], use)
+
+
+def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
+    prices = fault_prices(tables)
+    if prices.empty:
+        return
+    whole = prices[prices["rule"] == "mended"]
+    yield Markup("[[table:ms_faults]] prices the faults of the released scorers. {}").format(
+        escape(" ".join(_said(one, kinds) for one in whole.to_dict("records")))
+    )
+    yield fault_table("ms_faults", prices, kinds)
+
+
+def _said(one: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
+    group = str(one[GROUP])
+    numbers = [float(one[name]) for name in ("released", "value", "price")]
+    return (
+        f"The released scorer gives {marked(group, kinds[group])} {apa.number(numbers[0], 1)}%, the mended one "
+        f"{apa.number(numbers[1], 1)}%: a difference of {apa.number(numbers[2], 1)} percentage points."
+    )

@@ -1,0 +1,83 @@
+"""The price of each fault in Mind Scramble's scorers: what the released rule says, and the same rule without one fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiment.scoring.mind_scramble import MENDED, RELEASED, SCORERS, values_of
+
+DIGITS = "digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56"
+EMPTY = "an empty answer is right"
+LONGER = "an answer that holds the right one is right"
+PART = "a part of the right answer is right"
+FIRST = "only the first of several right answers counts"
+SHORTER = "words are counted against the shorter text"
+LEFT_OUT = "replies without the field are left out"
+
+
+def worth(kind: str, reply: str, *accepted: str, mended: float | None = None) -> dict[str, float | None]:
+    return dict(values_of(kind, reply, accepted[0], accepted, mended))
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "released", "without"),
+    [
+        ("3.5", "35", 1, 0),
+        ("-5", "5", 1, 0),
+        ("18.00", "18", 0, 1),
+        ("$18", "18", 1, 1),
+        ("17", "18", 0, 0),
+        ("none", "18", 0, 0),
+    ],
+)
+def test_numbers_by_their_digits(answer: str, gold: str, released: int, without: int) -> None:
+    found = worth("gsm8k", f">process: so\n>answer_number: {answer}", gold)
+    assert (found[RELEASED], found[DIGITS]) == (released, without)
+
+
+@pytest.mark.parametrize(
+    ("answer", "released", "without"), [("yes", 1, 1), ("'yes'", 1, 1), ("Yes.", 0, 1), ("no", 0, 0)]
+)
+def test_yes_in_small_letters_only(answer: str, released: int, without: int) -> None:
+    found = worth("boolq", f">reason: so\n>answer: {answer}", "yes")
+    (fault,) = SCORERS["boolq"].without
+    assert (found[RELEASED], found[fault]) == (released, without)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong_without"),
+    [("", EMPTY), ("in the city of Paris or Rome", LONGER), ("Par", PART), ("Paris", None)],
+)
+@pytest.mark.parametrize("kind", ["squad", "csqa"])
+def test_one_text_within_the_other(kind: str, answer: str, wrong_without: str | None) -> None:
+    found = worth(kind, f">reason: so\n>answer: {answer}", "Paris")
+    assert found[RELEASED] == 1
+    for fault in (EMPTY, LONGER, PART):
+        assert found[fault] == (fault != wrong_without)
+
+
+def test_only_the_first_answer_counts_as_released() -> None:
+    found = worth("squad", ">answer: capital of France", "Paris", "the capital of France")
+    assert (found[RELEASED], found[FIRST]) == (0, 1)
+
+
+def test_a_passage_cut_short_is_perfect_as_released() -> None:
+    intact = "the old captain watched seven silver boats today"
+    found = worth("rectify", ">fixed: The old captain watched", intact, mended=0.4)
+    assert found[RELEASED] == 1
+    assert found[SHORTER] == 0.5
+    assert found[MENDED] == 0.4
+
+
+def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mended() -> None:
+    found = worth("rectify", "I cannot do that.", "the old captain")
+    assert (found[RELEASED], found[LEFT_OUT]) == (None, 0.0)
+
+
+@pytest.mark.parametrize("kind", sorted(SCORERS))
+@pytest.mark.parametrize(
+    "reply", ["", ">answer:", "answer", ">fixed: ", ">answer_number: ∞", "\x00>answer: {}"]
+)
+def test_no_rule_raises(kind: str, reply: str) -> None:
+    for value in worth(kind, reply, "gold").values():
+        assert value is None or 0 <= value <= 1
