@@ -1,6 +1,7 @@
 """Published tables made again from released outputs, cell for cell."""
 
 from analysis.published.scrambled_bench import (
+    all_printed_cells,
     compare_with_print,
     imported_trials,
     printed_cells,
@@ -9,6 +10,7 @@ from analysis.published.scrambled_bench import (
 )
 
 __all__ = [
+    "all_printed_cells",
     "compare_with_print",
     "imported_trials",
     "printed_cells",

@@ -82,11 +82,11 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
         raise UserError(
             f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
         )
-    sentences = {row["i"]: row for row in _lines(folder / "stimuli" / _STIMULI["rec"])}
+    sentences = {row["i"]: row for row in released_lines(folder / "stimuli" / _STIMULI["rec"])}
     rows = []
     for file in files:
         model = file.name.partition(".jsonl")[0]
-        for number, row in enumerate(_lines(file), 1):
+        for number, row in enumerate(released_lines(file), 1):
             try:
                 rows.append({"model": model, **_measured(row, sentences)})
             except KeyError as error:
@@ -178,7 +178,20 @@ def scrambled_bench_tables(
 
 def printed_cells() -> pd.DataFrame:
     """Return the cells of Tables 3, 4 and 5 as they stand in print: ``table, model, measure, column, printed``."""
-    text = resources.files("analysis.published").joinpath("scrambled_bench.csv").read_text("utf-8")
+    return _cells_in("scrambled_bench.csv")
+
+
+def all_printed_cells() -> pd.DataFrame:
+    """Return the cells of Tables 1 and 3 to 8 as they stand in print: ``table, model, measure, column, printed``.
+
+    In Table 1 the column is the scramble of the problem and the measure names that of the examples (``Acc examples 50%``); in
+    Tables 7 and 8 the measure names the category (``RPG logic``).
+    """
+    return pd.concat([printed_cells(), _cells_in("scrambled_bench_more.csv")], ignore_index=True)
+
+
+def _cells_in(file: str) -> pd.DataFrame:
+    text = resources.files("analysis.published").joinpath(file).read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return pd.DataFrame(list(csv.DictReader(lines)))
 
@@ -214,7 +227,14 @@ def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return both.reindex(columns=["table", "model", "measure", "column", "made", "printed", "same"])
 
 
-def _lines(file: Path) -> Iterator[dict[str, Any]]:
+def released_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Read a released file of JSON lines, packed or not.
+
+    Raises
+    ------
+    UserError
+        Where the file is missing, or a line is not JSON.
+    """
     if not file.is_file():
         raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
     opening = gzip.open if file.suffix == ".gz" else open

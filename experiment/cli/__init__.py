@@ -27,7 +27,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "score",
         "user",
     ),
-    "Analyse": ("report", "fit"),
+    "Analyse": ("report", "fit", "reproduce"),
     "Upkeep": ("export", "backup", "restore", "withdraw"),
 }
 

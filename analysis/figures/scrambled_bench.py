@@ -1,0 +1,188 @@
+"""Figures 2 to 6 of Scrambled Bench for a study's own readers: types, rates, categories, sizes and kept letters.
+
+The paper draws bars and leaves values below 0 out; here every value has its point, and its interval where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from analysis import apa
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, slant_labels, styled
+
+GROUP = "reader_group"
+ROW, GAP, LEGEND_ROW = 2.1, 0.75, 0.2
+LOWEST = -150.0
+"""Panels reach no lower; a reader that talks instead of restoring has rates far below."""
+LONGEST_NAME = 44
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    Attributes
+    ----------
+    title : str
+    places : tuple of str
+        Values of the column ``place``, from left to right.
+    joined : bool
+        Whether points are joined: along a scale, not between kinds.
+    """
+
+    title: str
+    places: tuple[str, ...]
+    joined: bool = False
+
+
+def panels_figure(
+    name: str, title: str, cells: pd.DataFrame, panels: Sequence[Panel], label: str, kinds: dict[str, str]
+) -> Drawing:
+    """Draw a value of every reader group in panels below each other.
+
+    Parameters
+    ----------
+    name, title : str
+    cells : pandas.DataFrame
+        ``reader_group, place, value, low, high``; with a column ``panel`` (the panel's title) each panel has rows of its own,
+        otherwise panels share them.
+    panels : sequence of Panel
+    label : str
+        Of the vertical axes, in percent.
+    kinds : dict
+        Reader kind of each group, in the order of drawing.
+    """
+    look = looks(kinds)
+    foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
+    height = len(panels) * (ROW + GAP) + foot
+    with styled():
+        figure = Figure(figsize=(WIDTH, height))
+        for number, panel in enumerate(panels):
+            bottom = foot + (len(panels) - 1 - number) * (ROW + GAP) + 0.35
+            axes = figure.add_axes((0.1, bottom / height, 0.87, ROW / height))
+            _draw(axes, cells, panel, look, kinds)
+            axes.set_ylabel(label)
+            letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
+            axes.set_title(letter + panel.title)
+        _legend(figure, look, kinds)
+        mark_not_data(figure, kinds)
+    alternative = _in_words(cells, panels)
+    note = (
+        "Bars are 95% percentile bootstraps; readers without one have too few units. The line at 0 is text that helps no more than "
+        "substituted letters (questions) or an echo (recovery). The paper leaves values below 0 out."
+    )
+    if (cells["value"] < LOWEST).any():
+        note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel's edge; the table has them."
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: dict[str, str]) -> Drawing:
+    """Draw a value against the number of parameters, on a logarithmic scale.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        ``reader_group, parameters, value``; one row per model.
+    """
+    look = looks(kinds)
+    with styled():
+        figure = Figure(figsize=(WIDTH, 3.0 + LEGEND_ROW * ceil(len(look) / 2)))
+        height = float(figure.get_figheight())
+        axes = figure.add_axes((0.1, (height - 2.5) / height, 0.87, 2.1 / height))
+        for group, it in look.items():
+            own = cells[cells[GROUP] == group]
+            face = "white" if kinds[group] == "model" else it.colour
+            axes.plot(
+                own["parameters"],
+                own["value"],
+                ls="",
+                marker=it.marker,
+                ms=6,
+                mfc=face,
+                mec=it.colour,
+                mew=1.4,
+            )
+        axes.set_xscale("log")
+        axes.set_xlabel("Parameters")
+        axes.set_ylabel(label)
+        axes.axhline(0, color="#333333", lw=0.8, zorder=1)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
+        _legend(figure, look, kinds)
+        mark_not_data(figure, kinds)
+    alternative = "; ".join(
+        f"{one[GROUP]}: {one['parameters']:.3g} parameters, {apa.number(one['value'], 1)}%"
+        for one in cells.to_dict("records")
+    )
+    note = "A point per model whose size the study says or wrods counted; the axis is logarithmic."
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _draw(
+    axes: Axes, cells: pd.DataFrame, panel: Panel, look: dict[str, Look], kinds: dict[str, str]
+) -> None:
+    if "panel" in cells:
+        cells = cells[cells["panel"] == panel.title]
+    places = [place for place in panel.places if (cells["place"] == place).any()]
+    step = min(0.09, 0.7 / max(len(look), 1))
+    axes.axhline(0, color="#333333", lw=0.8, zorder=1)
+    for turn, (group, it) in enumerate(look.items()):
+        own = cells[(cells[GROUP] == group) & cells["value"].notna()].set_index("place")
+        own = own.loc[[place for place in places if place in own.index]]
+        x = [places.index(str(place)) + step * (turn - (len(look) - 1) / 2) for place in own.index]
+        y = own["value"].clip(lower=LOWEST).to_numpy(dtype=float)
+        if panel.joined:
+            axes.plot(x, y, color=it.colour, ls=it.line, lw=1.3, zorder=3)
+        for at, low, high in zip(x, own["low"], own["high"], strict=True):
+            if low == low and high == high and kinds[group] != "baseline":
+                axes.plot([at, at], [max(low, LOWEST), max(high, LOWEST)], color=it.colour, lw=1.3, zorder=4)
+        face = "white" if kinds[group] == "model" else it.colour
+        axes.plot(x, y, ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, zorder=5)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(min(low, -5.0), LOWEST - 5), max(high, 104.0))
+    axes.set_xlim(-0.55, len(places) - 0.45)
+    axes.set_xticks(range(len(places)), places)
+    slant_labels(axes, len(places))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
+
+
+def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> None:
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=it.colour,
+            ls=it.line,
+            marker=it.marker,
+            ms=5,
+            mfc="white" if kinds[group] == "model" else it.colour,
+            mec=it.colour,
+            label=it.label if len(it.label) <= LONGEST_NAME else f"{it.label[: LONGEST_NAME - 1]}…",
+        )
+        for group, it in look.items()
+    ]
+    figure.legend(
+        handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=8, handlelength=3.2,
+        borderaxespad=0.1, labelspacing=0.25,
+    )  # fmt: skip
+
+
+def _in_words(cells: pd.DataFrame, panels: Sequence[Panel]) -> str:
+    places = {place for panel in panels for place in panel.places}
+    told = []
+    where = cells["panel"] + ", " if "panel" in cells else pd.Series("", index=cells.index)
+    shown = cells.assign(where=where)[cells["place"].isin(places) & cells["value"].notna()]
+    for group, own in shown.groupby(GROUP, sort=False):
+        values = ", ".join(
+            f"{apa.number(one['value'], 1)}% at {one['where']}{one['place']}"
+            for one in own.to_dict("records")
+        )
+        told.append(f"{group}: {values}")
+    return "; ".join(told)

@@ -1,0 +1,247 @@
+"""A study's own run in the cells of Scrambled Bench's tables: which part it is of the paper, which columns its levels are.
+
+Nothing here goes by a study's name. The data set is told by the text that its items show (evidence, dialogue or problem), examples by
+their role, and a level by what its items say was done to them, or by its name as the paper has it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.answers import failures_as_wrong
+from analysis.measures.accuracy import GROUP, asked
+from analysis.measures.recovery import recovery, recovery_trials
+from analysis.measures.retention import relative_gains
+from analysis.tables import Tables
+
+CATEGORIES = ("arithmetic", "commonsense", "logic", "matching", "summary")
+"""Of DREAM's questions, in the order of Tables 7 and 8."""
+COLUMNS = ("Ori", "20%", "50%", "100%", "KF", "KFL", "Sub", "KR2", "KL&KR1", "KF&KR1")
+"""Of all tables and of Figure 6, in this order."""
+_OPERATIONS = {
+    "none": "Ori",
+    "shuffle:all@0.2": "20%",
+    "shuffle:all@0.5": "50%",
+    "shuffle:all": "100%",
+    "keep:first": "KF",
+    "keep:first_and_last": "KFL",
+    "substitute:all": "Sub",
+    "keep:two_random": "KR2",
+    "keep:last_and_one": "KL&KR1",
+    "keep:first_and_one": "KF&KR1",
+}
+_NAMES = {
+    "original": "Ori", "intact": "Ori", "rs20": "20%", "rs50": "50%", "rs100": "100%", "rs": "100%", "kf": "KF", "kfl": "KFL",
+    "sub": "Sub", "kr2": "KR2", "klkr1": "KL&KR1", "kfkr1": "KF&KR1", "at20": "20%", "at50": "50%", "at100": "100%",
+}  # fmt: skip
+_SETS = {"recover": "rec", "recovery": "rec", "question": "qa", "questions": "qa", "problem": "problem"}
+_TEXTS = {"sentence": "RealtimeQA", "evidence": "RealtimeQA", "dialogue": "DREAM", "question": "AQuA-RAT"}
+_VARIANTS = {1.0: False, 2.0: True}
+"""Prompt variants of an imported release: without and with examples."""
+
+
+@dataclass(frozen=True)
+class StudyPart:
+    """What a study holds of the paper.
+
+    Attributes
+    ----------
+    task : {'rec', 'qa', 'problem'}
+    data : str
+        RealtimeQA, DREAM or AQuA-RAT.
+    few_shot : bool
+    set_name : str
+    factor : str
+        That scrambles.
+    columns : dict
+        The paper's column of each level, in the paper's order.
+    examples : str or None
+        The factor that scrambles the examples.
+    example_columns : dict
+    """
+
+    task: str
+    data: str
+    few_shot: bool
+    set_name: str
+    factor: str
+    columns: dict[str, str]
+    examples: str | None = None
+    example_columns: dict[str, str] | None = None
+
+    @property
+    def table(self) -> str:
+        """Number of the paper's table; of DREAM the first of three."""
+        if self.task == "rec":
+            return "3" if self.few_shot else "4"
+        return {"RealtimeQA": "5", "DREAM": "6"}.get(self.data, "1")
+
+
+def study_parts(tables: Tables) -> list[StudyPart]:
+    """Return what a study holds of Scrambled Bench: a recovery or questions, over two scrambles of the paper at least.
+
+    Parameters
+    ----------
+    tables : Tables
+
+    Returns
+    -------
+    list of StudyPart
+        In the order of the sets; empty where the study is another one.
+    """
+    items = tables.items
+    if not {"set", "role", "shown", "provenance"} <= set(items.columns):
+        return []
+    tests = items[items["role"] == "test"]
+    found = []
+    for set_name, own in tests.groupby("set", sort=False):
+        task = _SETS.get(str(set_name))
+        field = next(iter(json.loads(own["shown"].iloc[0] or "{}")), "")
+        if task is None or field not in _TEXTS or (task == "problem") != (field == "question"):
+            continue
+        named = {
+            factor: columns
+            for factor, levels in tables.factors.items()
+            if (columns := _columns(own, factor, levels)) is not None
+        }
+        scrambling = [factor for factor in named if not _of_examples(own, factor, named[factor])]
+        if not scrambling:
+            continue
+        factor = scrambling[0]
+        others = [one for one in named if one != factor]
+        examples = others[0] if task == "problem" and others else None
+        base: dict[str, Any] = {
+            "task": task, "data": _TEXTS[field], "set_name": str(set_name), "factor": factor, "columns": named[factor],
+            "examples": examples, "example_columns": named[examples] if examples else None,
+        }  # fmt: skip
+        shown_examples = bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())
+        imported = str(set_name) in ("recovery", "questions")
+        for few_shot in _manners(tables, str(set_name)) if imported else [shown_examples]:
+            found.append(StudyPart(few_shot=few_shot, **base))
+    return found
+
+
+def trials_of(tables: Tables, part: StudyPart) -> pd.DataFrame:
+    """Return the trials table of a part: its set, its manner."""
+    trials = tables.trials[tables.trials["set"] == part.set_name]
+    if part.set_name in ("recovery", "questions"):
+        return trials[trials["prompt_variant"].map(_VARIANTS) == part.few_shot]
+    return trials
+
+
+def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame:
+    """Measure every reader group in every column.
+
+    Parameters
+    ----------
+    tables : Tables
+    part : StudyPart
+    study : str
+        Seeds the bootstraps.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``reader_group, column, category, items``; for recovery ``ED`` (characters) and ``RR`` (%) with ``low, high`` of RR, for
+        questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub) with ``low, high`` of RPG; 95% percentile
+        bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or one of DREAM's.
+        For problems ``examples`` (the column of the examples) and ``Acc``. Failures count as wrong, a text that is not
+        there as empty.
+    """
+    trials = trials_of(tables, part)
+    if part.task == "rec":
+        measured = recovery_trials(trials, tables.items, list(tables.factors))
+        sums = recovery(measured, [part.factor], study=study)
+        kept = sums.rename(columns={"ed": "ED", "rr": "RR", "rr_low": "low", "rr_high": "high"})
+        kept = kept.assign(column=kept[part.factor].map(part.columns), category="all", items=kept["trials"])
+        return _ordered(kept[[GROUP, "column", "category", "items", "ED", "RR", "low", "high"]])
+    if part.task == "problem":
+        rows = asked(trials)
+        rows = rows.assign(right=100.0 * failures_as_wrong(rows), column=rows[part.factor].map(part.columns))
+        rows = rows.assign(
+            examples=rows[part.examples].map(part.example_columns or {}) if part.examples else "Ori"
+        )
+        means = rows.groupby([GROUP, "examples", "column"], sort=False)["right"].agg(["mean", "size"])
+        told = means.reset_index().rename(columns={"mean": "Acc", "size": "items"})
+        return _ordered(told.assign(category="all"))
+    parts = [_gains(trials, part, "all", study)]
+    for category, ids in _categories(tables, part).items():
+        some = trials[trials["item_id"].isin(ids)]
+        if len(asked(some)):
+            parts.append(_gains(some, part, category, f"{study} {category}"))
+    return _ordered(pd.concat(parts, ignore_index=True))
+
+
+def _gains(trials: pd.DataFrame, part: StudyPart, category: str, study: str) -> pd.DataFrame:
+    by_column = {column: level for level, column in part.columns.items()}
+    present = set(asked(trials)[part.factor].dropna())
+    intact, floor = by_column.get("Ori"), by_column.get("Sub")
+    if intact in present and floor in present:
+        found = relative_gains(
+            trials, part.factor, intact=str(intact), substituted=str(floor), study=study
+        ).rename(columns={"accuracy": "Acc", "rpg": "RPG", "rpg_low": "low", "rpg_high": "high"})
+    else:
+        rows = asked(trials)
+        rows = rows.assign(right=100.0 * failures_as_wrong(rows))
+        means = rows.groupby([GROUP, part.factor], sort=False)["right"].agg(["mean", "size"]).reset_index()
+        found = means.rename(columns={"mean": "Acc", "size": "items"})
+        found = found.assign(RPG=np.nan, low=np.nan, high=np.nan)
+    found = found.assign(column=found[part.factor].map(part.columns), category=category)
+    return found[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high"]]
+
+
+def _ordered(cells: pd.DataFrame) -> pd.DataFrame:
+    kept = cells[cells["column"].notna()]
+    place = kept["column"].map({name: number for number, name in enumerate(COLUMNS)})
+    kinds = kept["category"].map({name: number for number, name in enumerate(("all", *CATEGORIES))})
+    return (
+        kept.assign(_k=kinds, _p=place).sort_values(["_k", "_p"], kind="stable").drop(columns=["_k", "_p"])
+    ).reset_index(drop=True)
+
+
+def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str] | None:
+    """Name the paper's column of each level of a factor; None where fewer than two are the paper's."""
+    if factor not in own.columns:
+        return None
+    found: dict[str, str] = {}
+    for level in levels:
+        rows = own[own[factor] == level]
+        done = json.loads(rows["provenance"].iloc[0] or "{}").get("operation") if len(rows) else None
+        name = _NAMES.get(re.sub(r"[^a-z0-9]", "", level.casefold()))
+        column = name or _OPERATIONS.get(str(done))
+        if column is not None and column not in found.values():
+            found[level] = column
+    if len(found) < 2:
+        return None
+    return dict(sorted(found.items(), key=lambda one: COLUMNS.index(one[1])))
+
+
+def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
+    """Say whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
+    rows = own[own[factor].isin(list(columns))]
+    done = [json.loads(text or "{}").get("operation") for text in rows["provenance"]]
+    levels = rows.assign(_done=done).groupby(["item_id", "_done"], sort=False)[factor].nunique()
+    return bool(len(levels)) and bool((levels > 1).all())
+
+
+def _manners(tables: Tables, set_name: str) -> list[bool]:
+    own = tables.trials.loc[tables.trials["set"] == set_name, "prompt_variant"]
+    return sorted({_VARIANTS[value] for value in own.dropna().unique() if value in _VARIANTS})
+
+
+def _categories(tables: Tables, part: StudyPart) -> dict[str, set[str]]:
+    """Return the items of each of DREAM's categories; an item may be in several."""
+    if part.data != "DREAM" or "cov_categories" not in tables.items.columns:
+        return {}
+    own = tables.items[(tables.items["set"] == part.set_name) & tables.items["cov_categories"].notna()]
+    found: dict[str, set[str]] = {}
+    for item, told in zip(own["item_id"], own["cov_categories"], strict=True):
+        for name in str(told).split(", "):
+            found.setdefault(name, set()).add(str(item))
+    return {name: found[name] for name in CATEGORIES if name in found}
