@@ -1,0 +1,351 @@
+"""H-TEST's tables from a study's own trials, and the paired tests that the paper's claims of "no effect" lack.
+
+Lee and Lim (2024) lay out accuracy by task and model (Tables 2, 5 and 6) and rules found by people (Table 7), and call
+differences between numbers of examples, with thoughts and within families insignificant without a test. Here every item that a
+model answered under both conditions is a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from io import StringIO
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.tables import Tables
+from stimuli.seeds import stable_seed
+
+TASKS = (
+    *("uppercase", "start_vowel", "end_punctuation", "palindrome", "end_ly"),
+    *("spelled_math", "spelled_number", "rhyme", "repeated_word", "hyphenated_word"),
+)
+"""In the order of the paper's Tables 2 and 6."""
+MAKINGS = ("released", "fresh", "matched")
+RULE = " rule"
+"""How the item of a trial that asks for a rule ends, behind the name of its set."""
+FLIPS = 9999
+FEWEST_ITEMS = 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a study asked H-TEST.
+
+    Attributes
+    ----------
+    trials : pandas.DataFrame
+        Analysed trials, with ``k`` (solved examples; NaN where the study does not vary them), ``making`` (released, fresh,
+        matched; empty where it does not vary them), ``right`` (1 or 0: what cannot be read is wrong) and ``answered``.
+    statements : pandas.DataFrame
+        Trials that asked for the rule, with ``k`` and ``making``.
+    ks : tuple of int
+        From few to many; empty where not varied.
+    makings : tuple of str
+        In the study's order; one empty name where not varied.
+    """
+
+    trials: pd.DataFrame
+    statements: pd.DataFrame
+    ks: tuple[int, ...]
+    makings: tuple[str, ...]
+
+
+def asked(tables: Tables) -> Asked | None:
+    """Return a study's H-TEST trials; None where it has none of the paper's tasks."""
+    trials = tables.trials
+    if "task" not in tables.factors or not set(TASKS) & set(tables.factors["task"]):
+        return None
+    between: Mapping[str, Any] = tables.dictionary.get("between") or {}
+    k = _set_by(trials, between, "exemplars").astype(float)
+    making = _set_by(trials, between, "items")
+    trials = trials.assign(k=k, making=making.where(making.notna(), ""))
+    usable = trials[trials["excluded_reason"].isna() & trials["task"].isin(TASKS)]
+    rows = usable[~usable["is_filler"].astype(bool)]
+    extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
+    stated = trials[~extra & trials["item_id"].astype(str).str.endswith(RULE)]
+    if rows.empty and stated.empty:
+        return None
+    rows = rows.assign(
+        right=rows["correct"].fillna(0).astype(float),
+        answered=(rows["response_status"] == "valid").astype(float),
+    )
+    found = [str(one) for one in dict.fromkeys(rows["making"])]
+    ks = sorted({int(one) for one in rows["k"].dropna()})
+    return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=_rank)))
+
+
+def _rank(making: str) -> int:
+    return MAKINGS.index(making) if making in MAKINGS else len(MAKINGS)
+
+
+def _set_by(trials: pd.DataFrame, between: Mapping[str, Any], setting: str) -> pd.Series[Any]:
+    """Return what the levels between sessions set, trial by trial."""
+    for factor, levels in between.items():
+        values = {str(level): given[setting] for level, given in levels.items() if setting in given}
+        if values and factor in trials:
+            return trials[factor].map(values)
+    return pd.Series(None, trials.index, dtype=object)
+
+
+def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return shares by reader and task: a row each of them, tasks in the paper's order, and the mean of the tasks.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        ``Asked.trials``.
+    by : sequence of str
+        Further columns, such as ``k`` and ``making``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``reader_group``, those of ``by``, ``task`` (a task or ``average``), ``trials``, ``accuracy`` (unread is wrong),
+        ``adjusted`` (of answers read; NaN without any), ``out_of_context`` (share of answers that name no label).
+    """
+    keys = ["reader_group", *by]
+    grouped = rows.groupby([*keys, "task"], dropna=False, observed=True)
+    table = grouped.agg(trials=("right", "size"), right=("right", "sum"), answered=("answered", "sum"))
+    table = table.reset_index()
+    table["accuracy"] = table["right"] / table["trials"]
+    table["adjusted"] = table["right"] / table["answered"].where(table["answered"] > 0)
+    table["out_of_context"] = 1 - table["answered"] / table["trials"]
+    measures = ["accuracy", "adjusted", "out_of_context"]
+    means = table.groupby(keys, dropna=False, observed=True)[[*measures]].mean().reset_index()
+    totals = table.groupby(keys, dropna=False, observed=True)["trials"].sum().reset_index()
+    means = means.merge(totals, on=keys).assign(task="average")
+    order = {task: place for place, task in enumerate((*TASKS, "average"))}
+    both = pd.concat([table, means], ignore_index=True)
+    both = both.assign(_o=both["task"].map(order)).sort_values([*keys, "_o"], kind="stable")
+    return both[[*keys, "task", "trials", *measures]].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two conditions compared over the items that both asked.
+
+    Attributes
+    ----------
+    items : int
+    first, second : float
+        Shares right.
+    difference, low, high : float
+        Second minus first with its 95% interval over items, as shares.
+    changed : int
+        Items whose share right differs.
+    p : float
+        Two-sided: McNemar's exact test where each item has one answer in each condition; else random sign flips of the
+        items' differences (McNemar's test is their exact form for answers right or wrong).
+    p_equal : float
+        Larger p of two one-sided tests against the bound; NaN without a bound.
+    """
+
+    items: int
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    changed: int
+    p: float
+    p_equal: float
+
+
+def paired(
+    first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None, seed: int = 0
+) -> Paired | None:
+    """Compare two conditions item by item.
+
+    Parameters
+    ----------
+    first, second : pandas.DataFrame
+        Trials of one reader in each condition, with ``task``, ``making``, ``item_id`` and ``right``. Items are means over
+        label maps, wordings and replicates.
+    bound : float, optional
+        Smallest difference that matters, as a share.
+    seed : int
+        Of the sign flips.
+
+    Returns
+    -------
+    Paired or None
+        None for fewer than ten common items.
+    """
+    keys = ["making", "task", "item_id"]
+    one, other = (
+        rows.groupby(keys, observed=True)["right"].agg(["mean", "size"]) for rows in (first, second)
+    )
+    both = one.add_suffix("_1").join(other.add_suffix("_2"), how="inner")
+    if len(both) < FEWEST_ITEMS:
+        return None
+    gains = (both["mean_2"] - both["mean_1"]).to_numpy(dtype=float)
+    single = bool((both[["size_1", "size_2"]] == 1).to_numpy().all())
+    mean, se = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
+    reach = float(stats.t.ppf(0.975, len(gains) - 1)) * se
+    return Paired(
+        len(gains),
+        float(both["mean_1"].mean()),
+        float(both["mean_2"].mean()),
+        mean,
+        mean - reach,
+        mean + reach,
+        int((gains != 0).sum()),
+        _mcnemar(gains) if single else _sign_flips(gains, seed),
+        np.nan if bound is None else _equal(mean, se, len(gains), bound),
+    )
+
+
+def _mcnemar(gains: NDArray[np.float64]) -> float:
+    won, changed = int((gains > 0).sum()), int((gains != 0).sum())
+    return float(stats.binomtest(won, changed).pvalue) if changed else 1.0
+
+
+def _sign_flips(gains: NDArray[np.float64], seed: int) -> float:
+    moved = gains[gains != 0]
+    if not len(moved):
+        return 1.0
+    rng = np.random.default_rng(stable_seed(seed, "sign flips"))
+    least = abs(moved.sum()) - 1e-9
+    as_far = sum(abs(float(moved @ (2 * rng.integers(0, 2, len(moved)) - 1))) >= least for _ in range(FLIPS))
+    return float((as_far + 1) / (FLIPS + 1))
+
+
+def _equal(mean: float, se: float, items: int, bound: float) -> float:
+    """Two one-sided t tests; where no item differs, the chance of that if a share ``bound`` of items did."""
+    if se == 0:
+        return (1.0 - bound) ** float(items) if mean == 0 else 1.0
+    df = items - 1
+    return float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two makings of items compared over the tasks that both have.
+
+    Attributes
+    ----------
+    tasks, items : int
+        Common tasks; items of both makings.
+    difference, low, high, p : float
+        Second minus first: mean over tasks of the differences between item means; 95% interval and p by Welch's
+        approximation over items within tasks.
+    """
+
+    tasks: int
+    items: int
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def between_makings(first: pd.DataFrame, second: pd.DataFrame) -> Contrast | None:
+    """Compare the items of two makings, each item's mean a unit, tasks weighing the same.
+
+    Parameters
+    ----------
+    first, second : pandas.DataFrame
+        Trials of one reader, with ``task``, ``item_id``, ``right``.
+
+    Returns
+    -------
+    Contrast or None
+        None where no task has two items of both makings, or nothing varies.
+    """
+    units = [rows.groupby(["task", "item_id"], observed=True)["right"].mean() for rows in (first, second)]
+    by_task = [{str(t): own.to_numpy(dtype=float) for t, own in one.groupby(level="task")} for one in units]
+    common = [t for t in by_task[0] if t in by_task[1] and min(len(by_task[0][t]), len(by_task[1][t])) > 1]
+    if not common:
+        return None
+    gaps = [by_task[1][t].mean() - by_task[0][t].mean() for t in common]
+    parts = [(own[t].var(ddof=1) / len(own[t]), len(own[t]) - 1) for t in common for own in by_task]
+    variance = sum(value for value, _ in parts)
+    items = sum(len(own[t]) for t in common for own in by_task)
+    mean = float(np.mean(gaps))
+    if variance == 0:
+        return None
+    se = float(np.sqrt(variance)) / len(common)
+    df = variance**2 / sum(value**2 / free for value, free in parts)
+    reach = float(stats.t.ppf(0.975, df)) * se
+    p = float(2 * stats.t.sf(abs(mean) / se, df))
+    return Contrast(len(common), items, mean, mean - reach, mean + reach, p)
+
+
+def thinking_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return models asked directly and with thoughts: the same use, one with the strategy ``chain_of_thought``."""
+    direct = {
+        str(one.get("use")): name
+        for name, one in readers.items()
+        if one.get("kind") == "model" and (one.get("settings") or {}).get("strategy", "direct") == "direct"
+    }
+    return [
+        (direct[str(one.get("use"))], name)
+        for name, one in readers.items()
+        if (one.get("settings") or {}).get("strategy") == "chain_of_thought" and str(one.get("use")) in direct
+    ]
+
+
+def family_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return ``(family, smaller, larger)`` for models next to each other in size, asked without thoughts."""
+    families: dict[str, list[tuple[float, str]]] = {}
+    for name, one in readers.items():
+        settings = one.get("settings") or {}
+        size = one.get("parameters") or size_of(settings.get("parameters"))
+        if settings.get("family") and size and settings.get("strategy", "direct") == "direct":
+            families.setdefault(str(settings["family"]), []).append((float(size), name))
+    found = []
+    for family, models in families.items():
+        row = [name for _, name in sorted(models)]
+        found += [(family, small, large) for small, large in pairwise(row)]
+    return found
+
+
+def size_of(said: object) -> float | None:
+    """Return a number of parameters, such as ``1.4B``, as a number."""
+    text = str(said or "").strip()
+    factors = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+    try:
+        return float(text[:-1]) * factors[text[-1]] if text[-1:] in factors else float(text)
+    except ValueError:
+        return None
+
+
+def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return, by reader and number of examples, how many rules were stated right (Table 7).
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``reader_group``, ``k``, ``readers``, ``stated`` (answers given), ``rated``, ``right`` (the highest rating).
+    """
+    if statements.empty:
+        return pd.DataFrame(columns=["reader_group", "k", "readers", "stated", "rated", "right"])
+    rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
+    rows = statements.assign(
+        _stated=(statements["response_status"] == "valid"),
+        _rated=rated,
+        _right=rated & (statements["score"] >= 1),
+    )
+    return (
+        rows.groupby(["reader_group", "k"], dropna=False, observed=True)
+        .agg(
+            readers=("reader", "nunique"),
+            stated=("_stated", "sum"),
+            rated=("_rated", "sum"),
+            right=("_right", "sum"),
+        )
+        .reset_index()
+    )
+
+
+def printed() -> pd.DataFrame:
+    """Return Table 6 as printed: ``model``, ``k``, ``task`` (or ``average``), ``printed`` (a share)."""
+    text = resources.files("analysis.published").joinpath("h_test.csv").read_text("utf-8")
+    return pd.read_csv(StringIO(text), comment="#")

@@ -1,0 +1,344 @@
+"""The chapter on H-TEST: the paper's tables and figures from the study's own run, with a test behind every "no effect"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.figures import Drawing
+from analysis.figures.h_test import Line, lines_figure
+from analysis.mixed.adjustments import corrected
+from analysis.published.h_test_tables import (
+    FLIPS,
+    Asked,
+    Paired,
+    accuracy,
+    asked,
+    between_makings,
+    family_pairs,
+    paired,
+    rules_stated,
+    thinking_pairs,
+)
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.h_test_laid_out import (
+    full_table,
+    makings_table,
+    paired_table,
+    printed_table,
+    reader_table,
+    rules_table,
+    thoughts_table,
+)
+from analysis.report.prose import named
+
+ALPHA = 0.05
+METHOD = Markup(
+    "H-TEST (Lee &amp; Lim, 2024): conditions that asked a model about the same items were compared item by item with McNemar's "
+    f"(1947) exact test, or with {FLIPS:,} random sign flips of the items' differences where an item was asked several times in a "
+    "condition; intervals are Student's over items. <i>p</i> values of all comparisons together were adjusted after Benjamini and "
+    "Hochberg (1995). Conditions are called alike only where two one-sided tests (Schuirmann, 1987) reject the bound of the plan. "
+    "Makings of items were compared over the tasks that both have, with items as units. People's numbers of examples differ between "
+    "persons: they are compared in the mixed models of the planned analyses, not here."
+)
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the tables of H-TEST; None where a study asks none of its tasks."""
+    found = asked(material.tables)
+    if found is None:
+        return None
+    material.told("H-TEST")
+    readers = material.tables.dictionary["readers"]
+    kinds = kinds_of(pd.concat([found.trials, found.statements]))
+    blocks: list[Block] = []
+    if len(found.trials):
+        blocks += _classified(found, readers, kinds)
+        blocks += _compared(found, readers, kinds, material)
+        blocks += _makings(found, kinds)
+    blocks += _stated(found, kinds)
+    blocks += [
+        Markup(
+            "[[table:h_test_printed]] has the averages of the paper's Table 6 beside the means of its cells: these numbers are "
+            "quoted, not of this study."
+        ),
+        printed_table("h_test_printed"),
+    ]
+    return Chapter(
+        "h-test",
+        "H-TEST: rules learnt from examples",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(METHOD,),
+        sources=("lee2024htest", "mcnemar1947", "benjamini1995", "schuirmann1987"),
+    )
+
+
+def _of(making: str) -> str:
+    return f", {making} items" if making else ""
+
+
+def _stem(name: str, making: str) -> str:
+    return f"{name}_{making}" if making else name
+
+
+def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Block]:
+    """Lay out accuracy by task, number of examples and reader, for each making of items, and draw it."""
+    order = group_order(found.trials)
+    families = {
+        name: str((one.get("settings") or {}).get("family") or "")
+        for name, one in readers.items()
+        if isinstance(one, Mapping)
+    }
+    shares = accuracy(found.trials, ("k", "making"))
+    for making in found.makings:
+        own = shares[shares["making"] == making]
+        most = own["k"].max()
+        at_most = own if pd.isna(most) else own[own["k"] == most]
+        present = [reader for reader in order if (own["reader_group"] == reader).any()]
+        names = _stem("h_test_full", making), _stem("h_test_readers", making)
+        told = []
+        for one in at_most[at_most["task"] == "average"].to_dict("records"):
+            group = str(one["reader_group"])
+            if kinds[group] != "baseline":
+                told.append(f"{named(group, kinds)} {apa.percent(one['accuracy'])}")
+        where = "" if pd.isna(most) else f" at k = {int(most)}"
+        said = f" Mean over tasks{where}{_of(making)}: {'; '.join(told)}; chance is 50%." if told else ""
+        yield Markup("[[table:{}]] and [[table:{}]] have the share of right answers{}.").format(
+            *names, _of(making)
+        ) + escape(said)
+        yield full_table(names[0], own, present, kinds, _of(making))
+        yield reader_table(names[1], at_most, present, kinds, families, f"{where}{_of(making)}")
+    if len(found.ks) > 1:
+        yield Markup("[[figure:h_test_examples]] has accuracy by the number of examples.")
+        yield _examples_figure(found, kinds)
+    if family_pairs(readers):
+        figure = _family_figure(found, readers, kinds)
+        if figure is not None:
+            yield Markup("[[figure:h_test_families]] has accuracy by size within families.")
+            yield figure
+    pairs = [pair for pair in thinking_pairs(readers) if set(pair) <= set(order)]
+    if pairs:
+        yield Markup(
+            "[[table:h_test_thoughts]] and [[figure:h_test_thoughts]] set answers with and without thoughts side by side."
+        )
+        yield thoughts_table("h_test_thoughts", shares, pairs)
+        yield _thoughts_figure(found, pairs, kinds)
+
+
+def _mean_with_ends(rows: pd.DataFrame, value: str = "right") -> tuple[float, float, float]:
+    """Return a mean in percent with the ends of its 95% interval: over people, or over items for a model."""
+    unit = "reader" if rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS else "item_id"
+    keys = [unit] if unit == "reader" else ["task", unit]
+    means = 100 * rows.groupby(keys, observed=True)[value].mean()
+    reach = 1.96 * float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+    mean = float(means.mean())
+    return mean, max(mean - reach, 0.0), min(mean + reach, 100.0)
+
+
+def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open: bool = False) -> Line | None:
+    points = [(place, *_mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
+    if not points:
+        return None
+    places, values, low, high = zip(*points, strict=True)
+    return Line(label, group, places, values, low, high, is_open)
+
+
+NOTE = "Points are means, bars 95% intervals: over people, over items for a model. What cannot be read counts as wrong."
+
+
+def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:
+    panels = []
+    for making in found.makings:
+        own = found.trials[found.trials["making"] == making]
+        lines = []
+        for group in group_order(own):
+            rows = own[own["reader_group"] == group]
+            steps = {place: rows[rows["k"] == k] for place, k in enumerate(found.ks)}
+            line = _line(group, group, steps)
+            lines += [line] if line is not None else []
+        panels.append((f"{making} items".capitalize() if making else "", lines))
+    present = {group: kinds[group] for group in group_order(found.trials)}
+    title = "H-TEST by the number of examples (k) and reader, as Figure 3 of Lee and Lim (2024)"
+    return lines_figure(
+        "h_test_examples", title, NOTE, panels, [str(k) for k in found.ks], "Solved examples (k)", present
+    )
+
+
+def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
+    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
+    families: dict[str, list[str]] = {}
+    for family, small, large in family_pairs(readers):
+        for name in (small, large):
+            if name in rows_of and name not in families.setdefault(family, []):
+                families[family].append(name)
+    lines = [
+        line
+        for family, names in families.items()
+        if len(names) > 1
+        and (line := _line(family, names[0], {place: rows_of[name] for place, name in enumerate(names)}))
+    ]
+    if not lines:
+        return None
+    most = max(len(line.places) for line in lines)
+    steps = ["smallest", *(f"{place + 1}." for place in range(1, most))]
+    told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
+    present = {line.group: kinds[line.group] for line in lines}
+    title = "H-TEST by size within families of models, as Figure 2 of Lee and Lim (2024)"
+    note = f"{NOTE} From small to large: {told}. All numbers of examples and makings together."
+    return lines_figure(
+        "h_test_families", title, note, [("", lines)], steps, "Size within the family", present
+    )
+
+
+def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str, str]) -> Drawing:
+    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
+    lines = []
+    for direct, thinks in pairs:
+        both = (rows_of[direct], rows_of[thinks])
+        read = tuple(rows[rows["answered"] == 1] for rows in both)
+        for label, (first, second), is_open in ((direct, both, False), (f"{direct}, adjusted", read, True)):
+            line = _line(label, direct, {0: first, 1: second}, is_open=is_open)
+            lines += [line] if line is not None else []
+    present = {direct: kinds[direct] for direct, _ in pairs}
+    title = "H-TEST with and without a chain of thought, as Figure 4 of Lee and Lim (2024)"
+    note = f"{NOTE} Open marks: adjusted accuracy, of the answers that could be read."
+    steps = ["direct", "with thoughts"]
+    return lines_figure(
+        "h_test_thoughts", title, note, [("", lines)], steps, "How models were asked", present
+    )
+
+
+def _pairs(
+    found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]
+) -> Iterator[tuple[str, str, str, pd.DataFrame, pd.DataFrame]]:
+    """Go through the comparisons that the paper makes: reader, what is compared, making, first and second trials."""
+    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
+    models = {group: rows for group, rows in rows_of.items() if kinds[group] not in PARTICIPANT_KINDS}
+    for group, rows in models.items():
+        for making in found.makings:
+            own = rows[rows["making"] == making]
+            steps = list(pairwise(found.ks))
+            if len(found.ks) > 2:
+                steps.append((found.ks[0], found.ks[-1]))
+            for few, many in steps:
+                yield group, f"k = {few}, k = {many}", making, own[own["k"] == few], own[own["k"] == many]
+        if "label_map" in rows:
+            published = rows["label_map"].astype(str).map(_is_as_published)
+            if published.any() and not published.all():
+                yield group, "labels as published, swapped", "", rows[published], rows[~published]
+    for direct, thinks in thinking_pairs(readers):
+        if direct in models and thinks in models:
+            for making in found.makings:
+                first, second = (models[name][models[name]["making"] == making] for name in (direct, thinks))
+                yield direct, f"direct, with thoughts ({thinks})", making, first, second
+    for family, small, large in family_pairs(readers):
+        if small in models and large in models:
+            for making in found.makings:
+                first, second = (models[name][models[name]["making"] == making] for name in (small, large))
+                yield small, f"{small}, {large} ({family})", making, first, second
+
+
+def _is_as_published(label_map: str) -> bool:
+    """Say whether a trial's labels stood for their own classes."""
+    pairs = [one.split("=", 1) for one in label_map.split(",") if "=" in one]
+    return all(name == label for name, label in pairs)
+
+
+def _compared(
+    found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
+) -> Iterator[Block]:
+    """Test every claim that a condition has no effect, over the items that both conditions asked."""
+    bounds = [
+        plan.equivalence
+        for one in material.analyses
+        if (plan := one.plan).equivalence is not None
+        and plan.equivalence.unit == "points"
+        and plan.measure.name == "correct"
+    ]
+    bound = bounds[0] if bounds else None
+    seed = int(material.tables.dictionary.get("seed") or 0)
+    half = None if bound is None else bound.half_width / 100
+    tested: list[tuple[str, str, str, Paired]] = []
+    for reader, what, making, first, second in _pairs(found, readers, kinds):
+        one = paired(first, second, half, seed)
+        if one is not None:
+            tested.append((reader, what, making, one))
+    if not tested:
+        yield escape(
+            "No two conditions asked a model about the same items: nothing can be compared item by item."
+        )
+        return
+    adjusted = corrected(np.array([one.p for *_, one in tested]), "BH")
+    rows = [(*one, float(p)) for one, p in zip(tested, adjusted, strict=True)]
+    differ = [row for row in rows if row[4] < ALPHA and kinds[row[0]] != "baseline"]
+    alike = [row for row in rows if row[3].p_equal < ALPHA and kinds[row[0]] != "baseline"]
+    data = [row for row in rows if kinds[row[0]] != "baseline"]
+    told = [
+        f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
+        f"{'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05."
+    ]
+    for reader, what, making, one, p in differ[:8]:
+        told.append(
+            f"{reader}, {what}{_of(making)}: {apa.number(100 * one.difference, 1)} points, 95% CI "
+            f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
+        )
+    if bound is None:
+        told.append("The plan states no bound, so that none of the others is said to be without effect.")
+    else:
+        told.append(
+            f"Within {bound.said or f'{bound.value:g} points'} of each other by two one-sided tests: "
+            f"{apa.count(len(alike))} of {apa.count(len(data))}. A difference neither significant nor within the bound is open."
+        )
+    yield Markup("[[table:h_test_paired]] tests each condition against its neighbour. ") + escape(
+        " ".join(told)
+    )
+    yield paired_table(
+        "h_test_paired", rows, None if bound is None else (bound.said or f"{bound.value:g} points")
+    )
+
+
+def _makings(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
+    """Contrast released with fresh, and fresh with matched items."""
+    if len(found.makings) < 2:
+        return
+    rows = []
+    for group in group_order(found.trials):
+        own = found.trials[found.trials["reader_group"] == group]
+        for first, second in pairwise(found.makings):
+            one = between_makings(own[own["making"] == first], own[own["making"] == second])
+            if one is not None:
+                rows.append((group, f"{second} − {first}", one))
+    if not rows:
+        yield escape("Makings of items could not be contrasted: no task has two items of each.")
+        return
+    told = [
+        f"{named(group, kinds)}, {what}: {apa.number(100 * one.difference, 1)} points, 95% CI "
+        f"{apa.interval(100 * one.low, 100 * one.high, 1)}, {apa.p_phrase(one.p)}."
+        for group, what, one in rows
+        if kinds[group] != "baseline"
+    ]
+    yield Markup("[[table:h_test_makings]] contrasts the makings of items. ") + escape(" ".join(told))
+    yield makings_table("h_test_makings", rows)
+
+
+def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
+    """Lay out how many rules were stated right."""
+    if found.statements.empty:
+        return
+    stated = rules_stated(found.statements)
+    rated = int(stated["rated"].sum())
+    said = (
+        ""
+        if rated
+        else " None is rated yet: raters do so on the dashboard, and the report is then written again."
+    )
+    yield Markup("[[table:h_test_rules]] has the rules that were stated.") + escape(said)
+    yield rules_table("h_test_rules", stated, kinds)

@@ -1,0 +1,220 @@
+"""Tables of the chapter on H-TEST, laid out as the paper's Tables 2, 5, 6 and 7, with what it tested nowhere beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis import apa
+from analysis.published.h_test_tables import TASKS, Contrast, Paired, printed
+from analysis.readers import headed, marked
+from analysis.report.apa_tables import ApaTable, Head, Origin
+
+ORIGIN = Origin(
+    columns=("task", "item_id", "correct", "response_status", "reader_group"),
+    rows="excluded_reason empty, is_filler false; correct empty counts as 0",
+)
+NAMES = {
+    **{task: task.replace("_", " ").capitalize() for task in (*TASKS, "letter_geometry")},
+    "average": "Average",
+}
+
+
+def full_table(
+    name: str, shares: pd.DataFrame, readers: Sequence[str], kinds: Mapping[str, str], of: str
+) -> ApaTable:
+    """Lay accuracy out as Table 6: a part for each number of examples, a row a task, a column a reader."""
+    rows: list[tuple[str, ...]] = []
+    for k, own in shares.groupby("k", dropna=False, sort=True):
+        if not pd.isna(k):
+            rows.append(Head([f"k = {int(float(str(k)))}"]))
+        wide = own.pivot(index="task", columns="reader_group", values="accuracy")
+        for task in (*TASKS, "average"):
+            if task in wide.index:
+                rows.append((NAMES[task], *(_percent(wide, task, reader) for reader in readers)))
+    columns = ("Task", *(marked(reader, kinds[reader]) for reader in readers))
+    note = "Percentage right; answers that name no label are wrong. Average: mean of the tasks. Chance is 50. En dash: not asked."
+    title = f"Accuracy on H-TEST by task, number of examples (k) and reader{of}, laid out as Table 6 of Lee and Lim (2024)"
+    return ApaTable(name, title, columns, tuple(rows), note, ORIGIN)
+
+
+def reader_table(
+    name: str,
+    shares: pd.DataFrame,
+    readers: Sequence[str],
+    kinds: Mapping[str, str],
+    families: Mapping[str, str],
+    of: str,
+) -> ApaTable:
+    """Lay accuracy out as Table 5: a row a reader, a column a task, families under heads; at one number of examples."""
+    wide = shares.pivot(index="task", columns="reader_group", values="accuracy")
+    tasks = [task for task in (*sorted(TASKS), "average") if task in wide.index]
+    rows: list[tuple[str, ...]] = []
+    named = list(dict.fromkeys(families.get(reader, "") for reader in readers))
+    for family in sorted(named, key=bool):
+        if family:
+            rows.append(Head([family]))
+        for reader in readers:
+            if families.get(reader, "") == family and reader in wide:
+                rows.append(
+                    (marked(reader, kinds[reader]), *(_percent(wide, task, reader) for task in tasks))
+                )
+    columns = ("Reader", *(NAMES[task] for task in tasks))
+    note = "Percentage right, every column under its own task (the columns of the printed table are partly under another's)."
+    return ApaTable(
+        name,
+        f"Accuracy by reader and task{of}, laid out as Tables 2 and 5",
+        columns,
+        tuple(rows),
+        note,
+        ORIGIN,
+    )
+
+
+def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> ApaTable:
+    """Tell accuracy, adjusted accuracy and the share out of context with and without thoughts (Figure 4)."""
+    rows: list[tuple[str, ...]] = []
+    means = shares[shares["task"] == "average"]
+    for direct, thinks in pairs:
+        for reader, how in ((direct, "direct"), (thinks, "with thoughts")):
+            for one in means[means["reader_group"] == reader].to_dict("records"):
+                rows.append(
+                    (
+                        headed(reader),
+                        how,
+                        *_k(one["k"]),
+                        str(one["making"]) or apa.MISSING,
+                        apa.number(100 * one["accuracy"], 1),
+                        apa.number(100 * one["adjusted"], 1),
+                        apa.number(100 * one["out_of_context"], 1),
+                    )
+                )
+    columns = ("Model", "Asked", "k", "Items", "% right", "% right, adjusted", "% out of context")
+    note = (
+        "Out of context: answers of which no label could be read. Adjusted: right among those read, which leaves out the items "
+        "that a "
+        "model fails to answer and flatters it. Means of the tasks."
+    )
+    return ApaTable(name, "Answers with and without a chain of thought", columns, tuple(rows), note, ORIGIN)
+
+
+def paired_table(
+    name: str, compared: Sequence[tuple[str, str, str, Paired, float]], bound: str | None
+) -> ApaTable:
+    """Tell every comparison of two conditions over the same items."""
+    rows = [
+        (
+            headed(reader),
+            what,
+            making or apa.MISSING,
+            apa.count(one.items),
+            apa.number(100 * one.first, 1),
+            apa.number(100 * one.second, 1),
+            apa.number(100 * one.difference, 1),
+            apa.interval(100 * one.low, 100 * one.high, 1),
+            apa.count(one.changed),
+            apa.p_value(one.p),
+            apa.p_value(adjusted),
+            *((apa.p_value(one.p_equal),) if bound else ()),
+        )
+        for reader, what, making, one, adjusted in compared
+    ]
+    columns: tuple[str, ...] = (
+        "Reader",
+        "Comparison",
+        "Items asked",
+        "n",
+        "% first",
+        "% second",
+        "Difference",
+        "95% CI",
+        "Changed",
+        "p",
+        "p adjusted",
+    )
+    note = (
+        "Paired by item; second minus first, in points. p: McNemar's exact test, or 9,999 random sign flips of items' differences "
+        "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table."
+    )
+    if bound:
+        columns = (*columns, "p equal")
+        note += f" p equal: two one-sided tests against {bound}, the bound of the plan; small values say that conditions are alike."
+    return ApaTable(name, "Conditions compared over the same items", columns, tuple(rows), note, ORIGIN)
+
+
+def makings_table(name: str, compared: Sequence[tuple[str, str, Contrast]]) -> ApaTable:
+    """Tell what released items owe to being known, and to their making."""
+    rows = [
+        (
+            headed(reader),
+            what,
+            apa.count(one.tasks),
+            apa.count(one.items),
+            apa.number(100 * one.difference, 1),
+            apa.interval(100 * one.low, 100 * one.high, 1),
+            apa.p_value(one.p),
+        )
+        for reader, what, one in compared
+    ]
+    note = (
+        "Points; mean over the tasks that both makings have. Fresh minus released: contamination and memorising. Matched minus fresh: "
+        "shortcuts in the released making, and the repair of its faults. Items are the units; Welch's approximation within tasks."
+    )
+    columns = ("Reader", "Contrast", "Tasks", "n", "Difference", "95% CI", "p")
+    return ApaTable(name, "Released, fresh and matched items", columns, tuple(rows), note, ORIGIN)
+
+
+def rules_table(name: str, stated: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
+    """Lay out how many rules were stated right as Table 7, with how many were rated."""
+    rows = [
+        (
+            marked(str(one["reader_group"]), kinds[str(one["reader_group"])]),
+            *_k(one["k"]),
+            apa.count(one["readers"]),
+            apa.count(one["stated"]),
+            apa.count(one["rated"]),
+            f"{apa.count(one['right'])}/{apa.count(one['rated'])}" if one["rated"] else apa.MISSING,
+        )
+        for one in stated.to_dict("records")
+    ]
+    note = "Right: the highest rating of the rubric. The paper had one person for each k and no ratings: 10 of 10 rules in each."
+    columns = ("Readers", "k", "n", "Stated", "Rated", "Right of rated")
+    origin = Origin(columns=("item_id", "score", "scorer", "reader_group"), rows="item_id ends in ' rule'")
+    return ApaTable(name, "Rules stated, laid out as Table 7", columns, tuple(rows), note, origin)
+
+
+def printed_table(name: str) -> ApaTable:
+    """Set the printed averages beside the means of the printed cells."""
+    cells = printed()
+    cells = cells[cells["k"].notna()]
+    rows: list[tuple[str, ...]] = []
+    for (k, model), own in cells.astype({"k": int}).groupby(["k", "model"], sort=False):
+        by_task = own.set_index("task")["printed"]
+        rows.append(
+            (
+                str(model),
+                str(k),
+                apa.number(100 * float(by_task.drop("average").mean()), 1),
+                apa.number(100 * float(by_task["average"]), 1),
+            )
+        )
+    note = "Table 6 as printed in Lee and Lim (2024); its cells are no data of this study."
+    columns = ("Model", "k", "Mean of printed cells", "Printed average")
+    return ApaTable(
+        name,
+        "Averages as printed in the paper",
+        columns,
+        tuple(rows),
+        note,
+        Origin(rows="quoted from the paper", file="h_test.csv"),
+    )
+
+
+def _percent(wide: pd.DataFrame, task: str, reader: str) -> str:
+    return apa.number(100 * float(wide[reader][task]), 1) if reader in wide else apa.MISSING
+
+
+def _k(value: Any) -> tuple[str]:
+    return (apa.MISSING if pd.isna(value) else apa.count(value),)
