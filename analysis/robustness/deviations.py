@@ -31,7 +31,8 @@ def deviations(
     pandas.DataFrame
         A row per random effect: ``group, term, level`` (item or participant), ``mode, sd`` (conditional standard deviation,
         given the estimated variances), ``low, high`` (mode ± 1.96 sd), ``spread`` (the term's estimated standard deviation),
-        ``place`` (0 for the lowest of its term). Units of the linear predictor. A term whose variance is 0 has no row.
+        ``place`` (0 for the lowest of its term). Units of the linear predictor. A term whose variance is 0 has no row,
+        nor has a level of which no answer tells anything (a model, where participants alone have the term).
         Modes are drawn towards 0, the more so the fewer answers stand behind them (Bates, Mächler, Bolker & Walker, 2015,
         Journal of Statistical Software 67(1), section 5).
     """
@@ -51,6 +52,7 @@ def deviations(
         spread = spreads.get((str(group), str(term)), 0.0)
         if not spread > 1e-6:
             continue
+        own = own[~((own["mode"].abs() < 1e-9 * spread) & (own["sd"] > (1 - 1e-6) * spread))]
         own = own.sort_values(["mode", "level"], kind="stable").reset_index(drop=True)
         tables.append(
             own.assign(

@@ -14,7 +14,7 @@ from analysis.accuracy import analyse_accuracy
 from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
 from analysis.frames import ModelData, accuracy_data
 from analysis.planned import plans
-from analysis.random_structure import RandomTerm, formula, justified, reduced
+from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL
 from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
@@ -258,3 +258,13 @@ def test_without_a_companion_there_is_no_chapter(handover: Make) -> None:
 def test_model_data_say_which_cells_lie_at_the_edge(always_right: Tables) -> None:
     data: ModelData = accuracy_data(always_right.trials, plans(always_right)[0])
     assert ("restorer", "intact") in data.at_edge and data.penalty is None
+
+
+def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
+    columns = tuple(f"task_{number}" for number in range(9))
+    people = RandomTerm("participant", "1", "task", columns, "correlated", "participants differ")
+    items = RandomTerm("item", "1", "task", columns, "correlated", "items differ")
+    terms, remarks = begun_uncorrelated([people, items], 6)
+    assert terms == [replace(people, state="uncorrelated"), items]
+    assert len(remarks) == 1 and "10 columns has 55 entries" in remarks[0]
+    assert begun_uncorrelated([people, items], 10) == ([people, items], [])

@@ -281,6 +281,33 @@ def test_models_only_have_tokens_and_no_times(tmp_path: Path) -> None:
     assert "Times on two scales" not in found.words
 
 
+def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) -> None:
+    rows = rows_of(LEVELS, people=0, models=("m",), items=9).assign(
+        cost_usd=0.0, completion_tokens=0.0, surprisal=None
+    )
+    found = written(changed(rows, tmp_path))
+    assert found is not None
+    assert (
+        "Nothing at all, in any condition, was: completion tokens of m and cost of calls of m" in found.words
+    )
+    heads = [row[0] for row in found.table("cost_ratios_form").rows if isinstance(row, Head)]
+    assert heads and not any("m: completion tokens" in one or "cost of calls" in one for one in heads)
+    assert "dearest" not in found.words and "no condition costs more" in found.words
+
+
+def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path) -> None:
+    levels = tuple(f"form {number}" for number in range(10))
+    rows = rows_of(levels, people=6, items=20)
+    factors = {"form": {"levels": list(levels), "reference": levels[0]}}
+    tables = load(
+        write_handover(tmp_path, rows.assign(position=rows["form"]), factors=factors, study="forms")
+    )
+    found = written(tables)
+    assert found is not None
+    assert "a covariance matrix of 10 columns has 55 entries" in found.words
+    assert "significant on either scale, of 9 differences, all of which are in the table." in found.words
+
+
 def test_people_only_have_no_model_beside_them(tmp_path: Path) -> None:
     found = written(changed(rows_of(LEVELS, people=1, items=9), tmp_path))
     assert found is not None

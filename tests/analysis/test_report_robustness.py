@@ -229,6 +229,14 @@ def test_the_heat_map_has_the_shares_by_hand(written: Written) -> None:
     assert f"restorer: {told}" in figure(chapter, "heat_map_position").alternative
 
 
+def test_a_model_has_no_deviation_where_participants_alone_differ(written: Written) -> None:
+    analysis = next(one for one in written.material.analyses if len(one.groups) > 1)
+    assert analysis.model is not None and analysis.model.source is not None
+    found = deviations(analysis.model.source)
+    people = found[found["group"] == "participant"]
+    assert len(people) and not people["level"].isin(analysis.groups).any()
+
+
 def test_the_most_deviating_item_is_named_and_modes_are_the_models_own(written: Written) -> None:
     analysis = next(one for one in written.material.analyses if one.plan.measure.name == "correct")
     assert analysis.model is not None and analysis.model.source is not None

@@ -22,7 +22,7 @@ from analysis.mixed import APPROXIMATE
 from analysis.report.content import _section, gather
 from analysis.report.numbered import Content, Numbers
 from analysis.report.write import render
-from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, write_handover
 
 pytestmark = [
     pytest.mark.filterwarnings("error::RuntimeWarning"),
@@ -107,6 +107,14 @@ def test_two_trials_a_condition_are_needed_for_a_slope(tmp_path: Path) -> None:
     assert times is not None
     # items are answered twice in a condition, participants once
     assert times.steps[0].formula.endswith("(1 | participant) + (1 | item) + (1 | item_condition)")
+
+
+def test_conditions_between_participants_have_no_slope_and_the_reason_is_that(tmp_path: Path) -> None:
+    rows = study_rows(human=8, items=12)
+    own = rows["reader"].str[1:].astype(int) % len(LEVELS)
+    _, words = told(tmp_path, rows[rows["position"] == own.map(dict(enumerate(LEVELS)))])
+    assert "Every participant is in one condition of position, so the model has no slope of it" in words
+    assert "fewer than 2 trials per condition" not in words
 
 
 @pytest.mark.parametrize("readers", [{"pilot": True}, {"baselines": ("random", "oracle")}])

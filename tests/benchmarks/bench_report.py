@@ -13,10 +13,11 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.benchmarks.bench_analysis import write_study
 
@@ -48,6 +49,8 @@ def measured(name: str, step: Callable[[], Any]) -> Any:
 def report(folder: Path, out: Path, *, models: bool = True) -> None:
     """Write the report of a handover, measuring each part."""
     from analysis import load
+    from analysis.carrying_out import carry_out_all
+    from analysis.plan import Plan
     from analysis.report import chapters, content
     from analysis.report.write import write_files
 
@@ -56,12 +59,13 @@ def report(folder: Path, out: Path, *, models: bool = True) -> None:
         return lambda material: measured(f"chapter: {name}", lambda: writer(material))
 
     chapters.WRITERS = tuple(timed(writer) for writer in chapters.WRITERS)
-    carry_out_all = content.carry_out_all
-    content.carry_out_all = lambda plans, *given: measured(
-        "models", lambda: carry_out_all(plans if models else (), *given)
-    )
+
+    def fitted(plans: Iterable[Plan], *given: Any) -> Any:
+        return measured("models", lambda: carry_out_all(plans if models else (), *given))
+
     tables = measured("load", lambda: load(folder))
-    gathered = measured("all but files", lambda: content.gather(tables))
+    with patch.object(content, "carry_out_all", fitted):
+        gathered = measured("all but files", lambda: content.gather(tables))
     measured("files", lambda: write_files(gathered, out, datetime(2026, 11, 22, tzinfo=UTC)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
@@ -28,6 +30,7 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
     part = Part()
     factor, base = costs.factor, costs.levels[0]
+    costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
     found = cost_profiles(costs, study=str(tables.dictionary["study"]))
@@ -47,6 +50,8 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     )
     shown = shown_profiles(found)
     part.say(*_ratio_sentences(shown, base, kinds))
+    if free:
+        part.say(f"Nothing at all, in any condition, was: {chosen_words(free)}; such costs are in no table.")
     part.say(*_lacking(tables, costs, found), *(sentence(one) for one in thinned))
     part.blocks.append(ratio_table(name, costs, ratios))
     part.add(_against_accuracy(tables, shown, factor, costs.levels))
@@ -66,6 +71,17 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     ]
     part.sources.append("owen2007")
     return part
+
+
+def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:
+    """Leave out what costs a reader nothing in any condition (a local model's bill), and name it."""
+    most = costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max")
+    free = costs.rows[most == 0]
+    names = [
+        f"{TITLES[str(measure)].lower()} of {marked(str(group), str(own['reader_kind'].iloc[0]))}"
+        for (measure, group), own in free.groupby(["measure", "reader_group"], sort=False)
+    ]
+    return replace(costs, rows=costs.rows[most != 0]), names
 
 
 def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str]) -> list[Markup]:
@@ -159,12 +175,17 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
             continue
         dear = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
         kind = {str(group): str(own["reader_kind"].iloc[0])}
+        what = TITLES[str(measure)].lower()
         told.append(
             escape(
                 f"{sentence(named(str(group), kind)).rstrip('.')}: {apa.percent(float(base['correct'].iloc[0]))} right "
-                f"in {levels[0]}; the "
-                f"dearest condition in {TITLES[str(measure)].lower()} was {dear[factor]} (log ratio "
-                f"{apa.number(dear['log_ratio'])}), with {apa.percent(dear['correct'])} right."
+                f"in {levels[0]}; "
+                + (
+                    f"the dearest condition in {what} was {dear[factor]} (log ratio "
+                    f"{apa.number(dear['log_ratio'])}), with {apa.percent(dear['correct'])} right."
+                    if dear["log_ratio"] >= 0.005
+                    else f"no condition costs more {what} than that."
+                )
             )
         )
     part.say(*told)

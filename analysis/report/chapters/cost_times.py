@@ -29,6 +29,8 @@ from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 
+MOST_TOLD = 8
+"""Differences up to which the text tells each; of more it tells the significant ones."""
 TIMES = ("reading_time", "rt")
 AGREE = {
     "same": "same",
@@ -159,7 +161,13 @@ def _scales(
         else "",
     )
     others = {(one.label, one.groups): one for one in own.contrasts}
-    part.say(*(_both(one, others.get((one.label, one.groups)), found) for one in log.contrasts))
+    told = [one for one in log.contrasts if _is_told(one, others.get((one.label, one.groups)), found)]
+    part.say(*(_both(one, others.get((one.label, one.groups)), found) for one in told))
+    if len(told) < len(log.contrasts):
+        few = "These are" if told else "None is"
+        part.say(
+            f"{few} significant on either scale, of {len(log.contrasts)} differences, all of which are in the table."
+        )
     part.say(*_verdicts(found), *_doubts(found))
     part.blocks.append(scales_table(name, found, thinned))
     if not reported and log.model.source is not None:
@@ -178,6 +186,14 @@ def _scales(
         OWN_SCALE,
     ]
     return part
+
+
+def _is_told(one: Contrast, other: Contrast | None, found: TimeScales) -> bool:
+    """Whether the text tells a difference: all where they are few, else those that are significant on a scale."""
+    alpha = found.log.plan.alpha
+    return len(found.log.contrasts) <= MOST_TOLD or any(
+        each is not None and each.estimable and each.p_adjusted < alpha for each in (one, other)
+    )
 
 
 def _who(one: Contrast) -> str:
@@ -211,7 +227,11 @@ def _verdicts(found: TimeScales) -> list[str]:
         ).groupby("agree", sort=False)
     }
     told = []
-    if "same" in names:
+    if "same" in names and len(names["same"]) == len(table) > MOST_TOLD:
+        told.append(
+            f"Both scales say the same of all {len(table)} differences: both intervals lie on one side of 0 or both include it."
+        )
+    elif "same" in names:
         told.append(
             f"Both scales say the same of {chosen_words(names['same'])}: both intervals lie on one side of 0 or both include it."
         )
@@ -236,7 +256,8 @@ def _doubts(found: TimeScales) -> list[str]:
             told.append(f"The model {which} did not converge; its numbers are not to be trusted.")
         if model is not None and model.singular:
             told.append(f"The model {which} is singular: a variance is estimated as zero.")
-    left = [one for one in found.log.remarks if one.startswith("Left out")]
+    remarks = dict.fromkeys((*found.log.remarks, *found.own.remarks))
+    left = [one for one in remarks if one.startswith(("Left out", "Participants' slopes were begun"))]
     return told + [sentence(one) for one in left]
 
 

@@ -247,9 +247,10 @@ def _panels(one: Measured) -> list[CurvePanel]:
             )
         ]
         met = int(zones.loc[zones["reader_group"] == group, "items_of_level"].sum())
-        if not all(segment is not None and _tells(segment, met) for segment in segments):
-            segments = [zone_segment(zones, group)]
-        shown = tuple(segment for segment in segments if segment is not None)
+        if all(segment is not None and _tells(segment, met) for segment in segments):
+            shown = tuple(_with_enough(segment) for segment in segments if segment is not None)
+        else:
+            shown = (zone_segment(zones, group),)
         made.append(CurvePanel(group, kind, one.measure.noun, one.axis, shown))
     return made
 
@@ -282,6 +283,12 @@ def _tells(segment: Segment, met: int) -> bool:
     _, _, points = segment
     enough = {point.place for point in points if point.items >= FEWEST_ITEMS}
     return len(enough) > 1 and 2 * sum(point.items for point in points) >= met
+
+
+def _with_enough(segment: Segment) -> Segment:
+    """Leave out positions of so few items that one of them bends the curve."""
+    title, places, points = segment
+    return title, places, tuple(point for point in points if point.items >= FEWEST_ITEMS)
 
 
 def _points(own: pd.DataFrame) -> tuple[CurvePoint, ...]:

@@ -11,7 +11,7 @@ from analysis import apa
 from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, KIND_WORDS
 from analysis.letters.competing import Competing
 from analysis.readers import marked
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.letters_measured import ZONES, Measured
 
 PREDICTORS = {
@@ -61,7 +61,17 @@ def places_table(name: str, title: str, by: str, found: Sequence[Measured], note
                 cells.append(apa.count(max(int(one["items_of_level"].iloc[0]) for one in here if len(one))))
                 cells += [_cell(one, m.measure.decimals) for one, m in zip(here, shown, strict=True)]
                 rows.append(tuple(cells))
-    return ApaTable(name, title, tuple(columns), tuple(rows), note)
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(shown))
+
+
+def _origin(shown: Sequence[Measured]) -> Origin:
+    """Say which rows costs of letters are of."""
+    of_words = [one for one in shown if one.measure.name.endswith("_changed")]
+    names = [one.measure.name for one in shown if one not in of_words]
+    rows = "excluded_reason empty, trials of items whose changed letters are known (items.parquet); 2,000 resamples"
+    if of_words:
+        rows += "; changed words and the same words intact are rows of regions.parquet"
+    return Origin(columns=(*names, "reader_group", "reader", "item_id"), rows=rows)
 
 
 def _cell(own: pd.DataFrame, decimals: int) -> str:
@@ -122,7 +132,8 @@ def contrasts_table(name: str, found: Sequence[Measured]) -> ApaTable | None:
         "those that have both. p is that of the bootstrap (two-sided), adjusted by Benjamini–Hochberg over all rows of this table."
     )
     columns = ("Difference", "Estimate", "95% CI", "p", "p adjusted")
-    return ApaTable(name, "Letter places, kinds and distances of change compared", columns, tuple(rows), note)
+    title = "Letter places, kinds and distances of change compared"
+    return ApaTable(name, title, columns, tuple(rows), note, _origin(found))
 
 
 def weight_in_words(weight: float) -> str:

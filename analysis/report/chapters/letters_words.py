@@ -144,7 +144,8 @@ def curve_note(found: Sequence[Measured], own: Sequence[CurvePanel]) -> str:
     if any(len(panel.segments) > 1 for panel in own):
         told.append(
             "Left, by the first letter changed, counted from the start of the word; right, by the last letter changed, counted from "
-            "its end (1 is the last letter). Words of all lengths are pooled."
+            "its end (1 is the last letter). Words of all lengths are pooled; positions of fewer than "
+            f"{FEWEST_ITEMS} items are in the tables alone."
         )
         most = max((len(places) for panel in own for _, places, _ in panel.segments), default=0)
         told += ["Positions beyond the tenth are in the tables."] if most >= 10 else []

@@ -94,10 +94,13 @@ def by_class(material: Material) -> Iterator[Block]:
 
 
 def _class_column(used: pd.DataFrame, factor: str, factors: list[str]) -> tuple[str | None, str]:
-    """Return the column that tells classes of items apart: the item set, the kind of trial, another factor."""
+    """Return the column that tells classes of items apart and is crossed with the factor: set, kind of trial, another factor."""
     words = {"set": "set of items", "trial_type": "kind of trial"}
     for column in ("set", "trial_type", *factors):
-        if column != factor and column in used and used[column].nunique() > 1:
+        if column == factor or column not in used or used[column].nunique() < 2:
+            continue
+        # where every class has one level, classes are the factor again
+        if (used.groupby(column)[factor].nunique() > 1).any():
             return column, words.get(column, column)
     return None, "item class"
 

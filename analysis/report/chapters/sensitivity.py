@@ -85,6 +85,15 @@ def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[B
     factors = {name: levels for name, levels in factors.items() if levels}
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
+    settled = [name for name in factors if _settles_the_answer(classes.trials, name)]
+    if settled:
+        blocks.append(
+            escape(
+                f"Not told by {apa.listing(settled)}: every level has one right answer, so that no condition has both hits and false "
+                "alarms."
+            )
+        )
+        factors = {name: levels for name, levels in factors.items() if name not in settled}
     if not factors:
         blocks += _described(classes, None, [], stem)
     for factor, levels in factors.items():
@@ -100,6 +109,12 @@ def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[B
         else:
             blocks.append(escape(" ".join(model)))
     return blocks, fits
+
+
+def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
+    """Say whether all trials of each level of a factor have one right answer."""
+    told = trials[trials[factor].notna()].groupby(factor, observed=True)["answer"].nunique()
+    return bool((told == 1).all())
 
 
 def _described(classes: Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
@@ -170,11 +185,10 @@ def _modelled(
         p_adjusted=corrected(differences["p"].to_numpy(dtype=float), "BH"),
     )
     text = Markup(
-        "Response by truth, {}{} was modelled in a probit mixed model (<code>{}</code>), "
+        "Response by {} was modelled in a probit mixed model (<code>{}</code>), "
         "{} answers ([[table:{}_model]], [[table:{}_differences]])."
     ).format(
-        factor,
-        " and reader" if len(model.groups) > 1 else "",
+        apa.listing(["truth", factor, *(["reader"] if len(model.groups) > 1 else [])]),
         model.fit.formula,
         apa.count(model.fit.nobs),
         stem,
