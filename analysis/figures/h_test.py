@@ -79,14 +79,11 @@ def lines_figure(
                 range(len(steps)), list(steps) if number == len(panels) - 1 else [""] * len(steps)
             )
             axes.set_yticks(range(0, 101, 25))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
+            axes.yaxis.set_major_formatter(FuncFormatter(_percent))
             axes.set_ylabel("Right answers")
             if heading:
                 axes.set_title(heading, loc="left", fontsize=9)
             axes.axhline(CHANCE, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
-            axes.annotate(
-                "chance", (-0.28, CHANCE), (0, -9), textcoords="offset points", fontsize=7.5, color="#555555"
-            )
             ends = []
             spread = 0.05 if len(lines) > 1 else 0.0
             for place, line in enumerate(lines):
@@ -105,13 +102,25 @@ def lines_figure(
                     lw=1.2,
                     elinewidth=0.8,
                 )
-                ends.append((float(x[-1]), float(y[-1]), line.label, own.colour))
+                ends.append(
+                    (
+                        float(x[-1]),
+                        float(y[-1]),
+                        own.label if line.label == line.group else line.label,
+                        own.colour,
+                    )
+                )
             label_ends(axes, ends[:MOST_LABELLED], len(steps) - 0.6)
             if number == len(panels) - 1:
                 axes.set_xlabel(axis)
         mark_not_data(figure, kinds)
     alternative = _in_words(panels, steps)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _percent(value: float, _: object = None) -> str:
+    """Write a percentage; chance says that it is."""
+    return f"chance\n{value:.0f}%" if value == CHANCE else f"{value:.0f}%"
 
 
 def _in_words(panels: Sequence[tuple[str, Sequence[Line]]], steps: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ from analysis.published.h_test_tables import (
     rules_stated,
     thinking_pairs,
 )
-from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
+from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.h_test_laid_out import (
     full_table,
@@ -281,6 +281,14 @@ def _compared(
     differ = [row for row in rows if row[4] < ALPHA and kinds[row[0]] != "baseline"]
     alike = [row for row in rows if row[3].p_equal < ALPHA and kinds[row[0]] != "baseline"]
     data = [row for row in rows if kinds[row[0]] != "baseline"]
+    if not data:
+        yield Markup(
+            "[[table:h_test_paired]] compares conditions item by item; only baselines answered the same items in several."
+        )
+        yield paired_table(
+            "h_test_paired", rows, None if bound is None else (bound.said or f"{bound.value:g} points")
+        )
+        return
     told = [
         f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
         f"{'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05."
@@ -320,7 +328,7 @@ def _makings(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
         yield escape("Makings of items could not be contrasted: no task has two items of each.")
         return
     told = [
-        f"{named(group, kinds)}, {what}: {apa.number(100 * one.difference, 1)} points, 95% CI "
+        f"{headed(group)}, {what}: {apa.number(100 * one.difference, 1)} points, 95% CI "
         f"{apa.interval(100 * one.low, 100 * one.high, 1)}, {apa.p_phrase(one.p)}."
         for group, what, one in rows
         if kinds[group] != "baseline"
@@ -331,9 +339,10 @@ def _makings(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
 
 def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     """Lay out how many rules were stated right."""
-    if found.statements.empty:
+    statements = found.statements[found.statements["reader_kind"] != "baseline"]
+    if statements.empty:
         return
-    stated = rules_stated(found.statements)
+    stated = rules_stated(statements)
     rated = int(stated["rated"].sum())
     said = (
         ""
