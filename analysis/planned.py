@@ -188,5 +188,14 @@ def _exploratory(tables: Tables) -> list[Plan]:
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
                 continue
             name = f"{measure.noun} by {factor}"
-            found.append(Plan(name, False, measure, factor, tuple(levels), own, contrasts))
+            for kind in _kinds_of_trials(used, own) if measure.name == "correct" else (None,):
+                said = name if kind is None else f"{name} ({kind})"
+                found.append(Plan(said, False, measure, factor, tuple(levels), own, contrasts, trials=kind))
     return found
+
+
+def _kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | None, ...]:
+    """Return the trial types whose answers are right or wrong, where there are several: they are no one measure."""
+    rows = used[used["reader_group"].isin(groups) & used["correct"].notna()]
+    kinds = [str(kind) for kind in pd.unique(rows["trial_type"].dropna())] if "trial_type" in rows else []
+    return tuple(kinds) if len(kinds) > 1 else (None,)

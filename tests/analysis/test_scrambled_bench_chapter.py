@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from analysis import load
 from analysis.figures import Drawing
+from analysis.planned import plans
 from analysis.published import all_printed_cells
 from analysis.published.scrambled_bench_study import study_parts
 from analysis.readers import kinds_of
@@ -199,3 +201,14 @@ def test_problems_cross_the_scramble_of_the_examples(tmp_path: Path) -> None:
 def test_a_study_of_something_else_has_no_such_chapter(tmp_path: Path) -> None:
     made = questions(tmp_path, field="sentence_of_ours")
     assert write(made) is None
+
+
+def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> None:
+    asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
+    both = replace(asked, trials=pd.concat([asked.trials, restored.trials], ignore_index=True))
+    told = [(plan.name, plan.trials) for plan in plans(both) if plan.measure.name == "correct"]
+    assert told == [
+        ("accuracy by position (choose)", "choose"),
+        ("accuracy by position (recover)", "recover"),
+    ]
+    assert [plan.trials for plan in plans(asked) if plan.measure.name == "correct"] == [None]

@@ -14,6 +14,7 @@ from experiment.cli.new import copy_template, templates
 from experiment.templates.parts import filled, parts_of
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 PARTS = ("scrrec", "scrrec-few-shot", "realtimeqa", "dream", "aqua")
 PAPERS = ["original", "RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub"]
@@ -109,3 +110,34 @@ def test_recovery_is_built_of_the_released_stimuli(tmp_path: Path, shared: Path)
     for item in tests:
         level = item["condition"]["scramble"].lower().replace("-", "")
         assert item["shown"]["evidence"] == released[item["intact"]["evidence"]][level]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
+    tmp_path: Path, shared: Path, part: str
+) -> None:
+    model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
+    # a pass over all dialogues takes minutes: DREAM runs mended, the others as released
+    folder = small(tmp_path / "study", shared / "data", part, corrected=part == "dream", items=2)
+    file = folder / "study.yaml"
+    local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
+    text = (
+        file.read_text("utf-8")
+        .replace("oracle:", local, 1)
+        .replace("prompt_variants: 5", "prompt_variants: 1")
+    )
+    file.write_text(text, "utf-8")
+    for words in (
+        ("check", folder),
+        ("build", folder),
+        ("run", folder, "--not-registered") if part == "dream" else ("run", folder),
+        ("simulate", folder, "--readers", "2"),
+        ("report", folder),
+    ):
+        done = invoke(*words)
+        assert done.exit_code == 0, done.output
+    page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
+    table = {"scrrec": "4", "scrrec-few-shot": "3", "realtimeqa": "5", "dream": "6", "aqua": "1"}[part]
+    assert f"Scrambled Bench, Table {table}" in page and "In print (Cao et al., 2023)" in page
+    assert "simulated readers: not data" in page
