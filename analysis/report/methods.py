@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -81,8 +82,13 @@ def _participants(tables: Tables) -> Iterator[Markup]:
         )
         many = apa.worded(int(own["reader"].nunique()), noun, people)
         said = f"Participants were {many}" if group == "human" else f"In place of participants stood {many}"
-        said += f", who answered at least one trial in {apa.worded(max(begun, 0), 'session')} begun"
+        said += f", who answered at least one trial in {apa.worded(max(begun, 0), 'session')}"
         came = tables.dictionary.get("participants") or {}
+        imported = group == "human" and bool(came.get("imported"))
+        if imported and not came.get("first_session"):
+            said += ", imported from a table that does not tell when they were held"
+        else:
+            said += f" begun, {apa.count(came['imported'])} of them imported," if imported else " begun"
         if group == "human" and came.get("first_session"):
             said += f" {apa.between_dates(came['first_session'], came['last_session'])}"
         left = int(used["reader"].nunique())
@@ -182,6 +188,9 @@ def _materials(tables: Tables) -> Iterator[Markup]:
     told = [
         one for one in tables.dictionary.get("procedure") or [] if one.startswith(("Materials:", "Design:"))
     ]
+    if _all_imported(tables):
+        # Lists are those of the table; what the study would draw itself was shown to nobody.
+        told = [_OWN_LISTS.sub("", one) for one in told if one.startswith("Design:")]
     yield from (escape(one.partition(": ")[2]) for one in told)
     language = str(tables.dictionary["language"])
     if language:
@@ -208,7 +217,24 @@ def item_words(tables: Tables) -> str:
     return f"{told}; {apa.counted(len(factors), 'factor')}: {'; '.join(factors)}." if factors else f"{told}."
 
 
+_OWN_LISTS = re.compile(r" [0-9,]+ lists?; a session shows .*", re.DOTALL)
+
+
+def _all_imported(tables: Tables) -> bool:
+    """Say whether every session of people was imported, so that the study's own procedure was not theirs."""
+    came = tables.dictionary.get("participants") or {}
+    return bool(came.get("imported")) and not came.get("first_session")
+
+
 def _procedure(tables: Tables) -> Iterator[Markup]:
+    if _all_imported(tables):
+        fewest, most = tables.dictionary["participants"]["imported_trials"]
+        trials = apa.count(fewest) if fewest == most else f"{apa.count(fewest)} to {apa.count(most)}"
+        yield escape(
+            f"Answers of people were imported, with lists and row order as they stand in the table: {trials} trials in a session. "
+            "How sessions were held is not told."
+        )
+        return
     told = tables.dictionary.get("procedure") or []
     yield from (
         escape(one.removeprefix("Procedure: "))

@@ -55,9 +55,10 @@ def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``recruit``, ``eligible``: as the study says; ``first_session``, ``last_session``: ISO 8601, UTC; ``people``: number of
-        persons whose session has a trial, is no pilot and is not excluded; ``answers``: of these persons, a list with
-        ``name``, ``ask``, ``type``, ``n`` and either ``mean``, ``sd``, ``low``, ``high`` or ``counts``.
+        ``recruit``, ``eligible``: as the study says; ``first_session``, ``last_session``: ISO 8601, UTC, of sessions that were
+        run here; ``imported``: number of sessions that were imported, with ``imported_trials``, the fewest and most of one;
+        ``people``: number of persons whose session has a trial, is no pilot and is not excluded; ``answers``: of these
+        persons, a list with ``name``, ``ask``, ``type``, ``n`` and either ``mean``, ``sd``, ``low``, ``high`` or ``counts``.
     """
     excluded = {
         flag["session_id"]
@@ -72,7 +73,9 @@ def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
     kept = [row["session_id"] for row in came if row["n_trials"] and row["session_id"] not in excluded]
     answers = read_answers(study, connection)
     own = [answers.by_session.get(session, {}) for session in kept]
-    began = sorted(row["created_at"] for row in came)
+    of_elsewhere = _imported(study, connection)
+    began = sorted(row["created_at"] for row in came if row["session_id"] not in of_elsewhere)
+    many = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
     summed = [
         _summed(asked, [one.get(f"answer_{asked['name']}") for one in own]) for asked in questions_of(study)
     ]
@@ -81,9 +84,19 @@ def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
         "eligible": study.get("participants", "eligible"),
         "first_session": began[0] if began else None,
         "last_session": began[-1] if began else None,
+        "imported": len(many),
+        "imported_trials": [min(many), max(many)] if many else None,
         "people": len(kept),
         "answers": [one for one in summed if one is not None],
     }
+
+
+def _imported(study: Study, connection: Connection) -> set[str]:
+    """Return the sessions of people that were imported: their own dates are not known."""
+    query = select(sessions.c.session_id, sessions.c.client).where(
+        sessions.c.study == study.id, sessions.c.reader_kind == "human"
+    )
+    return {row.session_id for row in connection.execute(query) if "imported" in (row.client or ())}
 
 
 def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:

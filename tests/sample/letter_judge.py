@@ -107,7 +107,7 @@ def train_judge(
     folder: Path,
     without: Collection[str],
     *,
-    words: int = 8000,
+    words: int = 10000,
     steps: int = 2500,
     batch: int = 192,
     tell: Callable[[str], None] = print,

@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from analysis import load
+from analysis.report.chapters import Material, sensitivity
+from analysis.report.methods import method_parts
 from experiment.cli import main
+from experiment.cli.study_store import opened_study
+from experiment.exporting.handover import hand_over
 from experiment.models.imports import writing
 from experiment.store import open_store, queries
 from tests.conftest import ROOT
@@ -149,6 +154,23 @@ def test_an_item_that_a_reader_has_twice_is_told(folder) -> None:
     )
     _, trials = stored(folder)
     assert [trial["correct"] for trial in trials["P2"]] == [False, True, None, True]
+
+
+def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_date(folder) -> None:
+    assert take(folder).exit_code == 0
+    with opened_study(folder) as opened:
+        data = hand_over(opened.study, opened.store, folder / "data")
+    told = json.loads((data / "dictionary.json").read_text("utf-8"))["participants"]
+    assert (told["imported"], told["imported_trials"]) == (2, [3, 3])
+    assert told["first_session"] is None and told["last_session"] is None
+    tables = load(data)
+    method = " ".join(str(text) for part in method_parts(tables, (), None) for text in part.paragraphs)
+    assert "imported from a table that does not tell when they were held" in method
+    assert "3 trials in a session" in method
+    chapter = sensitivity.write(Material(tables, (), {"human": "human"}, lambda _: None))
+    assert chapter is not None and "every level has one right answer" in " ".join(
+        str(block) for block in chapter.blocks
+    )
 
 
 def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder) -> None:
