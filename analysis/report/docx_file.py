@@ -278,7 +278,8 @@ def _fill(
 
 def _cell(cell: _Cell, markup: str, size: float) -> WordParagraph:
     paragraph: WordParagraph = cell.paragraphs[0]
-    paragraph.style = "Table Cell"
+    # by its id: by its name python-docx would look through all styles for each of some thousand cells
+    paragraph._p.style = "TableCell"
     _write_runs(paragraph, markup, size)
     properties = cell._tc.get_or_add_tcPr()
     margins = OxmlElement("w:tcMar")

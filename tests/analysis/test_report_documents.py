@@ -38,6 +38,11 @@ def texts(word: Any, style: str) -> list[str]:
     return [one.text for one in word.paragraphs if one.style.name == style]
 
 
+def test_cells_of_tables_have_a_style_of_their_own(word: Any) -> None:
+    cells = [cell for table in word.tables[:3] for cell in table.rows[0].cells]
+    assert {cell.paragraphs[0].style.name for cell in cells} == {"Table Cell"}
+
+
 def test_every_heading_of_the_page_is_a_heading_in_word(rehearsal: Rehearsal, word: Any) -> None:
     for level in (2, 3):
         wanted = [

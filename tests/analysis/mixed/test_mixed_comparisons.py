@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from analysis.mixed import Questions, anova, answer, fit, likelihood_ratio_test, with_degrees
+from analysis.mixed.adjustments import corrected
 from stimuli.errors import UserError
 
 from .conftest import Simulate
@@ -80,3 +83,14 @@ def test_terms_are_tested_where_cells_are_empty_as_far_as_the_data_can_tell(data
         assert told.loc[term, "p"] == pytest.approx(terms.loc[coefficient, "p"], rel=1e-5)
     _, (answered,) = answer(found, Questions(anova=True))
     assert "there is no test of cond, agent" in answered.text()
+
+
+@pytest.mark.parametrize(
+    ("adjust", "method"), [("holm", "holm"), ("BH", "fdr_bh"), ("bonferroni", "bonferroni")]
+)
+def test_corrections_of_p_values_are_those_of_statsmodels(adjust: str, method: str) -> None:
+    draw = np.random.default_rng(3)
+    for many in (1, 2, 3, 7, 40):
+        for p in (draw.random(many), draw.choice([0.0, 0.01, 0.01, 0.2, 1.0], many)):
+            assert corrected(p, adjust) == pytest.approx(multipletests(p, method=method)[1], abs=1e-15)
+    assert len(corrected(np.array([]), adjust)) == 0
