@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, label_ends, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, label_ends, looks, mark_not_data, styled
 from analysis.published.mind_scramble import Slope
 
 
@@ -30,9 +30,20 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
         ends = []
         for group, own in ratios.groupby("reader_group", sort=False):
             it = look[str(group)]
-            axes.plot(own["prompt_tokens"], own["cost"], it.marker, ms=3, color=it.colour, alpha=0.35, mew=0)
+            axes.plot(
+                own["prompt_tokens"], own["cost"], it.marker, ms=3, color=it.colour, alpha=0.35, mew=_edge(it)
+            )
             x, y = float(own["prompt_tokens"].mean()), float(own["cost"].mean())
-            axes.plot([x], [y], it.marker, ms=8, color=it.colour, mec="white", mew=0.8, zorder=3)
+            axes.plot(
+                [x],
+                [y],
+                it.marker,
+                ms=8,
+                color=it.colour,
+                mec=it.colour if _edge(it) else "white",
+                mew=1.2 if _edge(it) else 0.8,
+                zorder=3,
+            )
             ends.append((x, y, it.label, it.colour))
         axes.axhline(1, color="#9A9A9A", lw=0.8, ls=":")
         axes.axvline(1, color="#9A9A9A", lw=0.8, ls=":")
@@ -105,3 +116,8 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
         "Laid out as Figure 4 of Mind Scramble (2024). Points: means over items; slopes stand in the table."
     )
     return Drawing(name, title, note, told, as_svg(figure, name, title, told), figure)
+
+
+def _edge(look: Look) -> float:
+    """Return the width of a small mark's line: crosses are nothing but lines."""
+    return 0.6 if look.marker in ("x", "+") else 0.0

@@ -236,4 +236,4 @@ def _with_spread(values: Values, group: str, level: str) -> str:
     replicates, sd = values.replicates(group, level)
     if replicates < 2 or not math.isfinite(mean):
         return apa.number(mean, 1)
-    return apa.joined(apa.number(mean, 1), " ± ", apa.number(sd, 1))
+    return apa.joined(apa.number(mean, 1), "±", apa.number(sd, 1))

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import cast
 
 import pytest
 from click.testing import CliRunner
 
+from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
+from experiment.scoring.execution import execute_programs
+from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
+from experiment.store import Store
 from experiment.study import Study
 from experiment.templates.parts import parts_of
+from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 TEMPLATE = "mind-scramble"
 PARTS = sorted(parts_of(TEMPLATE))
+FEW = ("BASE", "DEL-BEG", "REO-REV")
+SOME = (
+    *("BASE", "REO-ALL", "REO-REV", "REO-INT_2", "REO-INT_4", "INS-BEG", "DEL-BEG"),
+    *("DEL-INT_1", "WORD-REO-ALL", "SENT-REO-ALL"),
+)
+UNPLANNED = ("boolq", "rectify", "summarise", "translate")
+ONCE = {"replicates: 3": "replicates: 1"}
 LEVELS = {
     "BASE": 1, "REO": 8, "DEL": 6, "INS": 6, "WORD": 3, "SENT": 3,
 }  # fmt: skip
 
 
-def made(folder: Path, part: str, data: Path, *, corrected: bool, items: int = 2, **edits: str) -> Path:
+def made(
+    folder: Path,
+    part: str,
+    data: Path,
+    *,
+    corrected: bool,
+    items: int = 2,
+    levels: tuple[str, ...] = (),
+    edits: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
+    """Make a study of few items, with all levels or those that are named."""
     study = folder / f"{part}-{'mended' if corrected else 'released'}"
     copy_template(TEMPLATE, study, part=part, data=data, corrected=corrected)
     file = study / "study.yaml"
     text = re.sub(r"(?m)^  items: \d+", f"  items: {items}", file.read_text("utf-8"))
+    if levels:
+        kept = "".join(f"      {level}: {'none' if level == 'BASE' else level}\n" for level in levels)
+        text = re.sub(r"(?ms)^      BASE: none\n.*?(?=^  lists:)", kept, text)
+        text = text.replace("BASE - REO-INT, REO-INT - REO-ALL, REO-END - REO-BEG", "BASE - REO-REV")
     for old, new in edits.items():
+        assert old in text, old
         text = text.replace(old, new)
     file.write_text(text, "utf-8")
+    truth = json.loads((study / "simulated.json").read_text("utf-8"))
+    for part_of in ("accuracy", "time"):
+        effects = truth[part_of]["effects"]["scramble"]
+        truth[part_of]["effects"]["scramble"] = {
+            name: effects[name] for name in effects if not levels or name in levels
+        }
+    (study / "simulated.json").write_text(json.dumps(truth), "utf-8")
     return study
 
 
@@ -54,9 +93,9 @@ def test_every_part_is_a_valid_study_with_all_typofuncs(
 
 @pytest.mark.shared
 def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: Path, shared: Path) -> None:
-    said = wrods("check", "--explain", made(tmp_path, "csqa", shared / "data", corrected=False))
-    assert re.search(r"81 sessions, 162 trials, roughly [\d,]+ prompt\s+tokens", said)
-    assert "SENT-REO-REV" in said
+    said = wrods("check", "--explain", made(tmp_path, "csqa", shared / "data", corrected=False, levels=FEW))
+    assert re.search(r"9 sessions, 18 trials, roughly [\d,]+ prompt\s+tokens", said)
+    assert "DEL-BEG" in said
     assert re.search(r"roughly\s+(a|[\d.]+)\s+minutes?|minute", said)
     assert "TypoBench released no sample of csqa" in said
 
@@ -67,12 +106,11 @@ def test_published_items_bear_the_faults_of_the_code_and_corrected_ones_do_not(
 ) -> None:
     shown = {}
     for corrected in (False, True):
-        folder = made(tmp_path, "gsm8k", shared / "data", corrected=corrected, items=4)
-        wrods("build", folder)
-        study = load_study(folder)
+        folder = made(tmp_path, "gsm8k", shared / "data", corrected=corrected, items=2, levels=FEW)
+        items = make_items(load_study(folder)).items
         shown[corrected] = {
-            level: [one.shown["question"] for one in study.items if one.condition["scramble"] == level]
-            for level in ("BASE", "DEL-BEG", "REO-REV")
+            level: [one.shown["question"] for one in items if one.condition["scramble"] == level]
+            for level in FEW
         }
 
     def digits(texts: list[str]) -> list[str]:
@@ -82,3 +120,50 @@ def test_published_items_bear_the_faults_of_the_code_and_corrected_ones_do_not(
     assert not any("_" in text for text in shown[True]["DEL-BEG"])
     assert digits(shown[True]["REO-REV"]) == digits(shown[True]["BASE"])
     assert digits(shown[False]["REO-REV"]) == [one[::-1] for one in digits(shown[False]["BASE"])]
+
+
+@pytest.mark.shared
+def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shared: Path) -> None:
+    try:
+        require_sandbox()
+    except SandboxUnavailable as error:
+        pytest.skip(f"no sandbox here: {error.message}")
+    folder = made(tmp_path, "mbpp", shared / "data", corrected=True, items=2, levels=FEW, edits=ONCE)
+    wrods("build", folder)
+    wrods("run", folder, "--model", "oracle")
+    before = wrods("score", folder, "--execute", "--dry-run")
+    assert "every test held" in before and "Nothing was written." in before
+    wrods("score", folder, "--execute")
+    assert re.search(r"[4-6] responses stay as their tests judged them", wrods("score", folder))
+
+
+def test_studies_without_tests_run_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    copy_template("your-own", folder)
+    wrods("build", folder)
+    with pytest.raises(UserError, match="no item of this study has tests"):
+        execute_programs(load_study(folder), cast("Store", None))
+
+
+@pytest.mark.full
+@pytest.mark.shared
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_runs_with_simulated_people_and_a_local_model(
+    tmp_path: Path, shared: Path, part: str
+) -> None:
+    model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
+    local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
+    edits = {"oracle:": local, **ONCE}
+    folder = made(
+        tmp_path, part, shared / "data", corrected=part != "boolq", items=3, levels=SOME, edits=edits
+    )
+    wrods("check", folder)
+    wrods("build", folder)
+    wrods("run", folder, "--model", "tiny", *(() if part in UNPLANNED else ("--not-registered",)))
+    wrods("simulate", folder, "--readers", "2")
+    if part == "mbpp":
+        wrods("score", folder, "--execute", "--model", "tiny")
+    wrods("report", folder)
+    page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
+    assert ("Mind Scramble’s tables and figures" in page) == (part not in ("summarise", "translate"))
+    assert "Simulated readers" in page
