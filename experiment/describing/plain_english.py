@@ -410,6 +410,14 @@ def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[st
     return dict(counts)
 
 
+def _first_lists(study: Study, items: Sequence[Item], lists: Sequence[int]) -> list[int]:
+    """Return the first list of each combination of levels between sessions: prompts of others are as long."""
+    found: dict[tuple[str, ...], int] = {}
+    for list_id in lists:
+        found.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
+    return list(found.values())
+
+
 def _model(
     study: Study,
     items: Sequence[Item],
@@ -421,13 +429,19 @@ def _model(
     lists = list_ids(study, items, label_maps=study.get("models", "label_maps", default="balanced"))
     times = study.get("models", "prompt_variants", default=1) * study.get("models", "replicates", default=1)
     options = {key: value for key, value in settings.items() if key != "use"}
-    asked, characters = prompt_characters(study, ModelSettings(settings["use"], options, study.folder), plan)
+    model = ModelSettings(settings["use"], options, study.folder)
+    plans = [
+        plan,
+        *(plan_session(study, items, list_id=one) for one in _first_lists(study, items, lists)[1:]),
+    ]
+    counted = [prompt_characters(study, model, one) for one in plans]
+    asked, characters = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     return {
         "use": settings["use"],
         "sessions": sessions,
-        "trials": sessions * asked,
-        "prompt_tokens": characters * sessions // CHARACTERS_PER_TOKEN,
+        "trials": round(sessions * asked),
+        "prompt_tokens": int(characters * sessions // CHARACTERS_PER_TOKEN),
         "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "reads": _reads(settings, trials),
