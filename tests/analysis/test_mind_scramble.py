@@ -11,11 +11,11 @@ import pytest
 
 from analysis import load
 from analysis.published import mind_scramble as paper
-from analysis.published.mind_scramble_tables import similarity_of_inputs
-from analysis.published.mind_scramble_together import main, tables_together
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
+from analysis.report.chapters.mind_scramble_tables import similarity_of_inputs
+from analysis.report.mind_scramble_together import main, tables_together
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from tests.analysis.letter_study import write_handover

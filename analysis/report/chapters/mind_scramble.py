@@ -21,7 +21,9 @@ from analysis.published.mind_scramble import (
     slopes,
     values_of,
 )
-from analysis.published.mind_scramble_tables import (
+from analysis.readers import kinds_of, marked
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
     reordering_table,
@@ -29,8 +31,6 @@ from analysis.published.mind_scramble_tables import (
     similarity_table,
     slope_table,
 )
-from analysis.readers import kinds_of, marked
-from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.tables import Tables
 
 METHOD = Markup(

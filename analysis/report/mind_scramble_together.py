@@ -2,7 +2,7 @@
 
 From a shell, after each study has its report (or an export)::
 
-    python -m analysis.published.mind_scramble_together gsm8k boolq csqa rectify --out tables
+    python -m analysis.report.mind_scramble_together gsm8k boolq csqa rectify --out tables
 
 prints Tables 1 to 4 with a part for each study and the readers' ranks, and writes them as CSV into the folder.
 """
@@ -18,7 +18,9 @@ import pandas as pd
 
 from analysis import load
 from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
-from analysis.published.mind_scramble_tables import (
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
     rank_table,
@@ -26,8 +28,6 @@ from analysis.published.mind_scramble_tables import (
     similarity_of_inputs,
     similarity_table,
 )
-from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable
 from stimuli.errors import UserError
 
 
@@ -84,7 +84,7 @@ def tables_together(folders: Sequence[Path]) -> list[ApaTable]:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Print the tables, and write them where ``--out`` says."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.published.mind_scramble_together")
+    parser = argparse.ArgumentParser(prog="python -m analysis.report.mind_scramble_together")
     parser.add_argument("studies", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, help="folder for CSV files")
     asked = parser.parse_args(given)
