@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from analysis import load
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Material
+from analysis.report.chapters.h_test import write
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
+from experiment.cli.study_store import opened_study
+from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.prompts.prompter import Prompter
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import tiny_llama
 
 SMALL = (
     ("tasks: all", "tasks: [rhyme, uppercase]"),
@@ -97,6 +105,9 @@ def test_the_template_says_trials_tokens_minutes_and_what_has_no_fresh_items(
     said = " ".join(result.output.split())
     assert "rhyme of items_from fresh (fresh): none" in said
     assert "further items by the making of the released ones" in said
+    told = re.search(r"guesser .*?: 12 sessions, ([0-9,]+) trials", said)
+    # 8 lines, 2 statements and 2 checks where items are released or matched; 4, 1 and 2 where they are fresh
+    assert told and told[1] == str(4 * (12 + 7 + 12))
     assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
 
 
@@ -152,3 +163,34 @@ def test_letter_geometry_is_asked_as_released_or_computed(tmp_path: Path, shared
         assert len(items) == number
         sources = {item.provenance["source"] for item in items}
         assert (sources == {"H-TEST"}) == (name == "old")
+
+
+@pytest.mark.full
+def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path: Path, shared: Path) -> None:
+    """People-like readers, a tiny model of this machine, asked directly and with thoughts, and a baseline."""
+    model = tiny_llama(tmp_path / "tiny")
+    who = (
+        'guesser: {use: "baseline:random"}\n'
+        f'    tiny: {{use: "hf:{model}", device: cpu, dtype: float32}}\n'
+        f'    thinks: {{use: "hf:{model}", device: cpu, dtype: float32, strategy: chain_of_thought, max_tokens: 4}}'
+    )
+    folder = tmp_path / "s"
+    made(folder, shared / "data", *SMALL, *FEW, ('guesser: {use: "baseline:random"}', who))
+    runner = CliRunner()
+    for command in (
+        ["build", str(folder)],
+        ["run", str(folder), "--not-registered"],
+        ["simulate", str(folder), "--readers", "12"],
+        ["score", str(folder), "--parser", "corrected"],
+    ):
+        result = runner.invoke(main, command)
+        assert result.exit_code == 0, f"{command}: {result.output}"
+    with opened_study(folder) as opened:
+        handed = hand_over(opened.study, opened.store, tmp_path / "tables")
+    chapter = write(Material(load(handed)))
+    assert chapter is not None
+    tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    assert {"h_test_full_released", "h_test_full_fresh", "h_test_makings", "h_test_thoughts"} <= set(tables)
+    rows = {row[0] for row in tables["h_test_full_matched"].rows}
+    assert {"k = 4", "k = 14", "Rhyme", "Uppercase", "Average"} == rows
+    assert "Rhyme" not in {row[0] for row in tables["h_test_full_fresh"].rows}
