@@ -40,6 +40,8 @@ _NAMES = {
     "original": "Ori", "intact": "Ori", "rs20": "20%", "rs50": "50%", "rs100": "100%", "rs": "100%", "kf": "KF", "kfl": "KFL",
     "sub": "Sub", "kr2": "KR2", "klkr1": "KL&KR1", "kfkr1": "KF&KR1", "at20": "20%", "at50": "50%", "at100": "100%",
 }  # fmt: skip
+_RELEASED = "Scrambled Bench"
+"""How the source of imported items begins."""
 _SETS = {"recover": "rec", "recovery": "rec", "question": "qa", "questions": "qa", "problem": "problem"}
 _TEXTS = {"sentence": "RealtimeQA", "evidence": "RealtimeQA", "dialogue": "DREAM", "question": "AQuA-RAT"}
 _VARIANTS = {1.0: False, 2.0: True}
@@ -64,6 +66,8 @@ class StudyPart:
     examples : str or None
         The factor that scrambles the examples.
     example_columns : dict
+    imported : bool
+        Whether these are the released outputs, where prompt variants tell answers with examples from those without.
     """
 
     task: str
@@ -74,6 +78,7 @@ class StudyPart:
     columns: dict[str, str]
     examples: str | None = None
     example_columns: dict[str, str] | None = None
+    imported: bool = False
 
     @property
     def table(self) -> str:
@@ -102,7 +107,7 @@ def study_parts(tables: Tables) -> list[StudyPart]:
     found = []
     for set_name, own in tests.groupby("set", sort=False):
         task = _SETS.get(str(set_name))
-        field = next(iter(json.loads(own["shown"].iloc[0] or "{}")), "")
+        field = next(iter(_told(own["shown"].iloc[0])), "")
         if task is None or field not in _TEXTS or (task == "problem") != (field == "question"):
             continue
         named = {
@@ -120,8 +125,9 @@ def study_parts(tables: Tables) -> list[StudyPart]:
             "task": task, "data": _TEXTS[field], "set_name": str(set_name), "factor": factor, "columns": named[factor],
             "examples": examples, "example_columns": named[examples] if examples else None,
         }  # fmt: skip
+        imported = str(_told(own["provenance"].iloc[0]).get("source")).startswith(_RELEASED)
+        base["imported"] = imported
         shown_examples = bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())
-        imported = str(set_name) in ("recovery", "questions")
         for few_shot in _manners(tables, str(set_name)) if imported else [shown_examples]:
             found.append(StudyPart(few_shot=few_shot, **base))
     return found
@@ -130,7 +136,7 @@ def study_parts(tables: Tables) -> list[StudyPart]:
 def trials_of(tables: Tables, part: StudyPart) -> pd.DataFrame:
     """Return the trials table of a part: its set, its manner."""
     trials = tables.trials[tables.trials["set"] == part.set_name]
-    if part.set_name in ("recovery", "questions"):
+    if part.imported:
         return trials[trials["prompt_variant"].map(_VARIANTS) == part.few_shot]
     return trials
 
@@ -212,7 +218,7 @@ def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str
     found: dict[str, str] = {}
     for level in levels:
         rows = own[own[factor] == level]
-        done = json.loads(rows["provenance"].iloc[0] or "{}").get("operation") if len(rows) else None
+        done = _told(rows["provenance"].iloc[0]).get("operation") if len(rows) else None
         name = _NAMES.get(re.sub(r"[^a-z0-9]", "", level.casefold()))
         column = name or _OPERATIONS.get(str(done))
         if column is not None and column not in found.values():
@@ -225,9 +231,15 @@ def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str
 def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
     """Say whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
     rows = own[own[factor].isin(list(columns))]
-    done = [json.loads(text or "{}").get("operation") for text in rows["provenance"]]
+    done = [str(_told(text).get("operation")) for text in rows["provenance"]]
     levels = rows.assign(_done=done).groupby(["item_id", "_done"], sort=False)[factor].nunique()
     return bool(len(levels)) and bool((levels > 1).all())
+
+
+def _told(text: object) -> dict[str, Any]:
+    """Read a cell of the items table that holds a mapping; empty where there is none."""
+    found = json.loads(text) if isinstance(text, str) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _manners(tables: Tables, set_name: str) -> list[bool]:

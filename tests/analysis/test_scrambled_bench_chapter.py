@@ -203,6 +203,19 @@ def test_a_study_of_something_else_has_no_such_chapter(tmp_path: Path) -> None:
     assert write(made) is None
 
 
+def test_wordings_are_no_manner_of_asking_unless_the_answers_were_released(tmp_path: Path) -> None:
+    made = sentences(tmp_path, few_shot=False).tables
+    made.trials["prompt_variant"] = 2.0
+    made.trials["set"] = made.items["set"] = "recovery"
+    assert [(part.imported, part.few_shot) for part in study_parts(made)] == [(False, False)]
+    source = {"source": "Scrambled Bench (Cao et al., 2023), released stimuli"}
+    levels = ["rs20", "kf", "kfl"]
+    made.items["provenance"] = [json.dumps({**source, "operation": level}) for level in levels]
+    made.dictionary["factors"] = {"position": {"levels": levels, "reference": "rs20"}}
+    made.items["position"] = levels
+    assert [(part.imported, part.few_shot) for part in study_parts(made)] == [(True, True)]
+
+
 def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> None:
     asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
     both = replace(asked, trials=pd.concat([asked.trials, restored.trials], ignore_index=True))
