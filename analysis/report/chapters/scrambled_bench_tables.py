@@ -113,12 +113,12 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
             head = marked(group, kind) if place == 0 else ""
             rows.append((head, problem, *(_number(own, column, "Acc") for column in columns)))
     printed = all_printed_cells()
-    printed = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
+    told = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
     rows.append(Head([IN_PRINT]))
     for model in PRINTED[:3]:
         for place, problem in enumerate(("Ori", "20%", "50%", "100%")):
             found = [
-                printed.get((model, problem, f"Acc examples {column}"), apa.MISSING) for column in columns
+                str(told.get((model, problem, f"Acc examples {column}"), apa.MISSING)) for column in columns
             ]
             rows.append((model if place == 0 else "", problem, *found))
     note = (
@@ -149,7 +149,7 @@ def _in_print(table: str, measures: tuple[str, ...] | list[str], columns: list[s
 def _number(own: pd.DataFrame, column: str, measure: str) -> str:
     if column not in own.index:
         return apa.MISSING
-    value = float(own.loc[column, measure])
+    value = float(own[measure].astype(float).loc[column])
     return apa.number(value, 2) if value == value else apa.MISSING
 
 
