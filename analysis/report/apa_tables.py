@@ -13,7 +13,23 @@ import numpy as np
 from analysis import apa
 from analysis.mixed import Fit
 
-SYMBOLS = {"M exact", "M recovery", "b", "SE", "z", "t", "df", "p", "M", "SD", "n", "OR", "r", "R²", "p adjusted"}
+SYMBOLS = {
+    "M exact",
+    "M recovery",
+    "b",
+    "SE",
+    "z",
+    "t",
+    "df",
+    "p",
+    "M",
+    "SD",
+    "n",
+    "OR",
+    "r",
+    "R²",
+    "p adjusted",
+}
 
 
 NOT_ESTIMABLE = f"A row of en dashes ({apa.MISSING}) is not estimable: the data do not determine that effect."
