@@ -12,7 +12,7 @@ demo: $(VENV)/.installed-local static/dist/wrods.js
 	$(BIN)/wrods demo $(if $(OUT),--out $(OUT))
 
 test: $(VENV)/.installed-dev static/dist/wrods.js check
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-full: $(VENV)/.installed-dev static/dist/wrods.js
 	$(ONE_THREAD) $(BIN)/python -m pytest -m full

@@ -40,6 +40,11 @@ RUNAWAY = (
     "dropped (see the steps), which makes intervals of differences within that model wider than need be"
 )
 
+RUNAWAY_CELLS = (
+    "what conditions do to single items seems to differ without bound, since readers answered most items of a condition "
+    "alike; that variance was dropped (see the steps), and intervals hold for these items in these conditions"
+)
+
 
 def analyse(
     plan: Plan,
@@ -129,6 +134,9 @@ def fitted(
         simpler, told = without_runaway_items(terms, model, data) if reduce else (terms, "")
         if told:
             notes.append(RUNAWAY)
+        elif reduce and (cells := _runaway_cells(terms, model)) is not None:
+            simpler, told = cells
+            notes.append(RUNAWAY_CELLS)
         elif reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
@@ -147,7 +155,7 @@ def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict
     """Count the levels of each grouping column; of a term that is confined to people or models, theirs alone."""
     found = dict(model.units)
     for term in terms:
-        if term.intercept in ("people", "model") and term.group in found and term.group != "participant":
+        if term.intercept in ("people", "model") and term.group in found:
             own = data.rows[data.rows[term.intercept] == 1]
             found[term.group] = int(own[term.group].nunique())
     return found
@@ -238,11 +246,14 @@ def without_runaway_items(
     own = data.rows[data.rows["model"] == 1]
     if model.family != "binomial" or own.empty or own.groupby("item_cell").size().median() > 1:
         return terms, ""
+    shared = {term.group: term for term in model.variance if "(Intercept)" in term.terms}
     runaway = {
         (term.group, name): sd
         for term in model.variance
         for name, sd in zip(term.terms, term.sd.tolist(), strict=True)
-        if sd > HUGE and term.group in OF_ITEMS and _of_models_alone(term.group, name)
+        if min(sd, _whole(term, name, shared.get(term.group))) > HUGE
+        and term.group in OF_ITEMS
+        and _of_models_alone(term.group, name)
     }
     if not runaway:
         return terms, ""
@@ -253,6 +264,36 @@ def without_runaway_items(
         for (group, _), sd in runaway.items()
     ]
     return left, "; ".join(told)
+
+
+def _runaway_cells(terms: list[RandomTerm], model: FittedModel) -> tuple[list[RandomTerm], str] | None:
+    """Take away what conditions do to items where few answers to a cell, all alike, let that variance run away.
+
+    Returns
+    -------
+    (list of RandomTerm, str) or None
+        The terms without it and what was done; None where there is no such variance.
+    """
+    if model.family != "binomial":
+        return None
+    sds = [sd for term in model.variance if term.group == "item_condition" for sd in term.sd.tolist()]
+    left = [term for term in terms if term.group != "item_condition"]
+    if not sds or max(sds) <= HUGE or len(left) == len(terms):
+        return None
+    return left, f"item_condition: term dropped (SD = {max(sds):.1f} log odds)"
+
+
+def _whole(term: VarianceTerm, name: str, shared: VarianceTerm | None) -> float:
+    """Return the standard deviation of items in models: of what they share with people and what models add, together.
+
+    Where people's items ran away, what models add may only take that back: it is large, and the sum is not.
+    """
+    at = term.terms.index(name)
+    if shared is None:
+        return float(term.sd[at])
+    base = shared.terms.index("(Intercept)")
+    both = 2 * float(term.cov[base, at]) if shared is term else 0.0
+    return float(np.sqrt(max(0.0, term.cov[at, at] + shared.cov[base, base] + both)))
 
 
 def _of_models_alone(group: str, name: str) -> bool:

@@ -329,7 +329,7 @@ def reduced(
                 told.append(f"{term.group}: variance shared by people and models dropped")
             elif term.may_go and term.group in doubtful and (gone or not converged):
                 changed[term.group] = []
-                told.append(f"{term.group}: term dropped (no variance found: {term.why})")
+                told.append(f"{term.group}: term dropped (it is for: {term.why}; no such variance was found)")
     left = [one for term in terms for one in changed.get(term.group, [term])]
     return left, "; ".join(told)
 

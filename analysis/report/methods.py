@@ -269,7 +269,8 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup
         "A model is one level of reader group and has no participant variance; deterministic repeats count "
         f"once. Where a fit is singular or does not converge ({cite('bates2015parsimonious')}), correlations go first, then slopes "
         "without variance, then all slopes. Where a model's items differ by a standard deviation above 4 log odds (it answers "
-        "most of them alike in every condition), that variance is dropped. Every step is printed."
+        "most of them alike in every condition), that variance is dropped; so is what conditions do to items, where its standard "
+        "deviation passes 4 log odds. Every step is printed."
     )
     yield escape(
         f"Planned differences: two-sided, alpha .05, Holm's correction ({cite('holm1979')}) over the reader groups of one difference, "

@@ -86,7 +86,7 @@ def model_note(model: FittedModel, analysis: Analysis) -> str:
     names |= {"item_condition": "items in conditions", "model_session": "sessions of models"}
     names |= {"machine": "models", "machine_condition": "models in conditions"}
     units = [f"{apa.count(n)} {names.get(group, group)}" for group, n in model.units.items()]
-    if any(group in model.units for group in ("participant",)) and _has_machines(analysis):
+    if analysis.plan.formula is not None and _has_machines(analysis):
         units = [text.replace("participants", "readers (a model counts as one)") for text in units]
     told = (
         f"N = {apa.count(model.rows)} trials; {apa.listing(units)}. "

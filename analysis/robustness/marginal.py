@@ -20,7 +20,7 @@ from scipy import stats
 from analysis.frames import ModelData, accuracy_data, time_data
 from analysis.plan import Plan
 from analysis.preparing import time_bounds
-from analysis.results import Analysis
+from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -48,9 +48,10 @@ def gee_check(tables: Tables, plan: Plan, analysis: Analysis | None = None) -> p
     pandas.DataFrame
         A row per set of clusters, contrast and reader group (or pair): ``clusters`` (what), ``number`` (how many),
         ``correlation`` (the exchangeable one), ``contrast, groups, estimate, se, low, high, p`` (population-averaged log
-        odds, or log units of time), ``points, points_low, points_high`` (percentage points of right answers; nan for times), ``mixed,
-        mixed_p`` (the mixed model's points, or log units, and its uncorrected p; nan without), ``same_side`` (whether both intervals
-        lead to the same conclusion about 0; None without).
+        odds, or log units of time), ``points, points_low, points_high`` (percentage points of right answers; nan for times),
+        ``mixed, mixed_low, mixed_high, mixed_p`` (the mixed model's points, or log units, with their interval, and its
+        uncorrected p; nan without), ``same_side`` (whether both intervals, in points where there are any, lead to the same
+        conclusion about 0; None without).
 
     Raises
     ------
@@ -114,11 +115,9 @@ def _checked(
             told = _wald(signed, beta, cov)
             points = _points(signed, beta, cov) if logistic else (float("nan"),) * 3
             other = by.get((difference.label, groups))
-            beside = float("nan") if other is None else (other.points if logistic else other.estimate)
-            side = np.sign(told["low"]) if told["low"] * told["high"] > 0 else 0.0
-            same = None
-            if other is not None and other.estimable:
-                same = bool(side == (np.sign(other.low) if other.low * other.high > 0 else 0.0))
+            beside = _shown(other, logistic)
+            ends = points[1:] if logistic else (told["low"], told["high"])
+            same = None if np.isnan(beside[1:]).any() else _side(*ends) == _side(*beside[1:])
             found.append(
                 {
                     "clusters": clusters,
@@ -128,12 +127,29 @@ def _checked(
                     "groups": " − ".join(groups),
                     **told,
                     **dict(zip(("points", "points_low", "points_high"), points, strict=True)),
-                    "mixed": float("nan") if beside is None else beside,
+                    **dict(zip(("mixed", "mixed_low", "mixed_high"), beside, strict=True)),
                     "mixed_p": float("nan") if other is None else other.p,
                     "same_side": same,
                 }
             )
     return found
+
+
+def _shown(one: Contrast | None, logistic: bool) -> tuple[float, float, float]:
+    """Return a contrast of the mixed model with its ends, in points of accuracy where it is logistic; nan where there is none."""
+    nothing = (float("nan"),) * 3
+    if one is None or not one.estimable:
+        return nothing
+    if not logistic:
+        return one.estimate, one.low, one.high
+    if one.points is None or one.points_low is None or one.points_high is None:
+        return nothing
+    return one.points, one.points_low, one.points_high
+
+
+def _side(low: float, high: float) -> float:
+    """Return on which side of 0 an interval lies; 0 where it holds it."""
+    return float(np.sign(low)) if low * high > 0 else 0.0
 
 
 def _signed(

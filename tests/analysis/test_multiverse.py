@@ -116,6 +116,7 @@ def test_the_mixed_model_stands_beside_the_means(handover: Make) -> None:
     assert (found["model_low"] < found["model_estimate"]).all()
 
 
+@pytest.mark.full
 def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handover: Make) -> None:
     rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
     rows["correct"] = rows["correct"].astype(object)

@@ -134,6 +134,7 @@ def test_surprisal_is_modelled_in_bits_and_recovers_what_was_put_in(handover: Ma
             assert abs(one.estimate - truth) < 4 * one.se
 
 
+@pytest.mark.full
 def test_a_planned_model_is_fitted_as_written_and_gives_way_to_its_fallback(handover: Make) -> None:
     fallback = "correct ~ position + (1 | item)"
     full = "correct ~ position + (1 + position | participant) + (1 + position | item)"

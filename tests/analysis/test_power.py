@@ -115,6 +115,7 @@ def test_each_p_of_a_crossed_design_is_that_of_the_quasi_f_test() -> None:
     assert compared >= 4
 
 
+@pytest.mark.full
 def test_power_of_a_crossed_contrast_is_the_analytic_one(tmp_path: Path) -> None:
     """The contrast of a crossed design varies over participants and items by slopes and residual."""
     fits, participants, items, effect = 300, 16, 8, 0.18
@@ -161,6 +162,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]
 GRID = grid((8,), (12, 16), (1,), (1,))
 
 
+@pytest.mark.full
 def test_two_processes_give_the_same_table_as_one(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(
         run(of_accuracy(), GRID, 4, tmp_path / "fits.jsonl", processes=2), whole[1], check_exact=True

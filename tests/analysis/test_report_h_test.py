@@ -179,6 +179,7 @@ def test_conditions_without_a_difference_are_alike_only_with_enough_items() -> N
     assert paired(few[:9], few[:9]) is None
 
 
+@pytest.mark.full
 def test_equal_shares_hold_the_level_of_the_test() -> None:
     """Of 400 pairs of conditions without a difference about one in twenty is significant."""
     draw = np.random.default_rng(2)

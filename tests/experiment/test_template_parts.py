@@ -53,7 +53,8 @@ def test_each_part_is_a_valid_study_in_both_forms(tmp_path: Path, part: str, cor
         assert levels == (PAPERS[:6] + LETTERS if corrected else PAPERS[1:6])
     else:
         assert levels == PAPERS + (LETTERS if corrected else [])
-    assert not list(study.folder.glob("*.json")) and len(list(study.folder.glob("*.yaml"))) == 1
+    assert {file.name for file in study.folder.glob("*.json")} == {"simulated.json"}
+    assert len(list(study.folder.glob("*.yaml"))) == 1
     assert "#--" not in (study.folder / "study.yaml").read_text("utf-8")
 
 

@@ -343,6 +343,7 @@ def test_a_classifier_of_options_learns_nothing() -> None:
     assert upper_bound(right, len(shown)) <= 0.31
 
 
+@pytest.mark.full
 def test_lists_that_come_once_leave_the_answer_to_chance_whatever_was_seen_before() -> None:
     """With one question a list, a classifier may train on any other items: there is nothing to rule out."""
     from sklearn.linear_model import LogisticRegression

@@ -112,13 +112,18 @@ def _value(value: float, analysis: Analysis) -> str:
 def _interval(low: float, high: float, analysis: Analysis) -> str:
     if not np.isfinite(low) or not np.isfinite(high):
         return apa.MISSING
-    return f"[{_value(low, analysis)}, {_value(high, analysis)}]"
+    scale = analysis.plan.measure.scale
+    if scale == "ratio":
+        return apa.interval(as_percent(low), as_percent(high), 1)
+    return apa.interval(low, high, 1 if scale == "points" else 2)
 
 
 def _both(row: pd.Series, name: str, analysis: Analysis) -> str:
     if not np.isfinite(row[name]):
         return apa.MISSING
-    return f"{_value(row[name], analysis)} {_interval(row[f'{name}_low'], row[f'{name}_high'], analysis)}"
+    return apa.joined(
+        _value(row[name], analysis), _interval(row[f"{name}_low"], row[f"{name}_high"], analysis)
+    )
 
 
 def _unit(analysis: Analysis) -> str:
@@ -145,7 +150,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         f"{people} [95% CI]",
         "Model [95% CI]",
         f"{people} − model [95% CI]",
-        "p",
+        "p (log odds)" if plan.measure.scale == "points" else "p",
     ]
     columns += [level] if bounded else []
     note = f"In {_unit(analysis)}"
@@ -153,6 +158,8 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         "; a comparison of readers is the ratio of their ratios. " if plan.measure.scale == "ratio" else ". "
     )
     note += f"p values are adjusted as those of the analysis ({analysis.correction}). "
+    if plan.measure.scale == "points":
+        note += "They test log odds; verdicts go by the intervals, in points. "
     if plan.equivalence is not None:
         note += (
             f"Equivalent: two one-sided tests reject a difference as large as {plan.equivalence.said or plan.equivalence.value}, "
@@ -197,9 +204,8 @@ def _sentence(row: pd.Series, analysis: Analysis, people: str, kinds: dict[str, 
         f"{who} {_value(row[part], analysis)}{space}{unit}, 95% CI {_interval(row[f'{part}_low'], row[f'{part}_high'], analysis)}"
         for who, part in ((spoken(people), "human"), (model, "machine"), ("their difference", "difference"))
     ]
-    return (
-        f"{row['contrast']}: {'; '.join(sides)}, {apa.p_phrase(row['p'])}: {VERDICTS[str(row['verdict'])]}."
-    )
+    p = apa.p_phrase(row["p"]) + (" (of the log odds)" if unit == "points" else "")
+    return f"{row['contrast']}: {'; '.join(sides)}, {p}: {VERDICTS[str(row['verdict'])]}."
 
 
 def _of_model(own: pd.DataFrame, model: str, kinds: dict[str, str]) -> str:

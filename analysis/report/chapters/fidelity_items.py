@@ -123,9 +123,9 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
         "* = the interval of a reliability includes 0: nothing can be said of items then."
     )
     columns = (
-        factor.capitalize(), "Items", "r", "95% CI", "Reliability of people", "of the model", "Ceiling", "r / ceiling", "95% CI "
+        factor.capitalize(), "Items", "r", "95% CI", "Reliability of participants", "of the model", "Ceiling", "r / ceiling", "95% CI "
     )  # fmt: skip
-    title = f"Agreement of single items of people and models within conditions of {factor}"
+    title = f"Agreement of single items of participants and models within conditions of {factor}"
     return ApaTable(f"items_{factor}", title, columns, tuple(rows), note)
 
 
@@ -230,14 +230,15 @@ def order_part(material: Material, factor: str) -> Said:
         )
         return Said((), tuple(missing))
     note = (
-        "τ = Kendall's tau-b and ρ = Spearman's rho of what each condition costs, the intact one included; 95% bootstrap intervals "
-        "over people and items, and over a model's items. Same order: share of resamples in which all conditions come in one order; "
-        "by chance that share would be 1 over the number of orders. Resampled correlations lie nearer to 0 than that of the data."
+        "τ = Kendall's tau-b and ρ = Spearman's rho of what each condition costs, the intact one included; 95% bootstrap "
+        "intervals over participants and items, and over a model's items. Same order: share of resamples in which all conditions "
+        "come in one order; by chance that share would be 1 over the number of orders. Resampled correlations lie nearer to 0 than "
+        "that of the data."
     )
     columns = ("", "Conditions", "τ", "95% CI", "ρ", "95% CI", "Same order", "By chance")
     name = f"order_{factor}"
     laid = ApaTable(
-        name, f"Order of the conditions of {factor} for people and models", columns, tuple(rows), note
+        name, f"Order of the conditions of {factor} for participants and models", columns, tuple(rows), note
     )
     text = f"Whether conditions come in the same order ([[table:{name}]])"
     text += f", by accuracy: {'; '.join(told)}." if told else "."

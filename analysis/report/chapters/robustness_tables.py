@@ -130,7 +130,12 @@ def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
                     f"{one['contrast']}, {readers_in_words(one['groups'])}",
                     apa.joined(apa.number(value, places), apa.interval(low, high, places)),
                     apa.p_value(one["p_adjusted"]),
-                    apa.number(one["mixed"], places),
+                    apa.joined(
+                        apa.number(one["mixed"], places),
+                        apa.interval(one["mixed_low"], one["mixed_high"], places),
+                    )
+                    if np.isfinite(one["mixed"])
+                    else apa.MISSING,
                     same,
                 )
             )
@@ -140,9 +145,9 @@ def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
         "ignores "
         "the other dependence; of a model every item is a cluster of its own. p adjusted by Benjamini–Hochberg over all rows. "
         "Same: both "
-        "95% intervals leave 0 out on the same side, or both hold it (on the modelled scale)."
+        "95% intervals leave 0 out on the same side, or both hold it."
     )
-    columns = ("Difference", "Without random effects [95% CI]", "p adjusted", "Mixed model", "Same")
+    columns = ("Difference", "Without random effects [95% CI]", "p adjusted", "Mixed model [95% CI]", "Same")
     source = () if analysis.model is None or analysis.model.source is None else (analysis.model.source,)
     origin = Origin(
         source, ("correct", analysis.plan.measure.name, "reader_group", "reader", "item_id", analysis.plan.factor),

@@ -89,6 +89,7 @@ def failed_calls(study: Path) -> list[dict[str, Any]]:
     return [dict(row) for row in of_store(study, select(calls).where(calls.c.status == "error"))]
 
 
+@pytest.mark.full
 def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed, server) -> None:
     keys = [line["custom_id"] for line in server.batches.lines("batch-0")]
     server.batches.fails.add(keys[0])
@@ -194,6 +195,7 @@ def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server
     assert again.exit_code == 0, "it was decided once"
 
 
+@pytest.mark.full
 def test_answers_that_were_stored_meanwhile_are_booked(handed, server, tmp_path) -> None:
     """The folder's note of what is out was away while a run went on."""
     (handed / "batches").rename(tmp_path / "away")

@@ -107,6 +107,7 @@ def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(stud
     assert "answers held to labels" not in result.output
 
 
+@pytest.mark.full
 def test_tries_that_are_billed_and_bring_nothing_stay_counted(study, server) -> None:
     """A server that works, bills, and breaks off: half of the sentences once, one of them each time."""
     server.script.extend(["ok", "malformed", "cut", "drop", "malformed"] * 12)

@@ -88,6 +88,7 @@ def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server) -
         assert sum(done(study)["fast"].values()) < TRIALS
 
 
+@pytest.mark.full
 def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(study, server) -> None:
     with ScriptedOpenAI(answer=lambda body: "No") as failing:
         failing.script.extend(["ok"] * 30 + ["401"] * 200)

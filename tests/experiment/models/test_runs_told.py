@@ -136,6 +136,7 @@ def test_timed_sessions_are_no_leftovers_of_untimed_ones(study) -> None:
     assert "not part of this plan" not in invoke("run", study, "--timing").output
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end(study, server) -> None:
     import pty

@@ -87,6 +87,7 @@ def test_other_errors_beside_them_are_asked_again_and_keep_the_exit_code(study, 
     assert "started" not in states(study)
 
 
+@pytest.mark.full
 def test_what_was_too_long_is_asked_again_where_the_server_reads_more_or_settings_change(
     study, server
 ) -> None:
@@ -108,6 +109,7 @@ def test_what_was_too_long_is_asked_again_where_the_server_reads_more_or_setting
     assert "never" not in invoke("status", study).output
 
 
+@pytest.mark.full
 def test_other_settings_ask_for_all(study, server) -> None:
     with_models(study, remote("m", server, "price: free, max_tokens: 64"))
     server.always["Sunday"] = LONG
