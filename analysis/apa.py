@@ -99,6 +99,13 @@ def correlation(value: float | None) -> str:
     return number(value, 2, leading_zero=False)
 
 
+def correlations(low: float, high: float) -> str:
+    """Write the two ends of a correlation's interval in brackets; an en dash alone where there is none."""
+    if math.isnan(low) or math.isinf(low):
+        return Written.of(MISSING, low, high)
+    return Written.of(f"[{correlation(low)}, {correlation(high)}]", low, high)
+
+
 def percent(share: float | None, decimals: int = 1) -> str:
     """Write a proportion as a percentage."""
     if share is None or math.isnan(share):

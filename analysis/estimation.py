@@ -23,27 +23,11 @@ from analysis.results import (
     can_be_estimated,
     is_determined,
 )
+from analysis.runaway import HUGE, without_runaway
 from stimuli.errors import UserError
 
 ZERO = 1e-3
 """A standard deviation below this (relative to the residual one, or to 1 on the logit scale) counts as zero."""
-
-
-HUGE = 4.0
-"""A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
-
-OF_ITEMS = ("item", "item_condition", "item_reader")
-"""Groupings whose effects let items differ in models otherwise than in people."""
-
-RUNAWAY = (
-    "a model answers most items alike in every condition, so that the variance of its items ran away; the variance was "
-    "dropped (see the steps), which makes intervals of differences within that model wider than need be"
-)
-
-RUNAWAY_CELLS = (
-    "what conditions do to single items seems to differ without bound, since readers answered most items of a condition "
-    "alike; that variance was dropped (see the steps), and intervals hold for these items in these conditions"
-)
 
 
 def analyse(
@@ -131,12 +115,9 @@ def fitted(
         text = formula(plan.measure.response, fixed_part(plan, data), terms)
         model = _read(engine(text, data.rows, **settings), text, settings)
         at_zero, doubtful = _doubts(model, terms)
-        simpler, told = without_runaway_items(terms, model, data) if reduce else (terms, "")
+        simpler, told, note = without_runaway(terms, model, data) if reduce else (terms, "", "")
         if told:
-            notes.append(RUNAWAY)
-        elif reduce and (cells := _runaway_cells(terms, model)) is not None:
-            simpler, told = cells
-            notes.append(RUNAWAY_CELLS)
+            notes.append(note)
         elif reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
@@ -224,91 +205,6 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the levels of the factors that a formula names."""
     named = read_formula(text).columns()
     return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
-
-
-def without_runaway_items(
-    terms: list[RandomTerm], model: FittedModel, data: ModelData
-) -> tuple[list[RandomTerm], str]:
-    """Take away the models' own item variance where it is so large that log odds lose their meaning.
-
-    A deterministic model that answers most items alike in every condition has items of two kinds, always right and
-    always wrong. A normal distribution stretches over them, and the log odds of an item at its centre can then point
-    the other way than the shares correct. Without that variance the fixed effects speak of shares again; differences
-    within the model get intervals wider than need be. Where a model answers a cell more than once the variance
-    is needed and stays, with a warning.
-
-    Returns
-    -------
-    terms : list of RandomTerm
-    told : str
-        What was done; empty where nothing was.
-    """
-    own = data.rows[data.rows["model"] == 1]
-    if model.family != "binomial" or own.empty or own.groupby("item_cell").size().median() > 1:
-        return terms, ""
-    shared = {term.group: term for term in model.variance if "(Intercept)" in term.terms}
-    runaway = {
-        (term.group, name): sd
-        for term in model.variance
-        for name, sd in zip(term.terms, term.sd.tolist(), strict=True)
-        if min(sd, _whole(term, name, shared.get(term.group))) > HUGE
-        and term.group in OF_ITEMS
-        and _of_models_alone(term.group, name)
-    }
-    if not runaway:
-        return terms, ""
-    groups = {group for group, _ in runaway}
-    left = [one for term in terms for one in (_without_models(term) if term.group in groups else [term])]
-    told = [
-        f"{group}: the models' own variance dropped (SD = {sd:.1f} log odds)"
-        for (group, _), sd in runaway.items()
-    ]
-    return left, "; ".join(told)
-
-
-def _runaway_cells(terms: list[RandomTerm], model: FittedModel) -> tuple[list[RandomTerm], str] | None:
-    """Take away what conditions do to items where few answers to a cell, all alike, let that variance run away.
-
-    Returns
-    -------
-    (list of RandomTerm, str) or None
-        The terms without it and what was done; None where there is no such variance.
-    """
-    if model.family != "binomial":
-        return None
-    sds = [sd for term in model.variance if term.group == "item_condition" for sd in term.sd.tolist()]
-    left = [term for term in terms if term.group != "item_condition"]
-    if not sds or max(sds) <= HUGE or len(left) == len(terms):
-        return None
-    return left, f"item_condition: term dropped (SD = {max(sds):.1f} log odds)"
-
-
-def _whole(term: VarianceTerm, name: str, shared: VarianceTerm | None) -> float:
-    """Return the standard deviation of items in models: of what they share with people and what models add, together.
-
-    Where people's items ran away, what models add may only take that back: it is large, and the sum is not.
-    """
-    at = term.terms.index(name)
-    if shared is None:
-        return float(term.sd[at])
-    base = shared.terms.index("(Intercept)")
-    both = 2 * float(term.cov[base, at]) if shared is term else 0.0
-    return float(np.sqrt(max(0.0, term.cov[at, at] + shared.cov[base, base] + both)))
-
-
-def _of_models_alone(group: str, name: str) -> bool:
-    return "model" in name.split(":") or group == "item_reader"
-
-
-def _without_models(term: RandomTerm) -> list[RandomTerm]:
-    """Take from a term what lets items differ in models otherwise than in people."""
-    if term.instead:
-        return list(term.instead)
-    if term.group == "item":
-        return [replace(term, state="intercept", columns=())]
-    if term.columns:
-        return [replace(term, intercept="people", state="intercept", columns=())]
-    return []
 
 
 def _huge(model: FittedModel) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from analysis.mixed.adjustments import corrected as by_p_alone
 from analysis.plan import Plan
@@ -93,3 +94,12 @@ def corrected(family: Sequence[Contrast], method: str) -> list[Contrast]:
         replace(one, p_adjusted=float(q) if one.estimable else float("nan"), family=len(family))
         for one, q in zip(family, adjusted_ps, strict=True)
     ]
+
+
+def with_adjusted(table: pd.DataFrame) -> pd.DataFrame:
+    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p."""
+    known = table["p"].notna()
+    adjusted = pd.Series(np.nan, index=table.index)
+    if known.any():
+        adjusted[known] = by_p_alone(table.loc[known, "p"].to_numpy(dtype=float), "BH")
+    return table.assign(p_adjusted=adjusted)

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
+from analysis.names import plain
 from analysis.plan import Plan
 from analysis.preparing import IDENTICAL, TIMED, TimeRule, left_out_by_plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
@@ -286,7 +287,7 @@ def _quoted(names: list[str]) -> str:
 
 def indicator(factor: str, level: str) -> str:
     """Name the numeric column that is 1 where a factor has a level."""
-    return "".join(sign if sign.isalnum() else "_" for sign in f"{factor}_{level}")
+    return plain(factor, level)
 
 
 def _with_structure_columns(

@@ -10,7 +10,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from analysis import apa
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import (
-    MOST_PANELS,
     axis_name,
     condition_key,
     condition_looks,
@@ -21,6 +20,7 @@ from analysis.figures.cost_panels import (
     key_height,
     kinds_in_words,
     name_above,
+    paged,
     series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
@@ -49,15 +49,12 @@ def cost_accuracy_figures(
     list of Drawing
         One for each twelve panels.
     """
-    series = series_of(points, "reader_group", "measure")
-    found = []
-    for number, start in enumerate(range(0, len(series), MOST_PANELS)):
-        own = series[start : start + MOST_PANELS]
-        title = f"Cost against accuracy by {factor} and reader" + (", continued" if number else "")
-        found.append(
-            _figure(f"{name}{f'_{number + 1}' if number else ''}", title, own, points, factor, levels)
-        )
-    return found
+    return paged(
+        name,
+        f"Cost against accuracy by {factor} and reader",
+        series_of(points, "reader_group", "measure"),
+        lambda name, title, series: _figure(name, title, series, points, factor, levels),
+    )
 
 
 def _figure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.costs.units import TITLES
-from analysis.figures.drawing import WIDTH, Look, style
+from analysis.figures.drawing import WIDTH, Drawing, Look, style
 from analysis.readers import PARTICIPANT_KINDS, marked
 
 COLUMNS = 3
@@ -22,6 +22,26 @@ GREY = "#9A9A9A"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 _NAME = 25
 """Letters of a line above a panel."""
+
+
+Series = list[tuple[tuple[str, str], pd.DataFrame]]
+
+
+def paged(
+    name: str, title: str, series: Series, draw: Callable[[str, str, Series], Drawing]
+) -> list[Drawing]:
+    """Draw panels in as many figures as they need: the second is named ``name_2`` and said to be continued."""
+    found = []
+    for number, start in enumerate(range(0, len(series), MOST_PANELS), 1):
+        again = number > 1
+        found.append(
+            draw(
+                f"{name}_{number}" if again else name,
+                f"{title}, continued" if again else title,
+                series[start : start + MOST_PANELS],
+            )
+        )
+    return found
 
 
 def condition_looks(levels: Sequence[str]) -> dict[str, Look]:

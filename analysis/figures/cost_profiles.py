@@ -10,7 +10,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from analysis import apa
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import (
-    MOST_PANELS,
     axis_name,
     fitted,
     grid,
@@ -19,6 +18,7 @@ from analysis.figures.cost_panels import (
     is_person,
     kinds_in_words,
     name_above,
+    paged,
     series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
@@ -45,13 +45,12 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     list of Drawing
         One for each twelve panels.
     """
-    series = series_of(shapes, "reader_group", "measure")
-    found = []
-    for number, start in enumerate(range(0, len(series), MOST_PANELS)):
-        own = series[start : start + MOST_PANELS]
-        title = f"Cost profiles by {factor}, scaled to each reader's mean" + (", continued" if number else "")
-        found.append(_figure(f"{name}{f'_{number + 1}' if number else ''}", title, own, shapes, factor, base))
-    return found
+    return paged(
+        name,
+        f"Cost profiles by {factor}, scaled to each reader's mean",
+        series_of(shapes, "reader_group", "measure"),
+        lambda name, title, series: _figure(name, title, series, shapes, factor, base),
+    )
 
 
 def _figure(

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.readers import PARTICIPANT_KINDS, marked
 
@@ -105,6 +106,27 @@ def looks(kinds: dict[str, str]) -> dict[str, Look]:
         line = spec["line"] if isinstance(spec["line"], str) else (0, tuple(spec["line"]))
         found[group] = Look(spec["colour"], spec["marker"], line, marked(group, kind))
     return found
+
+
+def shortened(name: str, most: int) -> str:
+    """Cut a name that is longer than so many letters, with an ellipsis in its place."""
+    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
+
+
+def reader_handle(look: Look, kind: str, label: str) -> Line2D:
+    """Return a key's entry for a reader: its line and marker, hollow for a model."""
+    face = "white" if kind == "model" else look.colour
+    return Line2D(
+        [],
+        [],
+        color=look.colour,
+        ls=look.line,
+        marker=look.marker,
+        ms=5,
+        mfc=face,
+        mec=look.colour,
+        label=label,
+    )
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:

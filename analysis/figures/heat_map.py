@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, shortened, styled
 
 ROW, HEAD, TOP = 0.29, 0.27, 0.34
 """Heights in inches: a row of cells, a line that heads a block, the margin for marks."""
@@ -62,7 +62,7 @@ def heat_map_figure(
     columns = [str(one) for one in blocks[0][1].columns]
     low, high = _limits([table for _, table in blocks], limits)
     norm, colours = Normalize(low, high), colormaps[COLOURS]
-    labels = [_short(str(row)) for _, table in blocks for row in table.index]
+    labels = [shortened(str(row), LONGEST) for _, table in blocks for row in table.index]
     left = 0.15 + CHARACTER * max(map(len, labels), default=4)
     cell = (WIDTH - left - 0.95) / max(len(columns), 1)
     heads, lines = _headed(columns, cell)
@@ -103,10 +103,6 @@ def _limits(tables: Sequence[pd.DataFrame], given: tuple[float, float] | None) -
     return (low, high) if high > low else (low - 1.0, high + 1.0)
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= LONGEST else label[: LONGEST - 1].rstrip() + "…"
-
-
 def _headed(columns: Sequence[str], cell: float) -> tuple[list[str], int]:
     """Break column heads into lines where they fit a cell's width; else leave them whole, to be slanted."""
     fits = max(int(cell / (1.15 * CHARACTER)), 1)
@@ -114,7 +110,7 @@ def _headed(columns: Sequence[str], cell: float) -> tuple[list[str], int]:
     lines = max(map(len, broken), default=1)
     if lines <= 3 and all(len(part) <= fits for one in broken for part in one):
         return ["\n".join(one) for one in broken], lines
-    return [_short(one) for one in columns], 0
+    return [shortened(one, LONGEST) for one in columns], 0
 
 
 def _cells(
@@ -146,7 +142,7 @@ def _cells(
         for place, line in enumerate(values):
             middle = top + ROW * (place + 0.5)
             ticks.append(middle)
-            labels.append(_short(str(table.index[place])))
+            labels.append(shortened(str(table.index[place]), LONGEST))
             for at, value in enumerate(line):
                 known = bool(np.isfinite(value))
                 text = str(written(float(value))) if known else apa.MISSING

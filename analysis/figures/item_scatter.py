@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
 from analysis.readers import headed, spoken
 from stimuli.seeds import stable_seed
 
@@ -79,7 +79,7 @@ def item_scatter(
         figure.text(
             0.54, 0.1 / height, f"{headed(readers[0])}: {AXES[measures[0]]}", ha="center", va="bottom"
         )
-        side = f"{_clipped(readers[1])}: {AXES[measures[1]]}"
+        side = f"{shortened(readers[1], 26)}: {AXES[measures[1]]}"
         figure.text(0.005, 0.52, side, ha="left", va="center", rotation=90, fontsize=8.5)
         mark_not_data(figure, present)
     title = f"Items of {spoken(readers[0])} and {readers[1]}: {AXES[measures[0]]} against {AXES[measures[1]]}"
@@ -144,7 +144,7 @@ def _panel(
 
 
 def _told(row: dict[Hashable, Any]) -> str:
-    lines = [f"r = {apa.correlation(row['correlation'])} {_ends(row['low'], row['high'])}"]
+    lines = [f"r = {apa.correlation(row['correlation'])} {apa.correlations(row['low'], row['high'])}"]
     if np.isfinite(row["ceiling"]):
         lines.append(f"ceiling {apa.correlation(row['ceiling'])}{' (unsure)' if row['unsure'] else ''}")
         lines.append(f"corrected {apa.correlation(row['corrected'])}")
@@ -153,17 +153,8 @@ def _told(row: dict[Hashable, Any]) -> str:
     return "\n".join(lines)
 
 
-def _ends(low: float, high: float) -> str:
-    return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else ""
-
-
 def _shortened(level: str, across: int) -> str:
-    most = 21 if across > 3 else 30
-    return level if len(level) <= most else f"{level[: most - 1]}…"
-
-
-def _clipped(model: str, most: int = 26) -> str:
-    return model if len(model) <= most else f"{model[: most - 1]}…"
+    return shortened(level, 21 if across > 3 else 30)
 
 
 def _note(

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
@@ -21,6 +20,8 @@ from analysis.figures.drawing import (
     label_ends,
     looks,
     mark_not_data,
+    reader_handle,
+    shortened,
     slant_labels,
     styled,
 )
@@ -106,18 +107,7 @@ def _beside(it: Look) -> str:
 def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> None:
     """Name readers under the panels where their names are too many or too long to stand beside the lines."""
     handles = [
-        Line2D(
-            [],
-            [],
-            color=it.colour,
-            ls=it.line,
-            marker=it.marker,
-            ms=5,
-            mfc="white" if kinds[group] == "model" else it.colour,
-            mec=it.colour,
-            label=f"{number}  "
-            + (it.label if len(it.label) <= MOST_LETTERS else f"{it.label[: MOST_LETTERS - 1]}…"),
-        )
+        reader_handle(it, kinds[group], f"{number}  {shortened(it.label, MOST_LETTERS)}")
         for number, (group, it) in enumerate(look.items(), 1)
     ]
     figure.legend(

@@ -12,11 +12,21 @@ from math import ceil
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, slant_labels, styled
+from analysis.figures.drawing import (
+    WIDTH,
+    Drawing,
+    Look,
+    as_svg,
+    looks,
+    mark_not_data,
+    reader_handle,
+    shortened,
+    slant_labels,
+    styled,
+)
 
 GROUP = "reader_group"
 ROW, GAP, LEGEND_ROW = 2.1, 0.75, 0.2
@@ -155,18 +165,7 @@ def _draw(
 
 def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> None:
     handles = [
-        Line2D(
-            [],
-            [],
-            color=it.colour,
-            ls=it.line,
-            marker=it.marker,
-            ms=5,
-            mfc="white" if kinds[group] == "model" else it.colour,
-            mec=it.colour,
-            label=it.label if len(it.label) <= LONGEST_NAME else f"{it.label[: LONGEST_NAME - 1]}…",
-        )
-        for group, it in look.items()
+        reader_handle(it, kinds[group], shortened(it.label, LONGEST_NAME)) for group, it in look.items()
     ]
     figure.legend(
         handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=8, handlelength=3.2,

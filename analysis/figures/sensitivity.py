@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
 from analysis.readers import PARTICIPANT_KINDS
 
 LOOKS_APART = 6
@@ -25,6 +25,9 @@ LONGEST_OF_THREE = 24
 """Longer names stand in two columns."""
 LEAST_RANGE = 1.0
 """The axes reach at least this far from zero, so that next to no sensitivity looks like none."""
+
+LONGEST = 42
+"""Letters of a name in the key."""
 
 
 def sensitivity_figure(
@@ -154,7 +157,7 @@ def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str], colum
     handles = []
     for group, it in look.items():
         kind = "model" if it.label == group else ""
-        handles.append(Line2D([], [], label=_short(it.label), **_marks(it, marker[group], kind)))
+        handles.append(Line2D([], [], label=shortened(it.label, LONGEST), **_marks(it, marker[group], kind)))
     figure.legend(
         handles=handles,
         loc="lower center",
@@ -167,10 +170,6 @@ def _legend(figure: Figure, look: dict[str, Look], marker: dict[str, str], colum
         borderaxespad=0.1,
         labelspacing=0.25,
     )
-
-
-def _short(label: str, most: int = 42) -> str:
-    return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
 def _note(kinds: dict[str, str], signal: str) -> str:

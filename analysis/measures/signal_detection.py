@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.answers import is_valid
 from analysis.mixed import Fit, linear_contrasts
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
@@ -341,7 +342,7 @@ def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd
     chosen = one if signal is None else signal
     if chosen not in (one, other):
         raise unknown_name("signal:", chosen, (one, other))
-    valid = (rows["response_status"] == "valid") & rows["response"].isin([one, other])
+    valid = is_valid(rows) & rows["response"].isin([one, other])
     rows["truth"] = np.where(rows["answer"] == chosen, 0.5, -0.5)
     said: NDArray[np.float64] = np.where(valid, (rows["response"] == chosen).astype(float), np.nan)
     rows["said_signal"] = said

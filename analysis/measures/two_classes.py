@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.answers import is_valid
 from analysis.measures.resampling import bootstrap
 from analysis.measures.signal_detection import (
     ADDED,
@@ -28,6 +29,7 @@ from analysis.measures.signal_detection import (
     signal_detection,
 )
 from analysis.mixed import Fit, fit
+from analysis.names import plain
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
@@ -257,9 +259,7 @@ def _in_model(
     wanted = [group for group in group_order(rows) if kinds[group] in DATA_KINDS] if kinds else []
     if not any(kinds[group] == "human" for group in wanted):
         wanted = [group for group in kinds if kinds[group] == "simulated"] + wanted
-    valid = rows[
-        (rows["response_status"] == "valid") & rows["response"].isin([classes.signal, classes.other])
-    ]
+    valid = rows[is_valid(rows) & rows["response"].isin([classes.signal, classes.other])]
     said = (valid["response"] == classes.signal).astype(float)
     shares = said.groupby([valid[GROUP], valid[factor], valid["answer"]]).mean()
     groups: list[str] = []
@@ -307,8 +307,7 @@ def _drawn(rows: pd.DataFrame, study: str) -> tuple[pd.DataFrame, str]:
 
 
 def _slope(level: str, *, truth: bool = False) -> str:
-    stem = "".join(sign if sign.isalnum() else "_" for sign in level)
-    return f"people_{stem}" + ("_truth" if truth else "")
+    return f"people_{plain(level)}" + ("_truth" if truth else "")
 
 
 def _random(

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from scipy.stats import qmc
+from statsmodels.stats.multitest import multipletests
 
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
 
-_BY_P = ("holm", "bonferroni", "BH")
-"""Adjustments that need p values only, under emmeans' names."""
+_BY_P = {"holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh"}
+"""Adjustments that need p values only, under emmeans' names; the values are statsmodels'."""
 
 BY_P_ALONE = ("none", *_BY_P, "sidak")
 """Corrections that need nothing but the p values."""
@@ -119,17 +120,7 @@ def _adjusted(size: Array, df: Array, p: Array, adjust: str, family: Comparisons
 def corrected(p: Array, adjust: str) -> Array:
     """Correct finite p values, shape (r,), by one of ``BY_P_ALONE``."""
     if adjust in _BY_P and len(p):
-        order = np.argsort(p, kind="stable")
-        ranks = np.arange(1, len(p) + 1)
-        if adjust == "BH":  # Benjamini and Hochberg (1995)
-            ranked = np.minimum.accumulate((p[order] * len(p) / ranks)[::-1])[::-1]
-        elif adjust == "holm":  # Holm (1979)
-            ranked = np.maximum.accumulate(p[order] * (len(p) - ranks + 1))
-        else:
-            ranked = p[order] * len(p)
-        found = np.empty(len(p))
-        found[order] = np.minimum(ranked, 1.0)
-        return found
+        return np.asarray(multipletests(p, method=_BY_P[adjust])[1])
     if adjust == "sidak":
         return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
     return p

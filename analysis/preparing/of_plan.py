@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.answers import is_valid
 from analysis.preparing.bounds import time_bounds
 from analysis.preparing.signs import NOT_IN_TRIALS, sessions_against_rules
 from stimuli.errors import UserError, unknown_name
@@ -76,4 +77,4 @@ def _rules(
     if answers not in (None, "wrong"):
         raise UserError(f"analysis.planned: exclude.answers is {answers!r}", mend="Write wrong.")
     if answers == "wrong":
-        yield "answered wrong", (rows["response_status"] == "valid") & (rows["correct"] == 0)
+        yield "answered wrong", is_valid(rows) & (rows["correct"] == 0)

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.answers import is_valid
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
@@ -74,7 +75,7 @@ def asked(tables: Tables) -> Asked | None:
         return None
     rows = rows.assign(
         right=rows["correct"].fillna(0).astype(float),
-        answered=(rows["response_status"] == "valid").astype(float),
+        answered=is_valid(rows).astype(float),
     )
     found = [str(one) for one in dict.fromkeys(rows["making"])]
     ks = sorted({int(one) for one in rows["k"].dropna()})
@@ -329,7 +330,7 @@ def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=["reader_group", "k", "readers", "stated", "rated", "right"])
     rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
     rows = statements.assign(
-        _stated=(statements["response_status"] == "valid"),
+        _stated=is_valid(statements),
         _rated=rated,
         _right=rated & (statements["score"] >= 1),
     )

@@ -13,6 +13,7 @@ from analysis.departures import standing_of
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure, recovery_figure
 from analysis.measures import DESCRIBED, MEASURES, RECOVERED, Measure
+from analysis.names import plain
 from analysis.planned import plans
 from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
@@ -217,7 +218,7 @@ def _chance(tables: Tables) -> float | None:
 def _section(analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: Numbers) -> Section:
     plan = analysis.plan
     shown: list[Numbered] = []
-    stem = "".join(sign if sign.isalnum() else "_" for sign in plan.name)
+    stem = plain(plan.name)
     if analysis.model is not None:
         shown.append(numbers.table(model_tables.model_table(analysis, f"model_{stem}")))
         if analysis.contrasts:

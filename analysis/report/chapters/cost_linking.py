@@ -8,10 +8,11 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.costs import linking
 from analysis.costs.words import WordTable
+from analysis.names import plain
 from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Material
-from analysis.report.chapters.cost_parts import FAILURES, Part, stem, with_ends
+from analysis.report.chapters.cost_parts import FAILURES, Part, with_ends
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -31,7 +32,7 @@ def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: W
         )
         return part
     kinds = kinds_of(tables.trials)
-    name = stem("linking", factor)
+    name = plain("linking", factor)
     part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
     part.head(f"Surprisal and reading times: {factor}")
     part.say(

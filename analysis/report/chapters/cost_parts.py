@@ -63,11 +63,6 @@ class Part:
             self.blocks.append(Markup(" ").join(told))
 
 
-def stem(*names: str) -> str:
-    """Make the name of a table or figure of names that a study gave."""
-    return "_".join("".join(sign if sign.isalnum() else "_" for sign in name) for name in names)
-
-
 def sentence(text: str) -> str:
     """Begin with a capital and end with a stop."""
     text = text.strip()

@@ -16,8 +16,9 @@ from analysis.descriptives import describe
 from analysis.figures.cost_accuracy import cost_accuracy_figures
 from analysis.figures.cost_profiles import cost_profile_figures
 from analysis.measures import MEASURES
+from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked
-from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, stem, with_ends
+from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, with_ends
 from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table
 from analysis.report.prose import named
 from analysis.tables import Tables
@@ -37,7 +38,7 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     part.head(f"Costs side by side: {factor}")
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
-    name = stem("cost_ratios", factor)
+    name = plain("cost_ratios", factor)
     ratios = log_ratios(found, factor) if found else pd.DataFrame()
     part.say(
         Markup(
@@ -165,7 +166,7 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
                 "No reader has both a cost and answers that are right or wrong, so that none stands against accuracy."
             )
         return part
-    name = stem("cost_accuracy", factor)
+    name = plain("cost_accuracy", factor)
     figures = cost_accuracy_figures(name, points, factor, levels)
     told = [Markup("[[figure:{}]] sets cost against accuracy ([[table:{}]]).").format(name, name)]
     for (group, measure), own in points.groupby(["reader_group", "measure"], sort=False):
@@ -209,7 +210,7 @@ def _shapes(
         [table[(table["reader_group"] == one.group) & (table["measure"] == one.measure)] for one in shown],
         ignore_index=True,
     )
-    name = stem("cost_profiles", factor)
+    name = plain("cost_profiles", factor)
     told = [
         Markup(
             "[[figure:{0}]] and [[table:{0}]] scale each reader's log ratios to their own mean: what is left is which "

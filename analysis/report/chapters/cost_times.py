@@ -12,6 +12,7 @@ from analysis.costs.spread import PERCENTILES
 from analysis.costs.units import TITLES
 from analysis.figures.time_distributions import time_distribution_figure
 from analysis.measures import MEASURES
+from analysis.names import plain
 from analysis.plan import Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
@@ -23,7 +24,6 @@ from analysis.report.chapters.cost_parts import (
     as_percent,
     chosen_words,
     sentence,
-    stem,
 )
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
@@ -47,7 +47,7 @@ def distributions(tables: Tables, factor: str) -> Part:
     spreads = [one for name in TIMES for one in time_spreads(tables, factor, name)]
     if not spreads:
         return part
-    name = stem("time_distributions", factor)
+    name = plain("time_distributions", factor)
     table = percentile_table(name, spreads, factor)
     part.groups = list(dict.fromkeys(one.group for one in spreads))
     part.head(f"Distributions of times: {factor}")
@@ -145,7 +145,7 @@ def _scales(
         remarks = log.remarks if log.model is None or own.model is not None else own.remarks
         part.say(f"{title} by {plan.factor} is not compared on both scales.", *map(sentence, remarks))
         return part
-    name = stem("time_scales", plan.name)
+    name = plain("time_scales", plan.name)
     formulas = Markup("<code>{}</code> and <code>{}</code>").format(log.model.formula, own.model.formula)
     reduced = "; ".join(f"{one.formula}: {one.verdict}" for one in own.model.steps)
     part.say(

@@ -10,12 +10,13 @@ from analysis import apa
 from analysis.costs import SpillOver, reading_profile, spill_over
 from analysis.costs.around import TIME, ReadingProfile
 from analysis.costs.words import TARGET, WordTable
+from analysis.families import with_adjusted
 from analysis.figures.reading_profile import reading_profile_figures
-from analysis.mixed.adjustments import corrected
+from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, stem, with_ends
+from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, with_ends
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -42,8 +43,10 @@ def spilling(
     if found.table.empty:
         part.say("No model of single words could be fitted.", *map(sentence, found.remarks))
         return part
-    name = stem("spill_over", factor)
-    table = with_corrected(found.table)
+    name = plain("spill_over", factor)
+    table = pd.concat(
+        [with_adjusted(own) for _, own in found.table.groupby("scale", sort=False)]
+    ).sort_index()
     part.groups = list(dict.fromkeys(table["reader_group"]))
     part.say(
         Markup(
@@ -80,16 +83,6 @@ def spilling(
         OWN_SCALE,
     ]
     return part
-
-
-def with_corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """Add ``p_adjusted``: Benjamini–Hochberg over all rows of a scale."""
-    table = table.assign(p_adjusted=np.nan)
-    for _, own in table.groupby("scale", sort=False):
-        known = own.index[np.isfinite(own["p"].to_numpy(dtype=float))]
-        if len(known):
-            table.loc[known, "p_adjusted"] = corrected(table.loc[known, "p"].to_numpy(dtype=float), "BH")
-    return table
 
 
 def _zone_sentence(own: pd.DataFrame, factor: str, base: str, who: str, zone: str) -> Markup:
@@ -212,7 +205,7 @@ def profile(
     found = reading_profile(tables, factor, words)
     if found.table.empty:
         return part
-    name = stem("reading_profile", factor)
+    name = plain("reading_profile", factor)
     kinds = kinds_of(tables.trials)
     part.groups = group_order(found.table)
     figures = reading_profile_figures(name, found)

@@ -13,6 +13,7 @@ from analysis import apa
 from analysis.fidelity import effects
 from analysis.fidelity.effects import BOTH, DIFFERENT, EQUIVALENT, NOT_ESTIMABLE, UNDECIDED
 from analysis.figures.fidelity_map import MapScale, fidelity_map
+from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import ApaTable, as_percent
 from analysis.report.blocks import Block, Material
@@ -63,7 +64,7 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
 
 def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) -> list[Block]:
     """Write what one analysis says of fidelity: sentences, table, map."""
-    stem = "".join(sign if sign.isalnum() else "_" for sign in analysis.plan.name)
+    stem = plain(analysis.plan.name)
     kinds = material.kinds
     laid = _laid_out(f"fidelity_{stem}", analysis, table)
     known = table[table["human"].notna() & table["machine"].notna()]

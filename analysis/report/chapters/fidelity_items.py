@@ -13,6 +13,7 @@ from analysis.fidelity import item_agreement, item_means_by_level, rank_agreemen
 from analysis.fidelity.items import WITHIN
 from analysis.figures import Drawing
 from analysis.figures.item_scatter import item_scatter
+from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
@@ -130,8 +131,7 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
 
 
 def _ends(row: pd.Series, head: str) -> str:
-    low, high = row[f"{head}low"], row[f"{head}high"]
-    return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else apa.MISSING
+    return apa.correlations(row[f"{head}low"], row[f"{head}high"])
 
 
 def _items_told(found: dict[tuple[str, str], pd.DataFrame], kinds: dict[str, str], pointer: str) -> str:
@@ -178,7 +178,7 @@ def _drawings(
             if turn > MOST_DRAWN:
                 missing.append(f"Items of {model} are not drawn: the first {MOST_DRAWN} models are.")
                 continue
-            stem = "".join(sign if sign.isalnum() else "_" for sign in f"{people}_{model}_{pair[1]}_{factor}")
+            stem = plain(str(people), str(model), pair[1], factor)
             means = own[str(people)], other[str(model)].reindex(own[str(people)].index)
             agreement = rows.set_index(factor)
             drawn.append(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
-from scipy import stats
 
 from analysis import apa
+from analysis.families import with_adjusted
 from analysis.figures.ranks import recovery_figure, size_figure, told_size
 from analysis.rankings import recovery_order, robustness, robustness_by_size, robustness_table, sizes
 from analysis.report.apa_tables import ApaTable
@@ -113,9 +113,7 @@ def _sizes_part(material: Material, factor: str, missing: list[str]) -> list[Blo
             f"Whether robustness follows the number of parameters: {reason}. The study can say family and parameters of a model."
         )
         return [*blocks, Markup(escape(text)), laid]
-    known_p = slopes["p"].notna()
-    slopes["p_adjusted"] = float("nan")
-    slopes.loc[known_p, "p_adjusted"] = stats.false_discovery_control(slopes.loc[known_p, "p"])
+    slopes = with_adjusted(slopes)
     drawing = size_figure("robustness_by_size", table[table["parameters"].notna()], slopes)
     told = " ".join(_slope_told(row) for row in slopes.to_dict("records"))
     text += f" Within families ([[table:size_slopes]], [[figure:{drawing.name}]]): {told}"
@@ -227,13 +225,10 @@ def _recovery_part(material: Material, factor: str, missing: list[str]) -> list[
     drawing = recovery_figure("recovery_and_task", found.table)
     limit = "" if one.smallest_p < 0.05 else ", which so few models could not bring below .05"
     text = (
-        f"Over {apa.counted(one.readers, 'model')} ([[table:{laid.name}]], [[figure:{drawing.name}]]) the rank correlation "
-        f"of recovery and task is τ = {apa.correlation(one.tau)}, 95% CI over items {_ends(found.tau_low, found.tau_high)}, "
-        f"{apa.p_phrase(one.p)}{limit} (ρ = {apa.correlation(one.rho)}, 95% CI {_ends(found.rho_low, found.rho_high)})."
+        f"Over {apa.counted(one.readers, 'model')} ([[table:{laid.name}]], [[figure:{drawing.name}]]) the rank "
+        f"correlation of recovery and task is τ = {apa.correlation(one.tau)}, 95% CI over items "
+        f"{apa.correlations(found.tau_low, found.tau_high)}, {apa.p_phrase(one.p)}{limit} "
+        f"(ρ = {apa.correlation(one.rho)}, 95% CI {apa.correlations(found.rho_low, found.rho_high)})."
     )
     heading = Markup("<h3>Does recovery rank models as the task does?</h3>")
     return [heading, in_italics(text), laid, drawing]
-
-
-def _ends(low: float, high: float) -> str:
-    return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else apa.MISSING

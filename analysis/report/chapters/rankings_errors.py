@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
-from scipy import stats
 
 from analysis import apa
+from analysis.mixed.adjustments import corrected
 from analysis.rankings import ErrorVectors, Matching, error_consistency, error_vectors, matchings
 from analysis.rankings.matching import CELLS
 from analysis.readers import PARTICIPANT_KINDS, spoken
@@ -78,7 +78,7 @@ def _told_apart(material: Material, vectors: ErrorVectors, missing: list[str]) -
         found_all += [(who, one) for one in found]
     if not found_all:
         return []
-    adjusted = stats.false_discovery_control([one.p for _, one in found_all])
+    adjusted = corrected(np.array([one.p for _, one in found_all]), "BH")
     rows = [_matching_row(who, one, float(p)) for (who, one), p in zip(found_all, adjusted, strict=True)]
     told = [_matching_told(who, one, float(p)) for (who, one), p in zip(found_all, adjusted, strict=True)]
     note = (
@@ -163,7 +163,7 @@ def _consistency_row(row: Mapping[Hashable, object]) -> tuple[str, ...]:
         apa.percent(values["observed"]),
         apa.percent(values["expected"]),
         apa.correlation(values["kappa"]),
-        _ends(values["low"], values["high"]),
+        apa.correlations(values["low"], values["high"]),
         apa.correlation(values["highest"]),
         apa.correlation(values["ceiling"]),
     )
@@ -178,12 +178,8 @@ def _consistency_told(found: pd.DataFrame, kinds: dict[str, str]) -> str:
         who = f"{one} with each other" if row["one"] == row["other"] else f"{one} and {other}"
         top = f", ceiling {apa.correlation(row['ceiling'])}" if np.isfinite(row["ceiling"]) else ""
         told.append(
-            f"{who}: κ = {apa.correlation(row['kappa'])}, 95% CI {_ends(row['low'], row['high'])}{top}"
+            f"{who}: κ = {apa.correlation(row['kappa'])}, 95% CI {apa.correlations(row['low'], row['high'])}{top}"
         )
     left = len(shown) - len(told)
     more = f"; {apa.counted(left, 'further pair')} in the table" if left > 0 else ""
     return "; ".join(told) + f"{more}."
-
-
-def _ends(low: float, high: float) -> str:
-    return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else apa.MISSING

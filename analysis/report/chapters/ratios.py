@@ -13,6 +13,7 @@ from analysis.measures.accuracy import GROUP
 from analysis.measures.cost import cost_ratios
 from analysis.measures.levels import Levels, levels_of
 from analysis.measures.retention import relative_gains, retentions
+from analysis.names import plain
 from analysis.readers import group_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.ratios_chance import chance_blocks
@@ -123,7 +124,7 @@ def _gains(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     complete = _with_levels(rows, does.factor, (does.intact, floor))
     gains = relative_gains(complete, does.factor, intact=does.intact, substituted=floor, study=study)
     gains = _in_order(gains[gains[does.factor].isin(does.changed)], rows, does.factor, does.changed)
-    name = f"relative_gain_{_plain(does.factor)}"
+    name = f"relative_gain_{plain(does.factor)}"
     told = [
         f"{_head(str(group), kinds)}: "
         + "; ".join(
@@ -157,7 +158,7 @@ def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     groups = {"all": transforms, **({one: [one] for one in transforms} if len(transforms) > 1 else {})}
     kept = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
     kept = _in_order(kept, rows, "levels", list(groups))
-    name = f"retention_{_plain(does.factor)}"
+    name = f"retention_{plain(does.factor)}"
     told = [
         f"{_head(str(one[GROUP]), kinds)} kept {apa.number(one['absolute'], 1)}% accuracy, 95% CI "
         f"{apa.interval(one['absolute_low'], one['absolute_high'], 1)}, over the scrambled levels"
@@ -189,7 +190,7 @@ def _costs(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
         ]
     )
     kinds = kinds_of(tables.trials)
-    name = f"cost_ratio_{_plain(does.factor)}"
+    name = f"cost_ratio_{plain(does.factor)}"
     lacking = (
         ""
         if (ratios["measure"] == "latency_ms").any()
@@ -225,7 +226,3 @@ def _in_order(table: pd.DataFrame, trials: pd.DataFrame, column: str, levels: Se
 def _head(group: str, kinds: dict[str, str]) -> str:
     who = named(group, kinds)
     return f"{who[0].upper()}{who[1:]}"
-
-
-def _plain(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name)

@@ -11,6 +11,7 @@ from analysis import apa
 from analysis.measures.accuracy import GROUP, with_chance
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import Levels, levels_of
+from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
@@ -45,7 +46,7 @@ def chance_blocks(tables: Tables, study: str) -> Iterator[Block]:
             first = False
         present = [name for name in names if (found[factor] == name).any()]
         does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-        name = f"chance_{''.join(sign if sign.isalnum() else '_' for sign in factor)}"
+        name = plain("chance", factor)
         yield Markup("[[table:{}]] holds accuracy by {} against chance. ").format(name, factor) + escape(
             " ".join(_sentences(found, factor, does, kinds))
         )

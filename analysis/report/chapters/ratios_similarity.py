@@ -12,6 +12,7 @@ from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import Levels
 from analysis.measures.resampling import bootstrap
 from analysis.measures.stored_similarity import MOST_PAIRS, scored_similarities, state_similarities
+from analysis.names import plain
 from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
@@ -22,7 +23,7 @@ from stimuli.seeds import stable_seed
 def similarity_blocks(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     """Write the cosines of hidden states and of answers by one factor; nothing where none are stored."""
     kinds = kinds_of(tables.trials)
-    stem = "".join(sign if sign.isalnum() else "_" for sign in does.factor)
+    stem = plain(does.factor)
     states = state_similarities(tables, does, study)
     if len(states):
         name = f"state_similarity_{stem}"

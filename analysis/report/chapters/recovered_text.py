@@ -15,6 +15,7 @@ from analysis.families import across_analyses
 from analysis.figures.recovered import recovered_figure
 from analysis.measures import WORDS, WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery, recovery_trials
+from analysis.names import plain
 from analysis.plan import Plan, against_reference
 from analysis.readers import DATA_KINDS, group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -69,7 +70,7 @@ def write(material: Material) -> Chapter | None:
     }
     for factor, levels in ({name: some for name, some in factors.items() if some} or {"": ["all"]}).items():
         sums = _sums(measured, factor, levels, group_order(own), study)
-        stem = f"recovered_text_{_plain(factor)}" if factor else "recovered_text"
+        stem = f"recovered_text_{plain(factor)}" if factor else "recovered_text"
         blocks += _described(sums, factor, levels, stem, {one: kinds[one] for one in group_order(own)})
         changing = [
             level for level in levels if (sums.loc[sums[factor or "all"] == level, "changed"] > 0).any()
@@ -293,7 +294,3 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Bl
     names = apa.listing([f"[[table:{one.name}]]" for one in shown])
     fits = [ReportedFit(plan.name, model.source)] if model.source is not None else []
     return [*blocks, *told, Markup("{} have the model.").format(Markup(names)), *shown], fits
-
-
-def _plain(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name)

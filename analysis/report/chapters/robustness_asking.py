@@ -8,8 +8,9 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.families import with_adjusted
 from analysis.report.blocks import Block, Material, ReportedFit
-from analysis.report.chapters.robustness_tables import asking_table, with_adjusted
+from analysis.report.chapters.robustness_tables import asking_table
 from analysis.report.prose import named
 from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError

@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.families import with_adjusted
 from analysis.report.blocks import Block, Material, ReportedFit
 from analysis.report.chapters.robustness_shown import MOST_MODELS, fitted_models, heading_of
 from analysis.report.chapters.robustness_tables import (
@@ -15,7 +16,6 @@ from analysis.report.chapters.robustness_tables import (
     left_out_summary,
     left_out_table,
     readers_in_words,
-    with_adjusted,
 )
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers, gee_check, without_item_sets

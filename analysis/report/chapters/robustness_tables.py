@@ -9,7 +9,6 @@ import pandas as pd
 
 from analysis import apa
 from analysis.mixed import Fit
-from analysis.mixed.adjustments import corrected
 from analysis.readers import headed, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.results import Analysis
@@ -155,15 +154,6 @@ def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
     )  # fmt: skip
     title = f"{analysis.plan.measure.title} without random effects ({analysis.plan.name})"
     return ApaTable(name, title, columns, tuple(rows), note, origin)
-
-
-def with_adjusted(table: pd.DataFrame) -> pd.DataFrame:
-    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p."""
-    known = table["p"].notna()
-    adjusted = pd.Series(np.nan, index=table.index)
-    if known.any():
-        adjusted[known] = corrected(table.loc[known, "p"].to_numpy(dtype=float), "BH")
-    return table.assign(p_adjusted=adjusted)
 
 
 def asking_table(

@@ -15,6 +15,7 @@ from analysis.measures.signal_detection import (
 )
 from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
 from analysis.mixed.adjustments import corrected
+from analysis.names import plain
 from analysis.readers import kinds_of
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.sensitivity_tables import cells_table, counts_table, differences_table
@@ -97,7 +98,7 @@ def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[B
     if not factors:
         blocks += _described(classes, None, [], stem)
     for factor, levels in factors.items():
-        own = f"{stem}_{_plain(factor)}"
+        own = f"{stem}_{plain(factor)}"
         blocks += _described(classes, factor, levels, own)
         if len(levels) < 2:
             continue
@@ -252,7 +253,3 @@ def _findings(differences: pd.DataFrame, factor: str, only: str, kinds: dict[str
     if (differences["p_adjusted"] >= ALPHA).any():
         told.append(Markup("A difference that is not significant is no evidence that there is none."))
     return told
-
-
-def _plain(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name)
