@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from experiment.models.runs.outcome import Outcome
 from experiment.models.runs.parts import Part, ended_of, figures_of
 from experiment.models.runs.planned import survey
 from experiment.models.runs.recording import Recording
+from experiment.models.runs.served import Served, names_stored
 from experiment.models.runs.signals import interruptible
 from experiment.models.runs.telling import blocks_of, new_run_id, told_endpoint, told_parity
 from experiment.models.runs.too_long import ask_again, reasons_of
@@ -193,6 +195,7 @@ class Run:
             self.store, outcome, kind="baseline" if settings.kind == "baseline" else "model", identity=identity,
             about=more, purse=purse, stop=self.stop, states=state_writer(self.study, outcome.run_id, first[0]),
         )  # fmt: skip
+        recording.served = self._served(reader, engine, recording)
         stack.callback(recording.close)
         stack.callback(purse.close)
         # timed sessions stand beside those that batches are for
@@ -213,6 +216,14 @@ class Run:
         asking.computed = lambda: self._computed(part)
         recording.finish(found.unfinished)
         return part
+
+    def _served(self, reader: str, engine: Any, recording: Recording) -> Served | None:
+        """Return who watches which model answers: a server of one's own may serve any under one name."""
+        server = getattr(engine, "server", None)
+        if server is None or not server.is_own or self._if_changed == "keep_both":
+            return None
+        stored = partial(names_stored, study=self.study.id, reader=reader)
+        return Served(reader, server.base_url, lambda: recording.read(stored))
 
     def _settle_changes(
         self, reader: str, found: Any, about: Mapping[str, Any], first: Sequence[ModelSession]
@@ -280,7 +291,7 @@ class Run:
         return able
 
     def _find_out(self, part: Part) -> None:
-        find_out(part, self.study, if_changed=self._if_changed)
+        find_out(part, self.study)
 
     def _computed(self, part: Part) -> None:
         """Say and record by which way a model on this machine computes, once that was checked against plain passes."""

@@ -23,6 +23,7 @@ from experiment.models.planning.restoring import UNSCRAMBLE, is_restored
 from experiment.models.runs import too_long
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.outcome import Outcome
+from experiment.models.runs.served import Served
 from experiment.models.runs.unanswered import Unanswered
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
@@ -81,6 +82,8 @@ class Recording:
 
     Attributes
     ----------
+    served : Served or None
+        Watches which model a server of one's own says it is.
     unanswered : Unanswered
         The trials whose calls brought no answer.
     waits_for : str or None
@@ -100,6 +103,7 @@ class Recording:
         states: StateWriter | None = None,
     ) -> None:
         self.store = store
+        self.served: Served | None = None
         self.outcome = outcome
         self.unanswered = Unanswered(outcome)
         self.waits_for: str | None = None
@@ -136,7 +140,14 @@ class Recording:
             What the store no longer has to hold for it, US dollars, its cost included.
         cost : float or None
             What it cost; None where it may have cost something and nobody knows.
+
+        Raises
+        ------
+        RunStopped
+            Another model answered than did before; nothing of the reply is stored.
         """
+        if self.served is not None and not reply.from_cache:
+            self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
         operation = self._operation(session, request, reply, back=back, cost=cost)
         if self._states is None:

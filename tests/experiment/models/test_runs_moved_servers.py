@@ -42,6 +42,38 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
     assert len(stored(begun)) == TRIALS
 
 
+def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(
+    study, server
+) -> None:
+    with_models(study, remote("m", server, "price: free"))
+    assert invoke("run", study, "--max-trials", "10").exit_code == 0
+    server.model = "other-model"
+    done = invoke("run", study)
+    told = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
+    assert len(stored(study)) == 10
+    assert invoke("run", study, "--if-changed", "keep_both").exit_code == 0
+    assert len(stored(study)) == TRIALS
+
+
+def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server) -> None:
+    def answer(body):
+        if len(server.requests) > 12:
+            server.model = "other-model"
+        return "Yes"
+
+    server.answer = answer
+    with_models(study, remote("m", server, "price: free"))
+    done = invoke("run", study)
+    assert done.exit_code == 1 and "reports other-model" in " ".join(done.output.split())
+    kept = len(stored(study))
+    assert 0 < kept < TRIALS
+    server.model, server.answer = "scripted-2026-01-01", lambda body: "Yes"
+    assert invoke("run", study).exit_code == 0
+    assert len(stored(study)) == TRIALS
+
+
 @pytest.mark.parametrize(
     ("first", "second", "are_one"),
     [
