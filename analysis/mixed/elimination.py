@@ -2,9 +2,9 @@
 
 Random effects make matrices in which the levels of one factor meet each other only through other factors. Such a factor is
 eliminated in one stroke, level by level (``BlockStructure``), and what it leaves among the other factors is a smaller matrix
-of the same kind: nested factors go one after another, until levels meet directly. The last part is held densely
-(``DenseStructure``). The gradients of a deviance need H^-1 only where H is not zero, which the same recursion gives backwards
-(Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
+of the same kind: nested factors go one after another, until levels meet directly. What is left falls into groups that never meet
+(``SortedStructure``), or is held densely (``DenseStructure``). The gradients of a deviance need H^-1 only where H is not
+zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
 
 A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place.
 """
@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
+
+from .components import Pattern, Sorting, sorting
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -222,6 +224,51 @@ class _BlockFactor:
         return np.concatenate([p11.ravel(), p12.ravel(), p22])
 
 
+class SortedStructure:
+    """Columns in another order and padded to blocks of one width; see ``components``.
+
+    Parameters
+    ----------
+    order : int
+        Number of columns.
+    found : Sorting
+        Where they go.
+    """
+
+    def __init__(self, order: int, found: Sorting) -> None:
+        self.order, self.places = order, found.places
+        self.inner = BlockStructure(
+            found.many, found.width, found.component, found.border, DenseStructure(found.rest)
+        )
+        self.size = self.inner.size
+        padding = np.setdiff1d(np.arange(self.inner.order), self.places)
+        self.padding = self.inner.locate(padding, padding)
+
+    def locate(self, rows: Index, columns: Index) -> Index:
+        """Places of entries."""
+        return self.inner.locate(self.places[rows], self.places[columns])
+
+    def factor(self, values: Array) -> Factored:
+        """Factor the padded matrix."""
+        padded = values.copy()
+        padded[self.padding] = 1.0
+        return _SortedFactor(self, self.inner.factor(padded))
+
+
+class _SortedFactor:
+    def __init__(self, structure: SortedStructure, inner: Factored) -> None:
+        self.structure, self.inner, self.logdet = structure, inner, inner.logdet
+
+    def solve(self, r: Array) -> Array:
+        s = self.structure
+        padded = np.zeros((s.inner.order, r.shape[1]))
+        padded[s.places] = r
+        return self.inner.solve(padded)[s.places]
+
+    def inverse(self) -> Array:
+        return self.inner.inverse()
+
+
 def _tril(r: int) -> Index:
     lower, upper = np.tril_indices(r)
     return (lower * r + upper).astype(np.intp)
@@ -255,8 +302,9 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     m, k = blocks[0]
     high, low = np.maximum(rows, columns), np.minimum(rows, columns)
     inside = high < m * k
+    none = np.zeros(0, dtype=np.intp)
     if (high[inside] // k != low[inside] // k).any():
-        return DenseStructure(order)
+        return _together(Pattern(blocks, none, none, high, low))
     later = order - m * k
     meets = (low < m * k) & ~inside
     keys = np.unique(low[meets] // k * max(later, 1) + high[meets] - m * k)
@@ -266,7 +314,13 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     if len(blocks) > 1 and _meet_alone(level, column, *blocks[1]):
         high, low = _filled(high, low, level, column, later)
         return BlockStructure(m, k, level, column, plan(blocks[1:], high, low))
-    return BlockStructure(m, k, level, column, DenseStructure(later))
+    return BlockStructure(m, k, level, column, _together(Pattern(blocks[1:], level, column, high, low)))
+
+
+def _together(pattern: Pattern) -> Structure:
+    """Hold columns that meet directly: by groups that never meet where there are such, else densely."""
+    found = sorting(pattern)
+    return DenseStructure(pattern.order) if found is None else SortedStructure(pattern.order, found)
 
 
 def _meet_alone(level: Index, column: Index, m: int, k: int) -> bool:

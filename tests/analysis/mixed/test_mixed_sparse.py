@@ -17,7 +17,8 @@ from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import Effects, Layout
 from analysis.mixed.cells import CellLayout, make_layout
-from analysis.mixed.elimination import BlockStructure, DenseStructure
+from analysis.mixed.components import FEW
+from analysis.mixed.elimination import BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError
 
 
@@ -106,6 +107,52 @@ def test_nested_factors_are_eliminated_one_after_another() -> None:
     assert isinstance(structure.rest.rest, BlockStructure)
     # Nothing fills in: memory is that of the cells, not of levels squared.
     assert structure.size < 2 * (400 + 400 * 2 + 80 * 2 + 80 + 8)
+
+
+def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[Effects]:
+    """Items in five conditions, answered by six models under some wordings, and by people: crossed within each item."""
+    item, condition, model, wording = (part.ravel() for part in np.indices((60, 5, 6, 2)).astype(np.intp))
+    keep = draw.random(len(item)) < 0.9
+    item, condition, model, wording = item[keep], condition[keep], model[keep], wording[keep]
+    codes = [
+        ((item * 5 + condition) * 6 + model, 1), (item * 6 + model, 1), (item * 5 + condition, 2), (item, 2),
+    ]  # fmt: skip
+    codes += [(draw.integers(0, wordings, len(item)), 1)] if wordings else []
+    codes += [(draw.integers(0, people, len(item)), 3)] if people else []
+    return largest_first([grouping(draw, one, width) for one, width in codes])
+
+
+@pytest.mark.parametrize(("wordings", "people"), [(0, 0), (5, 0), (0, 40), (5, 40)])
+def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, people: int) -> None:
+    draw = np.random.default_rng(7)
+    effects = within_items(draw, wordings, people)
+    dense, cells = Layout(effects), CellLayout(effects)
+    weights = draw.uniform(0.05, 1.0, dense.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one = dense.factor(dense.products(weights), lambdas)
+    other = cells.factor(cells.products(weights), lambdas)
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
+    right = dense.transpose_times_columns(draw.normal(size=(dense.n, 2)))
+    a, b = one.solve(right), other.solve(right)
+    assert b.first == pytest.approx(a.first, abs=1e-9) and b.rest == pytest.approx(a.rest, abs=1e-9)
+    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
+    assert other.invert().leverages() == pytest.approx(one.invert().leverages(), rel=1e-8)
+    last = cells.structure
+    while isinstance(last, BlockStructure):
+        last = last.rest
+    assert isinstance(last, SortedStructure) and last.order > FEW
+    # the square of what meets within an item, not that of all items
+    tied = 3 * people + wordings
+    assert last.size < 60 * 20 * (20 + tied) + tied**2 < last.order**2
+
+
+def test_groups_of_very_unlike_size_are_held_densely() -> None:
+    draw = np.random.default_rng(8)
+    n = 3000
+    joined = draw.integers(0, 300, n), draw.integers(0, 280, n), draw.integers(0, 250, n)
+    structure = CellLayout([grouping(draw, one, 1) for one in joined]).structure
+    assert isinstance(structure, BlockStructure) and isinstance(structure.rest, DenseStructure)
 
 
 def test_the_layout_follows_the_design() -> None:
