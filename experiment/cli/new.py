@@ -127,20 +127,22 @@ def copy_template(
             f"template {template} takes neither --data nor --corrected",
             mend="Leave them out; edit study.yaml.",
         )
+    if chosen is not None and chosen.folder and corrected:
+        raise UserError(
+            f"template {template} has no published form", mend="Leave --corrected out; edit study.yaml."
+        )
     path = "" if chosen is None else data_path(chosen, data, directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
     made = _first_missing(directory)
     try:
         with resources.as_file(resources.files("experiment.templates").joinpath(template)) as source:
-            others = [ABOUT_FILE, *(f"{name}.yaml" for name in parts_of(template))]
-            shutil.copytree(
-                source,
-                directory,
-                dirs_exist_ok=True,
-                ignore=shutil.ignore_patterns("__pycache__", "*.py", *others),
-            )
+            parts = parts_of(template).values()
+            others = [ABOUT_FILE, *(f"{one.name}.yaml" for one in parts), *(one.folder for one in parts)]
+            _lay(source, directory, *others)
             if chosen is not None:
+                if chosen.folder:
+                    _lay(source / chosen.folder, directory)
                 text = (source / f"{chosen.name}.yaml").read_text("utf-8")
                 (directory / "study.yaml").write_text(filled(text, path, corrected=corrected), "utf-8")
         study_id = id_of(directory.resolve().name) or template
@@ -150,6 +152,12 @@ def copy_template(
     except BaseException:
         _take_away(directory, made)
         raise
+
+
+def _lay(source: Path, directory: Path, *others: str) -> None:
+    """Copy a folder's files into another one, but for those named."""
+    left = shutil.ignore_patterns("__pycache__", "*.py", *filter(None, others))
+    shutil.copytree(source, directory, dirs_exist_ok=True, ignore=left)
 
 
 def id_of(name: str) -> str:

@@ -200,10 +200,16 @@ class SimulatedReader:
         if item is None or not self.truth.words.changed:
             return {}
         return {
-            _word_at(text, change["start"]): self.truth.words.changed.get(position_of(change), 0.0)
+            _word_at(text, change["start"]): self._cost(change)
             for change in item.changes
             if change.get("unit", "letter") == "letter"
         }
+
+    def _cost(self, change: ChangeRecord) -> float:
+        given, position = self.truth.words, position_of(change)
+        if position == POSITIONS[3] and position not in given.changed:
+            position = POSITIONS[0]
+        return given.changed.get(position, 0.0) * (given.substituted if change["substituted"] else 1.0)
 
     def _of_item(self, condition: Mapping[str, str]) -> dict[str, str]:
         return {factor: level for factor, level in condition.items() if factor not in self.study.between}
@@ -240,12 +246,11 @@ class SimulatedReader:
 
 
 def position_of(change: ChangeRecord) -> str:
-    """Return where in its word a change lies: initial where the first letter is touched, else final, else internal."""
+    """Return where in its word a change lies: external where both ends are touched, initial, final, or else internal."""
     permutation: Sequence[int | None] = change["permutation"]
     touched = [place for place, origin in enumerate(permutation) if origin != place]
-    if 0 in touched:
-        return POSITIONS[0]
-    return POSITIONS[2] if len(permutation) - 1 in touched else POSITIONS[1]
+    first, last = 0 in touched, len(permutation) - 1 in touched
+    return POSITIONS[3 if first and last else 0 if first else 2 if last else 1]
 
 
 def _word_at(text: str, start: int) -> int:

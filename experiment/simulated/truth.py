@@ -14,7 +14,7 @@ from typing import Any
 
 from stimuli.errors import UserError, unknown_name
 
-POSITIONS = ("initial", "internal", "final")
+POSITIONS = ("initial", "internal", "final", "external")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,10 @@ class Words:
     word_ms, letter_ms : float
         Time of a word, and of each of its letters, ms (median).
     changed : mapping
-        initial, internal, final → added to the log of the time of a word changed there.
+        initial, internal, final, external → added to the log of the time of a word changed there; without external a change of
+        both ends costs what an initial one does.
+    substituted : float
+        What that cost is multiplied with where letters were replaced by others.
     spill_over : float
         Share of that cost which the next word has as well, 0 to 1.
     residual_sd, participant_sd : float
@@ -82,6 +85,7 @@ class Words:
     word_ms: float = 180.0
     letter_ms: float = 18.0
     changed: Mapping[str, float] = field(default_factory=dict)
+    substituted: float = 1.0
     spill_over: float = 0.3
     residual_sd: float = 0.3
     participant_sd: float = 0.15

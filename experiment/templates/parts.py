@@ -1,8 +1,9 @@
 """Templates that are a set of studies: which parts they have, which data the user gives, and published or corrected.
 
-A template's ``template.json`` names its parts, each with a sentence about it and the folder in which its data set usually lies.
-A part is ``PART.yaml`` beside it. In that file ``@DATA@`` stands for the user's copy, a line that ends in ``#-- published`` is there
-in the published form only, and one that begins with ``#-- corrected:`` in the corrected form only.
+A template's ``template.json`` names its parts, each with a sentence about it and the folder in which its data set usually lies,
+and may name the one that is meant where a user names none. A part is ``PART.yaml`` beside it; the files that it does not share
+with all other parts lie in the folder that it names. In ``PART.yaml`` ``@DATA@`` stands for the user's copy, a line that ends in
+``#-- published`` is there in the published form only, and one that begins with ``#-- corrected:`` in the corrected form only.
 """
 
 from __future__ import annotations
@@ -35,20 +36,30 @@ class Part:
         A sentence.
     data : str
         Name of the folder in which the data set that it needs usually lies; empty where it needs none.
+    folder : str
+        Folder of the template whose files come into the study beside those of all parts; empty where there is none.
     """
 
     name: str
     about: str
     data: str = ""
+    folder: str = ""
 
 
 def parts_of(template: str) -> dict[str, Part]:
     """Return the parts of a template by name; empty where it is one study."""
+    return {name: Part(name, **one) for name, one in _told_of(template).get("parts", {}).items()}
+
+
+def default_part(template: str) -> str | None:
+    """Return the part that is meant where none is named; None where one must be named, or the template has none."""
+    named: str | None = _told_of(template).get("default")
+    return named
+
+
+def _told_of(template: str) -> dict[str, Any]:
     file = resources.files("experiment.templates").joinpath(template, ABOUT_FILE)
-    if not file.is_file():
-        return {}
-    given: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return {name: Part(name, **one) for name, one in given["parts"].items()}
+    return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
 
 
 def part_named(template: str, name: str | None) -> Part | None:
@@ -64,6 +75,7 @@ def part_named(template: str, name: str | None) -> Part | None:
         if name is not None:
             raise UserError(f"template {template} has no parts", mend="Leave --part out.")
         return None
+    name = default_part(template) if name is None else name
     if name is None:
         raise UserError(
             f"template {template} is a set of studies: {', '.join(parts)}",

@@ -170,7 +170,7 @@ def test_readers_answer_questions_so_that_they_may_take_part(reading: Callable[[
         ([1, 0, 2, 3], "initial"),
         ([0, 2, 1, 3], "internal"),
         ([0, 1, 3, 2], "final"),
-        ([3, 1, 2, 0], "initial"),
+        ([3, 1, 2, 0], "external"),
         ([0, None, 2], "internal"),
     ],
 )

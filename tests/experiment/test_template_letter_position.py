@@ -1,0 +1,169 @@
+"""The template letter-position: where letters change, how far apart, transposed or substituted; in sentences and in words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from experiment.building import make_items
+from experiment.checking import load_study
+from experiment.cli.new import copy_template
+from experiment.lists import items_of_list, list_ids
+from experiment.study import Study
+from stimuli.errors import UserError
+from stimuli.item import Item
+from tests.experiment.models.running import invoke
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
+
+PARTS = ("moving-window", "whole-sentence", "words")
+PLACES = [f"{place}{far}" for place in ("initial", "internal", "final") for far in (1, 2)]
+
+
+def level(kind: str, place: str) -> str:
+    """Name the level of a kind of change at a place such as ``initial2`` or ``external``."""
+    return f"{kind}-external" if place == "external" else f"{kind}{place[-1]}-{place[:-1]}"
+
+
+def small(folder: Path, part: str, *, items: int = 15) -> Study:
+    """Make a part with few items, which are too few to be matched."""
+    copy_template("letter-position", folder, part=part)
+    file = folder / "study.yaml"
+    text = re.sub(r"(?m)^  match:.*\n.*\n", "", file.read_text("utf-8"))
+    text = re.sub(r"(?m)^  audit:.*\n", "", text)
+    number = f"  items: {items}\n  audit: {{shortcut: false}}\n"
+    if part == "words":
+        text = text.replace("materials:\n", f"materials:\n{number}").replace(
+            "words: words.csv}", f"words: words.csv, fillers: {items * 13 // 15}}}"
+        )
+    else:
+        text = re.sub(r"(?m)^  items: \d+ .*\n", number, text)
+    assert "match:" not in text and number in text
+    file.write_text(text, "utf-8")
+    return load_study(folder)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_says_its_size_beforehand(tmp_path: Path, part: str) -> None:
+    copy_template("letter-position", tmp_path / "study", part=part)
+    told = invoke("check", tmp_path / "study", "--explain")
+    assert told.exit_code == 0, told.output
+    said = " ".join(told.output.split())
+    shown = {
+        "words": "8 to 104 times",
+        "moving-window": "each cell 6 times",
+        "whole-sentence": "each cell 6 times",
+    }
+    for words in (
+        "15 lists",
+        shown[part],
+        "minutes",
+        "prompt tokens",
+        "75 sessions",
+        "SL-external - TL-external",
+    ):
+        assert words in said, words
+
+
+def test_the_two_ways_of_reading_differ_in_nothing_else(tmp_path: Path) -> None:
+    files = {}
+    for part in PARTS[:2]:
+        copy_template("letter-position", tmp_path / part, part=part)
+        lines = (tmp_path / part / "study.yaml").read_text("utf-8").splitlines()
+        files[part] = {re.sub(r"\s+#.*", "", line) for line in lines[2:]}
+    differ = {line.strip() for line in files["moving-window"] ^ files["whole-sentence"]}
+    assert differ == {
+        "study: moving-window", "study: whole-sentence", "regions: {rt: outside 50 ms to 10 s}",
+        "- read: {show: sentence, as: moving_window}", "- read: {show: sentence, as: whole}",
+    }  # fmt: skip
+
+
+def test_without_a_part_the_short_study_is_made_and_nothing_is_published(tmp_path: Path) -> None:
+    copy_template("letter-position", tmp_path / "study")
+    assert list(load_study(tmp_path / "study").factors) == ["position"]
+    assert {one.name for one in (tmp_path / "study").iterdir()} == {
+        "study.yaml", "sentences.csv", "practice.csv", "simulated.json", "texts",
+    }  # fmt: skip
+    with pytest.raises(UserError, match="no published form"):
+        copy_template("letter-position", tmp_path / "other", corrected=True)
+
+
+@pytest.fixture(scope="module", params=["moving-window", "words"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Study, list[Item]]:
+    study = small(tmp_path_factory.mktemp("made") / "study", request.param)
+    return study, list(make_items(study).items)
+
+
+def test_a_control_replaces_the_letters_that_its_transposition_exchanges(
+    made: tuple[Study, list[Item]],
+) -> None:
+    by_item: dict[str, dict[str, list[tuple[int, list[int], int]]]] = defaultdict(dict)
+    for item in made[1]:
+        if item.role == "test":
+            by_item[item.item_id][item.condition["change"]] = [
+                (
+                    one["word"],
+                    [n for n, o in enumerate(one["permutation"]) if o != n],
+                    len(one["permutation"]),
+                )
+                for one in item.changes
+            ]
+    assert len(by_item) == 15
+    for changes in by_item.values():
+        assert len(changes) == 15 and changes["intact"] == []
+        words = [word for word, _, _ in changes["TL-external"]]
+        assert len(words) == (1 if made[0].factors and "lexical_decision" in made[0].get("materials") else 2)
+        for place in (*PLACES, "external"):
+            transposed = changes[level("TL", place)]
+            assert [word for word, _, _ in transposed] == words  # the same words in every condition
+            assert changes[level("SL", place)] == transposed
+            for _, (first, last), length in transposed:
+                assert last - first == (length - 1 if place == "external" else int(place[-1]))
+                ends = (first == 0, last == length - 1)
+                wanted = {"initial": (True, False), "internal": (False, False), "final": (False, True)}
+                assert ends == wanted.get(place[:-1], (True, True))
+
+
+def test_every_list_shows_every_condition_equally_often(made: tuple[Study, list[Item]]) -> None:
+    study, items = made
+    lists = list_ids(study, items)
+    assert len(lists) == 15
+    for list_id in lists:
+        shown = items_of_list(study, items, list_id)
+        tested = [item for item in shown if item.role == "test"]
+        assert set(Counter(item.condition["change"] for item in tested).values()) == {1}
+        if "lexical_decision" in study.get("materials"):
+            assert len(set(Counter(item.answer for item in shown if item.role != "practice").values())) == 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
+    tmp_path: Path, part: str
+) -> None:
+    model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
+    folder = tmp_path / "study"
+    small(folder, part)
+    file = folder / "study.yaml"
+    who = f'guesser: {{use: "baseline:random"}}\n    tiny: {{use: "hf:{model}", device: cpu, dtype: float32}}'
+    text = file.read_text("utf-8").replace('guesser: {use: "baseline:random"}', who, 1)
+    text = text.replace("prompt_variants: 5", "prompt_variants: 1")
+    file.write_text(text, "utf-8")
+    for words in (
+        ("check", folder),
+        ("build", folder),
+        ("run", folder, "--not-registered"),
+        ("simulate", folder, "--readers", "30"),
+        ("report", folder),
+    ):
+        done = invoke(*words)
+        assert done.exit_code == 0, f"{words}: {done.output}"
+    page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
+    assert "Letter position" in page and "simulated readers: not data" in page.casefold()
+    numbers = json.loads(next(folder.glob("reports/*/numbers.json")).read_text("utf-8"))
+    assert ("letter_costs_beside" in json.dumps(numbers)) == (part != "words")
