@@ -11,12 +11,14 @@ from experiment.building.reading import Made, path_of
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.htest import released_faults
+from stimuli.htest.released import load_released
+from stimuli.item import Item
 from stimuli.lexicon import base_language
 from stimuli.recipes import htest_released_items, htest_rule_items
 from stimuli.recipes.arms import SUBSTITUTED, question_in_arms, text_in_arms
 from stimuli.recipes.geometry import FIELD as QUESTION
 from stimuli.recipes.geometry import geometry_items, geometry_released_items, other_questions
-from stimuli.recipes.htest import FIELD, REMADE_TASKS, htest_published_items
+from stimuli.recipes.htest import FIELD, htest_published_items
 from stimuli.recipes.sampling import draw_some
 
 LANGUAGE = "en"
@@ -54,21 +56,13 @@ def _items(study: Study) -> Made:
         return _of_one_making(study)
     factor, makings = study.htest_arms
     parts = {level: _of_making(study, making) for level, making in makings.items()}
-    held = study.between[factor]
     items = [
         replace(item, item_id=f"{level}-{item.item_id}", condition={**item.condition, factor: level})
         for level, part in parts.items()
         for item in part.items
     ]
-    asked = set(study.htest_tasks)
-    lacking = {level: sorted(asked - {item.set_name for item in part.items}) for level, part in parts.items()}
-    told = [
-        f"note: {', '.join(tasks)} of {factor} {level} ({held[level]['items']}): none, for the released making cannot be copied"
-        for level, tasks in lacking.items()
-        if tasks
-    ]
     sources = list(dict.fromkeys(source for part in parts.values() for source in part.sources))
-    return Made(items, sources, [*told, *(remark for part in parts.values() for remark in part.remarks)])
+    return Made(items, sources, [remark for part in parts.values() for remark in part.remarks])
 
 
 def _of_making(study: Study, making: str) -> Made:
@@ -82,8 +76,8 @@ def _of_making(study: Study, making: str) -> Made:
         return Made(released, [folder], _faults(folder, tasks))
     each = htest.get("items", DEFAULT_ITEMS)
     if making == FRESH:
-        remade = [name for name in tasks if name in REMADE_TASKS]
-        return Made(htest_published_items(folder, remade, items=each, **number), [folder])
+        fresh = htest_published_items(folder, tasks, items=each, **number)
+        return Made(fresh, [folder], _known(folder, tasks, fresh))
     return Made(htest_rule_items(tasks, items=each, **number))
 
 
@@ -108,7 +102,7 @@ def _of_one_making(study: Study) -> Made:
             seed=study.seed,
             order=order,
         )
-        return Made(fresh, [folder])
+        return Made(fresh, [folder], _known(folder, study.htest_tasks, fresh))
     if "order" in htest:
         raise UserError(
             f"{study.place('materials', 'htest', 'order')}: released exemplars stand in their released order",
@@ -118,6 +112,23 @@ def _of_one_making(study: Study) -> Made:
         folder, study.htest_tasks, exemplars=exemplars, items=htest.get("items"), seed=study.seed
     )
     return Made(released, [folder], _faults(folder, study.htest_tasks))
+
+
+def _known(folder: Path, tasks: Sequence[str], fresh: Sequence[Item]) -> list[str]:
+    """Count the fresh test items whose texts were released, too."""
+    released = {
+        name: {one.text for one in (*task.exemplars, *task.test)}
+        for name, task in load_released(folder, tasks).items()
+    }
+    counted = Counter(
+        item.set_name
+        for item in fresh
+        if item.role == "test" and item.shown[FIELD] in released[item.set_name]
+    )
+    return [
+        f"fresh {task}: {number} items are also released ones: the making has few words; ask fewer items to leave them out"
+        for task, number in counted.items()
+    ]
 
 
 def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:

@@ -150,7 +150,6 @@ class Study:
     def htest_tasks(self) -> tuple[str, ...]:
         """Return the names of the H-TEST tasks or rules that the study uses, in order."""
         from stimuli.htest import RELEASED_TASKS, rules
-        from stimuli.recipes.htest import REMADE_TASKS
 
         htest = self.get("materials", "htest")
         if "rules" in htest:
@@ -162,8 +161,7 @@ class Study:
             }
             return tuple(groups[asked] if isinstance(asked, str) else asked)
         tasks = htest.get("tasks", "all")
-        every = REMADE_TASKS if htest.get("fresh") else RELEASED_TASKS
-        return tuple(every if tasks == "all" else tasks)
+        return tuple(RELEASED_TASKS if tasks == "all" else tasks)
 
     @cached_property
     def texts(self) -> dict[str, StudyText]:

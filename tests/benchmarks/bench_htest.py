@@ -16,7 +16,6 @@ sys.path.insert(0, str(ROOT))
 
 from stimuli.htest import RELEASED_TASKS, generate, rules  # noqa: E402
 from stimuli.recipes.htest import (  # noqa: E402
-    REMADE_TASKS,
     htest_published_items,
     htest_released_items,
     htest_rule_items,
@@ -46,8 +45,8 @@ def main() -> None:
     }
     released = ROOT.parent / "shared" / "data" / "htest"
     if released.is_dir():
-        sets["published making, nine tasks"] = lambda: htest_published_items(
-            released, REMADE_TASKS, **numbers
+        sets["published making, ten tasks"] = lambda: htest_published_items(
+            released, RELEASED_TASKS, **numbers
         )
         sets["released, ten tasks"] = lambda: htest_released_items(released, exemplars=EXEMPLARS, seed=SEED)
     print("items with covariates")

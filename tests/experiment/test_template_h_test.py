@@ -76,7 +76,7 @@ def test_a_session_shows_items_and_examples_of_one_making(small: Study) -> None:
         assert {example["text"] for one in asked for example in one["exemplars"]} <= own
         sizes = {len(one["exemplars"]) for one in asked}
         assert sizes == {int(asked[0]["condition"]["examples"].removeprefix("k"))}
-    assert {making: len(names) for making, names in seen.items()} == {"released": 8, "fresh": 4, "matched": 8}
+    assert {making: len(names) for making, names in seen.items()} == {"released": 8, "fresh": 8, "matched": 8}
 
 
 def test_released_items_are_those_of_the_file_and_fresh_ones_are_others(small: Study, shared: Path) -> None:
@@ -96,18 +96,15 @@ def test_every_list_shows_both_classes_of_every_task_equally_often(small: Study)
         assert set(counted.values()) == {2}
 
 
-def test_the_template_says_trials_tokens_minutes_and_what_has_no_fresh_items(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Path, shared: Path) -> None:
     made(tmp_path / "s", shared / "data", *SMALL, *FEW)
     result = CliRunner().invoke(main, ["check", str(tmp_path / "s"), "--explain"])
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
-    assert "rhyme of items_from fresh (fresh): none" in said
     assert "further items by the making of the released ones" in said
     told = re.search(r"guesser .*?: 12 sessions, ([0-9,]+) trials", said)
-    # 8 lines, 2 statements and 2 checks where items are released or matched; 4, 1 and 2 where they are fresh
-    assert told and told[1] == str(4 * (12 + 7 + 12))
+    # 8 lines, 2 statements and 2 checks a session
+    assert told and told[1] == str(12 * 12)
     assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
 
 
@@ -193,4 +190,4 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path: Path, sh
     assert {"h_test_full_released", "h_test_full_fresh", "h_test_makings", "h_test_thoughts"} <= set(tables)
     rows = {row[0] for row in tables["h_test_full_matched"].rows}
     assert {"k = 4", "k = 14", "Rhyme", "Uppercase", "Average"} == rows
-    assert "Rhyme" not in {row[0] for row in tables["h_test_full_fresh"].rows}
+    assert "Rhyme" in {row[0] for row in tables["h_test_full_fresh"].rows}
