@@ -12,11 +12,13 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from analysis.readers import PARTICIPANT_KINDS, marked
 
@@ -67,7 +69,7 @@ class Drawing:
         svg, png = folder / f"{self.name}.svg", folder / f"{self.name}.png"
         svg.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg, "utf-8")
         with styled():
-            self.figure.savefig(png, bbox_inches="tight", metadata={"Software": None})
+            self.figure.savefig(png, bbox_inches=filled(self.figure), metadata={"Software": None})
         return svg, png
 
 
@@ -212,6 +214,20 @@ def mark_not_data(figure: Figure, kinds: dict[str, str]) -> None:
         figure.text(0.995, 0.995, text, ha="right", va="top", fontsize=7.5, color="#8A1C00", weight="bold")
 
 
+_FILLED: WeakKeyDictionary[Figure, Bbox] = WeakKeyDictionary()
+
+
+def filled(figure: Figure) -> Bbox:
+    """Lay a figure out, once for all of its files, and return the part that is drawn on with a margin around it, in inches."""
+    if figure not in _FILLED:
+        with styled():
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+            margin = float(mpl.rcParams["savefig.pad_inches"])
+            _FILLED[figure] = figure.get_tightbbox().padded(margin)
+    return _FILLED[figure]
+
+
 def as_svg(figure: Figure, name: str, title: str, alternative: str) -> str:
     """Return a figure as an SVG element that can stand in a page beside others."""
     stream = io.StringIO()
@@ -219,7 +235,7 @@ def as_svg(figure: Figure, name: str, title: str, alternative: str) -> str:
         figure.savefig(
             stream,
             format="svg",
-            bbox_inches="tight",
+            bbox_inches=filled(figure),
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
     text = stream.getvalue()

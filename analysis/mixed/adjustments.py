@@ -7,6 +7,7 @@ largest of several correlated |t| exceeds what was seen (Genz and Bretz 2009; Ho
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,7 +121,11 @@ def _adjusted(size: Array, df: Array, p: Array, adjust: str, family: Comparisons
 def corrected(p: Array, adjust: str) -> Array:
     """Correct finite p values, shape (r,), by one of ``BY_P_ALONE``."""
     if adjust in _BY_P and len(p):
-        return np.asarray(multipletests(p, method=_BY_P[adjust])[1])
+        gc.freeze()  # statsmodels collects garbage with every correction, which takes longer than the correction
+        try:
+            return np.asarray(multipletests(p, method=_BY_P[adjust])[1])
+        finally:
+            gc.unfreeze()
     if adjust == "sidak":
         return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
     return p

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis.mixed import Questions, anova, answer, fit, likelihood_ratio_test, with_degrees
+from analysis.mixed import Questions, adjustments, anova, answer, fit, likelihood_ratio_test, with_degrees
 from analysis.mixed.adjustments import corrected
 from stimuli.errors import UserError
 
@@ -94,3 +96,18 @@ def test_corrections_of_p_values_are_those_of_statsmodels(adjust: str, method: s
         for p in (draw.random(many), draw.choice([0.0, 0.01, 0.01, 0.2, 1.0], many)):
             assert corrected(p, adjust) == pytest.approx(multipletests(p, method=method)[1], abs=1e-15)
     assert len(corrected(np.array([]), adjust)) == 0
+
+
+def test_a_correction_makes_the_collector_of_garbage_pass_over_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frozen = []
+
+    def seen(p: np.ndarray, method: str) -> object:
+        frozen.append(gc.get_freeze_count())
+        return multipletests(p, method=method)
+
+    monkeypatch.setattr(adjustments, "multipletests", seen)
+    corrected(np.array([0.01, 0.04]), "holm")
+    assert frozen[0] > 1000
+    assert gc.get_freeze_count() == 0
