@@ -19,7 +19,7 @@ from docx.enum.text import WD_ALIGN_PARAGRAPH, WD_LINE_SPACING
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.shared import Emu, Inches, Pt, RGBColor
-from docx.table import Table, _Cell
+from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
 
 from analysis.report.apa_tables import ApaTable, Head
@@ -230,20 +230,22 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     table = word.add_table(rows=1 + len(laid.rows), cols=len(laid.columns))
     table.alignment, table.autofit = WD_TABLE_ALIGNMENT.LEFT, False
     _widths(table, laid)
-    _fill(table, 0, [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
+    rows = list(table.rows)  # python-docx reads the whole table anew for each row that it is asked for
+    _fill(rows[0], [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
     _rule(table, 0, "top")
     _rule(table, 0, "bottom")
-    _repeat(table)
+    _repeat(rows)
     for place, row in enumerate(laid.rows, 1):
         if isinstance(row, Head) and len(row) == 1:
-            merged = table.cell(place, 0).merge(table.cell(place, len(laid.columns) - 1))
+            cells = rows[place].cells
+            merged = cells[0].merge(cells[-1])
             _cell(merged, str(head_markup(row[0], False)), size)
         elif isinstance(row, Head):
-            _fill(table, place, [str(head_markup(one, laid.is_symbol(one))) for one in row], size, head=True)
+            _fill(rows[place], [str(head_markup(one, laid.is_symbol(one))) for one in row], size, head=True)
         else:
             texts = [str(head_markup(one, False)) for one in row]
-            _fill(table, place, texts, size, indent=laid.has_heads)
-        _together(table, place, last=place == len(laid.rows))
+            _fill(rows[place], texts, size, indent=laid.has_heads)
+        _together(rows, place, last=place == len(laid.rows))
     _rule(table, len(laid.rows), "bottom")
     _note(word, laid.note)
 
@@ -258,17 +260,18 @@ def _widths(table: Table, laid: ApaTable) -> None:
         needs.append(max([words, *cells, 3]) + 1.5)
     needs[0] = min(needs[0], max(14.0, 0.45 * sum(needs)))
     whole = max(TEXT_WIDTH / 2, min(TEXT_WIDTH, 0.085 * sum(needs)))
-    for column, need in zip(table.columns, needs, strict=True):
-        width = Inches(whole * need / sum(needs))
+    widths = [Inches(whole * need / sum(needs)) for need in needs]
+    for column, width in zip(table.columns, widths, strict=True):
         column.width = width
-        for cell in column.cells:
+    for row in table._tbl.tr_lst:
+        for cell, width in zip(row.tc_lst, widths, strict=True):
             cell.width = width
 
 
 def _fill(
-    table: Table, place: int, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False
+    row: _Row, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False
 ) -> None:
-    for column, (cell, text) in enumerate(zip(table.rows[place].cells, texts, strict=False)):
+    for column, (cell, text) in enumerate(zip(row.cells, texts, strict=False)):
         paragraph = _cell(cell, text, size)
         if column:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.CENTER
@@ -307,20 +310,20 @@ def _rule(table: Table, place: int, side: str) -> None:
         borders.append(edge)
 
 
-def _repeat(table: Table) -> None:
+def _repeat(rows: Sequence[_Row]) -> None:
     """Repeat the head on every page that the table runs over."""
-    row = table.rows[0]._tr.get_or_add_trPr()
+    row = rows[0]._tr.get_or_add_trPr()
     mark = OxmlElement("w:tblHeader")
     row.append(mark)
-    _together(table, 0, last=False)
+    _together(rows, 0, last=False)
 
 
-def _together(table: Table, place: int, *, last: bool) -> None:
+def _together(rows: Sequence[_Row], place: int, *, last: bool) -> None:
     """Keep a row whole, and small tables on one page."""
-    properties = table.rows[place]._tr.get_or_add_trPr()
+    properties = rows[place]._tr.get_or_add_trPr()
     properties.insert(0, OxmlElement("w:cantSplit"))
-    if last or len(table.rows) > 30:
+    if last or len(rows) > 30:
         return
-    for cell in table.rows[place].cells:
+    for cell in rows[place].cells:
         for paragraph in cell.paragraphs:
             paragraph.paragraph_format.keep_with_next = True

@@ -12,6 +12,7 @@ from typing import Any
 import docx
 import pytest
 from docx.oxml.ns import qn
+from docx.table import Table
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -176,6 +177,24 @@ def test_any_text_goes_into_word_as_it_stands(tmp_path: Path) -> None:
     word = docx.Document(str(write_docx(nasty(), tmp_path, {1: NASTY}, WHEN)))
     assert sum(NASTY in one.text for one in word.paragraphs) >= 8
     assert word.tables[0].cell(2, 1).text == NASTY
+
+
+def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Table] = []
+    cells = Table._cells.fget  # type: ignore[attr-defined]
+
+    def counted(self: Table) -> Any:
+        read.append(self)
+        return cells(self)
+
+    monkeypatch.setattr(Table, "_cells", property(counted))
+    word = docx.Document(str(write_docx(nasty(), tmp_path, {1: NASTY}, WHEN)))
+    assert read == []
+    rows = word.tables[1].rows
+    widths = [[cell.width for cell in row.cells] for row in (rows[0], rows[1], rows[-1])]
+    assert widths[0] == widths[1] == widths[2] == [column.width for column in word.tables[1].columns]
 
 
 @pytest.mark.parametrize("program", ["pdflatex", "xelatex"])
