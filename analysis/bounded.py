@@ -15,8 +15,9 @@ import pandas as pd
 from scipy import stats
 
 from analysis.mixed import equivalence_tests
-from analysis.plan import Bound
+from analysis.plan import Bound, Difference
 from analysis.results import Analysis, Contrast, Equivalence
+from analysis.untested import untested
 
 
 def two_one_sided(estimate: float, se: float, df: float | None, bound: Bound, alpha: float) -> Equivalence:
@@ -64,7 +65,7 @@ def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
             by_key.setdefault(one.plan.key, []).append(place)
     for places in by_key.values():
         first = found[places[0]]
-        if len(places) < 2 or first.model is None:
+        if len(places) < 2:
             continue
         for place in places[1:]:
             found[place] = _beside(first, found[place])
@@ -73,21 +74,35 @@ def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
 
 def _beside(first: Analysis, other: Analysis) -> Analysis:
     bound = other.plan.equivalence
-    if other.model is None or bound is None or bound.unit != "ratio":
+    if bound is None or bound.unit != "ratio":
         return other
-    own = {one.label: one for one in first.contrasts if one.groups == (first.groups[0],) and one.estimable}
+    reader = first.plan.groups[0]
+    own = {one.label: one for one in first.contrasts if one.groups == (reader,)}
     added = []
     for one in other.contrasts:
-        if not one.between and one.estimable and one.label in own:
-            added.append(_compared(own[one.label], one, bound, other.plan.alpha))
-    if not added:
+        beside = own.get(one.label)
+        if one.between or beside is None:
+            continue
+        if one.estimable and beside.estimable:
+            added.append(_compared(beside, one, bound, other.plan.alpha))
+        else:
+            added.append(_not_compared(beside, one))
+    other = replace(other, contrasts=(*other.contrasts, *added))
+    if not any(one.estimable for one in added):
         return other
     names = f"{first.plan.measure.noun} and {other.plan.measure.noun}"
     told = (
         f"Differences in {names} come from a model each and are compared as ratios of conditions; their errors are taken as "
         "independent, though the items are the same."
     )
-    return replace(other, contrasts=(*other.contrasts, *added), remarks=(*other.remarks, told))
+    return replace(other, remarks=(*other.remarks, told))
+
+
+def _not_compared(one: Contrast, other: Contrast) -> Contrast:
+    """Return the comparison of two differences of which one is not estimable: one of its family, and not estimable."""
+    why = "; ".join(dict.fromkeys(each.left_out for each in (one, other) if each.left_out))
+    groups = (one.groups[0], other.groups[0])
+    return untested(Difference(one.first, one.second), groups, why or "these data do not determine it")
 
 
 def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Contrast:

@@ -23,6 +23,7 @@ from analysis.frames import ModelData, indicator
 from analysis.mixed import linear_contrasts, margins
 from analysis.plan import Difference, Plan
 from analysis.results import Contrast, FittedModel, can_be_estimated
+from analysis.untested import compared, untested, why_not
 
 NODES = 40
 
@@ -46,17 +47,18 @@ def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contr
     """Test every contrast of a plan in each reader group of the model, and between the first group and each other.
 
     A contrast within a reader group has the plan's direction; a comparison between groups is two-sided, and is tested for
-    equivalence where the plan has a bound. P values are adjusted as :mod:`analysis.families` says, over this analysis alone.
+    equivalence where the plan has a bound. Of a planned analysis, what the model does not hold is there as well, not estimable
+    (:mod:`analysis.untested`). P values are adjusted as :mod:`analysis.families` says, over this analysis alone.
     """
     cells = cell_means(plan.factor, data, model)
     found: list[Contrast] = []
     for difference in plan.contrasts:
-        if difference.first not in data.levels or difference.second not in data.levels:
-            continue
-        found += [_tested(difference, (group,), plan, cells, model) for group in data.groups]
-        found += [
-            _tested(difference, (data.groups[0], group), plan, cells, model) for group in data.groups[1:]
-        ]
+        for groups in compared(plan.groups if plan.planned else data.groups):
+            why = why_not(difference, groups, data)
+            if not why:
+                found.append(_tested(difference, groups, plan, cells, model))
+            elif plan.planned:
+                found.append(untested(difference, groups, why))
     return tuple(adjusted([(plan, found)])[0])
 
 

@@ -155,7 +155,7 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
     levels = [level for level in plan.levels if level not in one.levels]
     if levels:
         yield f"{plan.name}: without {apa.listing(levels)}."
-    tested = {contrast.label for contrast in one.contrasts}
+    tested = {contrast.label for contrast in one.contrasts if not contrast.left_out}
     untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]
     if untested:
         yield f"{plan.name}: not tested: {'; '.join(untested)}."

@@ -24,6 +24,7 @@ from analysis.results import (
     is_determined,
 )
 from analysis.runaway import HUGE, without_runaway
+from analysis.untested import all_untested, untested_in_words
 from stimuli.errors import UserError
 
 ZERO = 1e-3
@@ -54,8 +55,26 @@ def analyse(
     Returns
     -------
     Analysis
-        With ``model`` None where nothing can be fitted; ``remarks`` say why.
+        With ``model`` None where nothing can be fitted; ``remarks`` say why. What was planned and is not in the model is among
+        the contrasts, not estimable.
     """
+    found = _analysed(plan, data, engine, reduce, most_columns)
+    if found.model is None:
+        why = "no model could be fitted"
+        found = replace(found, contrasts=all_untested(plan, data, why))
+    untested = untested_in_words(found.contrasts)
+    if untested:
+        found = replace(found, remarks=(*found.remarks, f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"))
+    return found
+
+
+PLANNED_UNTESTED = "Planned and not estimable"
+COUNTED = "Each counts in its family as a test that found nothing."
+
+
+def _analysed(
+    plan: Plan, data: ModelData, engine: Callable[..., Fit], reduce: bool, most_columns: int | None
+) -> Analysis:
     correction = "Holm" if plan.planned else "Benjamini–Hochberg"
     nothing = Analysis(plan, None, data.groups, data.levels, (), correction, data.remarks)
     if not data.can_be_fitted:
@@ -82,7 +101,7 @@ def analyse(
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return replace(nothing, remarks=(*told, f"The model could not be fitted ({error})."))
     left_out = [one.label for one in plan.contrasts if not {one.first, one.second} <= set(data.levels)]
-    if left_out:
+    if left_out and not plan.planned:
         told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
     contrasts = contrasts_of(plan, data, model)
     return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.rows)

@@ -3,7 +3,8 @@
 A planned family holds one hypothesis, a contrast, over reader groups, also where these have measures of their own. A plan
 may name a larger family; then all contrasts of all analyses that name it belong together. Either way three questions are
 corrected each by itself: differences within readers, differences between readers, and equivalences. In an exploratory
-analysis all tests of the analysis are one family.
+analysis all tests of the analysis are one family. A planned test that could not be made (its reader or condition is not in
+the model) stays in its family as one that found nothing, so that what is left is corrected as much as was planned.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def adjusted(tested: Sequence[tuple[Plan, Sequence[Contrast]]]) -> list[list[Con
         for place, one in enumerate(contrasts):
             name = family_of(plan, one, number)
             families.setdefault(name, []).append((number, place))
-            if one.equivalence is not None:
+            if one.equivalence is not None or (one.between and plan.equivalence is not None):
                 equivalences.setdefault(name, []).append((number, place))
     for places in families.values():
         method = "holm" if tested[places[0][0]][0].planned else "BH"
@@ -74,10 +75,10 @@ def family_of(plan: Plan, one: Contrast, number: int = 0) -> Hashable:
 
 def _equivalences(places: Sequence[Place], found: list[list[Contrast]], alphas: Iterable[float]) -> None:
     tests = [found[number][place].equivalence for number, place in places]
-    ps = [one.p for one in tests if one is not None]
-    adjusted_ps = by_p_alone(np.array(ps), "holm")
+    adjusted_ps = by_p_alone(np.array([1.0 if one is None else one.p for one in tests]), "holm")
     for (number, place), test, p, alpha in zip(places, tests, adjusted_ps, alphas, strict=True):
-        assert test is not None
+        if test is None:
+            continue
         test = replace(test, p_adjusted=float(p), family=len(places), equivalent=bool(p < alpha))
         found[number][place] = replace(found[number][place], equivalence=test)
 

@@ -8,7 +8,8 @@ and in the descriptive tables; every such step is a remark that the report print
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.answers import is_valid, judged, not_failed
 from analysis.names import plain
 from analysis.plan import Plan
-from analysis.preparing import IDENTICAL, TIMED, TimeRule, left_out_by_plan
+from analysis.preparing import IDENTICAL, TIMED, TimeRule, copies, left_out_by_plan, not_told_apart
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.tables import item_names
 from stimuli.errors import unknown_name
@@ -47,6 +48,8 @@ class ModelData:
         Reader groups and levels in which all answers are right or all wrong.
     penalty : str or None
         The weak prior by which a model keeps such groups (``penalty`` of :func:`analysis.mixed.fit`).
+    unmodelled, unmodelled_levels : mapping
+        The plan's reader groups, and levels, that are not in the model → why.
     """
 
     rows: pd.DataFrame
@@ -57,6 +60,8 @@ class ModelData:
     remarks: tuple[str, ...]
     at_edge: tuple[tuple[str, str], ...] = ()
     penalty: str | None = None
+    unmodelled: Mapping[str, str] = field(default_factory=dict)
+    unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def can_be_fitted(self) -> bool:
@@ -96,7 +101,33 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     several = rows["set"].nunique(dropna=False) > 1
     rows["item"] = item_names(rows) if several else rows["item_id"]
     rows["participant"] = rows["reader"]
-    return rows, told
+    return _each_prompt_once(rows, plan, told)
+
+
+def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Keep one of a deterministic model's equal answers to the same prompt in a condition of the plan, and say so."""
+    if "same_prompt" not in rows or plan.measure.name == "latency_ms":
+        return rows, told
+    written = f"{plan.formula or ''} {plan.fallback or ''}"
+    by = [
+        plan.factor,
+        *(name for name in plan.factors if name != plan.factor and name in rows and name in written),
+    ]
+    again = copies(rows, by)
+    if again.any():
+        told = [
+            *told,
+            f"Left out of the model: {int(again.sum()):,} answers of models at temperature 0, or scored, that copy another to "
+            "the same prompt, in conditions that a prompt does not tell apart.",
+        ]
+        rows = rows[~again].copy()
+    unseen = [
+        f"{headed(group)} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. That its answers "
+        "do not differ there is no finding."
+        for factor in by
+        for group in not_told_apart(rows, factor)
+    ]
+    return rows, [*told, *unseen]
 
 
 def accuracy_data(
@@ -212,6 +243,9 @@ ALWAYS = {
 """What a share of none and of all means."""
 
 
+NO_TRIALS = "no trials"
+
+
 def in_model(
     rows: pd.DataFrame, plan: Plan, share: str | None = None, penalty: str | None = None
 ) -> ModelData:
@@ -230,6 +264,7 @@ def in_model(
     remarks: list[str] = []
     at_edge: list[tuple[str, str]] = []
     usable: dict[str, list[str]] = {}
+    barred: dict[str, dict[str, str]] = {}
     for group in plan.groups:
         own = rows[rows["reader_group"] == group]
         if own.empty:
@@ -245,24 +280,43 @@ def in_model(
         ]
         if missing:
             remarks.append(f"{headed(group)}: no trials in {_quoted(missing)}.")
+        at_ends: dict[str, str] = {}
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
-            told = ", ".join(f"{words[int(high[level])]} in {level}" for level in constant)
+            at_ends = {level: words[int(high[level])] for level in constant}
+            told = ", ".join(f"{always} in {level}" for level, always in at_ends.items())
             verdict = "the effect on the logit scale is infinite and has no estimate"
             verdict = verdict if penalty is None else f"{verdict} but for the weak prior, which sets its size"
             remarks.append(f"{headed(group)}: {told}; {verdict}.")
             at_edge += [(group, level) for level in constant]
-        barred = missing if penalty is not None else [*missing, *constant]
-        usable[group] = [level for level in plan.levels if level not in barred]
+        barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **(at_ends if penalty is None else {})}
+        usable[group] = [level for level in plan.levels if level not in barred[group]]
     groups, levels = _largest_common(usable, remarks)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)].copy()
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
     machines = tuple(group for group in groups if group not in people)
     rows = _with_structure_columns(rows, plan.factor, levels, people)
+    without = [group for group in plan.groups if group not in groups]
     return ModelData(
-        rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty
-    )
+        rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty,
+        {group: _why_not(barred.get(group)) for group in without},
+        {
+            level: f"{headed(groups[0])}: {barred[groups[0]][level]} in {level}"
+            for level in plan.levels
+            if groups and level not in levels
+        },
+    )  # fmt: skip
+
+
+def _why_not(barred: Mapping[str, str] | None) -> str:
+    """Say why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
+    if barred is None:
+        return f"{NO_TRIALS} to analyse"
+    levels = {
+        why: [level for level, own in barred.items() if own == why] for why in dict.fromkeys(barred.values())
+    }
+    return "; ".join(f"{why} in {_quoted(own)}" for why, own in levels.items())
 
 
 def _largest_common(usable: dict[str, list[str]], remarks: list[str]) -> tuple[list[str], list[str]]:

@@ -222,6 +222,8 @@ def pooled(analyses: Sequence[Analysis]) -> Analysis:
 
 
 def _pooled(some: list[Contrast]) -> Contrast:
+    if any(one.left_out for one in some):
+        return next(one for one in some if one.left_out)
     estimates = np.array([one.estimate for one in some])
     within = float(np.mean([one.se**2 for one in some]))
     between = (1.0 + 1.0 / len(some)) * float(estimates.var(ddof=1))

@@ -1,7 +1,7 @@
 """Puts the effects that simulated readers were given beside the effects that the models recover from their answers.
 
-The check uses simulated readers alone, in models of their own. It says whether the whole path (items, lists, server,
-store, scoring, models) brings back what was put in; about people it says nothing.
+The check uses simulated readers alone, in models of their own, and oracles that lapse as often as the study says. It tells
+whether the whole path (items, lists, server, store, scoring, models) brings back what was put in; about people it says nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from analysis.answers import failures_as_wrong, judged
+from analysis.descriptives import wilson
 from analysis.measures import MEASURES, Measure
+from analysis.measures.accuracy import with_chance
 from analysis.plan import Plan, against_reference
 from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
@@ -27,7 +30,7 @@ class Recovered:
     measure, title : str
         The measure's column and its heading.
     scale : str
-        ``logit`` or ``log_ms``.
+        ``logit``, ``log_ms`` or ``share``.
     label : str
         The effect, in words.
     truth, estimate : float
@@ -106,6 +109,36 @@ def recovered(analysis: Analysis, truth: dict[str, Any]) -> list[Recovered]:
         )
         found.append(row if one.estimable else replace(row, estimate=float("nan"), low=None, high=None))
     return [*found, *_standard_deviations(analysis.model, measure, given)]
+
+
+LAPSING = "baseline:oracle_with_lapses"
+
+
+def recovered_lapses(tables: Tables) -> list[Recovered]:
+    """Compare how often an oracle lapsed, by its wrong answers, with the rate that the study gave it.
+
+    A lapse is right by chance in one of m choices, so that of n answers the share of lapses is the number of wrong ones over
+    n (1 - 1/m); the interval is Wilson's of the share of wrong answers on that scale.
+
+    Returns
+    -------
+    list of Recovered
+        One for each such reader whose ``lapse_rate`` the study states and whose analysed answers can be wrong.
+    """
+    found = []
+    for name, reader in tables.dictionary["readers"].items():
+        rate = (reader.get("settings") or {}).get("lapse_rate")
+        own = tables.trials[tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == name)]
+        own = own[judged(own)]
+        if reader.get("use") != LAPSING or rate is None or own.empty:
+            continue
+        wrong = 1.0 - failures_as_wrong(own)
+        most = float((1.0 - with_chance(own, tables.items, tables.factors)["chance"]).mean())
+        low, high = (min(end / most, 1.0) for end in wilson(float(wrong.mean()), len(own)))
+        estimate = min(float(wrong.mean()) / most, 1.0)
+        label = f"lapses of {name}"
+        found.append(Recovered("lapses", "Lapses", "share", label, float(rate), estimate, low, high))
+    return found
 
 
 def _standard_deviations(model: FittedModel, measure: Measure, given: dict[str, Any]) -> Iterator[Recovered]:

@@ -205,6 +205,8 @@ class Contrast:
         Only between readers, where the plan has a bound.
     weights : tuple of float
         Of the fixed effects, in the model's order: the estimate is their weighted sum.
+    left_out : str
+        Why it is not in the model though it was planned; empty where it is. It is not estimable, and counts in its families.
     """
 
     first: str
@@ -226,6 +228,7 @@ class Contrast:
     direction: Direction = "two-sided"
     equivalence: Equivalence | None = None
     weights: tuple[float, ...] = ()
+    left_out: str = ""
 
     @property
     def between(self) -> bool:

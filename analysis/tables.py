@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from analysis.preparing import flag_trials, newest_design, time_reasons
+from analysis.preparing import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
 
@@ -63,7 +63,7 @@ LONG = (
     *("onset_ts", "paint_ts", "response_ts", "handler_ts"),
 )
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
-ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded")
+ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt")
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 READER_KINDS = ("human", "model", "simulated", "baseline")
 _PLACE = ["session_id", "trial_index", "attempt"]
@@ -185,6 +185,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         flagged_reason                                      the study's own reason alone, as handed over
         rt_excluded, reading_time_excluded                  why the time counts in no model of times (the study's
                                                             bounds); the answer still counts
+        same_prompt                                         number of the prompt that a deterministic model got: the same
+                                                            in conditions that its prompt does not tell apart
         ==================================================  =======================================================
 
         ``regions`` has one row per word or word group: ``session_id, trial_index, attempt, region`` (from 0), ``shown``,
@@ -219,9 +221,13 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     for measure in ("rt", "reading_time"):
         trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
     items = as_frame(read_columns(source.items, None, source.types.get("items"))) if source.items else None
+    items = pd.DataFrame() if items is None else items
+    factors = list(dictionary["factors"])
+    trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
+    trials["same_prompt"] = same_prompts(trials, items, factors)
     return Tables(
-        trials=flag_trials(trials, list(dictionary["factors"]), dictionary["collected_design_hash"]),
-        items=pd.DataFrame() if items is None else items,
+        trials=trials,
+        items=items,
         dictionary=dictionary,
         source=source,
     )

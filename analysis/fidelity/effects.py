@@ -42,7 +42,8 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
         logarithms of times); ``human, human_low, human_high``, ``machine, machine_low, machine_high``, ``difference,
         difference_low, difference_high`` (human minus model, 95%), ``p`` (that it is 0, on the modelled scale, corrected as
         the analysis says); ``bound`` (half width, in ``unit``; nan without), ``equivalence_low, equivalence_high`` (the
-        interval of coverage 1 - 2 alpha), ``equivalence_p`` (corrected likewise), ``same_direction``, ``verdict``.
+        interval of coverage 1 - 2 alpha), ``equivalence_p`` (corrected likewise), ``same_direction``, ``verdict``, ``why`` (a
+        planned one is not in the model; else empty). Of a planned analysis every reader of the plan has its rows.
 
     Raises
     ------
@@ -50,8 +51,9 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
         For an analysis of a single group.
     """
     first = people or analysis
-    models = analysis.groups[1:] if people is None else analysis.groups
-    if not models or not first.groups:
+    own_groups, groups = (one.plan.groups if one.plan.planned else one.groups for one in (first, analysis))
+    models = groups[1:] if people is None else groups
+    if not models or not own_groups:
         told = "; ".join(analysis.remarks)
         raise UserError(
             f"{analysis.plan.name}: one reader group is no comparison",
@@ -59,7 +61,7 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
         )
     logistic = analysis.plan.measure.family == "binomial"
     by = {(one.label, one.groups): one for one in (*first.contrasts, *analysis.contrasts)}
-    human = first.groups[0]
+    human = own_groups[0]
     rows = []
     for difference in analysis.plan.contrasts:
         for model in models:
@@ -79,6 +81,7 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
                     **_ends("difference", apart, logistic),
                     "p": apart.p_adjusted if apart.estimable else _NAN,
                     **_equivalence(apart),
+                    "why": apart.left_out,
                 }
             )
     return _judged(pd.DataFrame(rows), analysis.plan.alpha) if rows else pd.DataFrame()

@@ -2,6 +2,7 @@
 
 from analysis.preparing.alternatives import Alternative, alternatives, of_flagged_sessions
 from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds, time_reasons
+from analysis.preparing.copies import copies, not_told_apart, same_prompts
 from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
 from analysis.preparing.flow import flow, flow_steps, time_steps
 from analysis.preparing.of_plan import left_out_by_plan
@@ -17,13 +18,16 @@ __all__ = [
     "Spread",
     "TimeRule",
     "alternatives",
+    "copies",
     "declared_rules",
     "flag_trials",
     "flow",
     "flow_steps",
     "left_out_by_plan",
     "newest_design",
+    "not_told_apart",
     "of_flagged_sessions",
+    "same_prompts",
     "session_signs",
     "sessions_against_rules",
     "time_bounds",

@@ -88,6 +88,13 @@ def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:
     return timed & counts.groupby([trials["reader"], trials["version"]], dropna=False).transform("any")
 
 
+def is_deterministic(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials of models that answer the same prompt alike: nothing was drawn, and nothing stood before the trial."""
+    greedy = (trials["temperature"] == 0) | (trials["temperature"].isna() & trials["margin"].notna())
+    alone = trials["context"].isna() | (trials["context"] == "independent")
+    return (trials["reader_kind"] == "model") & greedy & alone
+
+
 def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Series[bool]:
     """Mark the second and later of a model's answers that only repeat a deterministic one.
 
@@ -95,9 +102,7 @@ def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Seri
     same prompt for the same item and gave the same answer tells nothing new: one row stands for all of them. Where nothing
     says how answers were drawn, as in imported outputs, all count.
     """
-    greedy = (trials["temperature"] == 0) | (trials["temperature"].isna() & trials["margin"].notna())
-    alone = trials["context"].isna() | (trials["context"] == "independent")
-    usable = (trials["reader_kind"] == "model") & greedy & alone & trials["excluded_reason"].isna()
+    usable = is_deterministic(trials) & trials["excluded_reason"].isna()
     same = ["reader", "version", "set", "item_id", "trial_type", *factors]
     same += ["prompt_variant", "label_map", "choice_order", "response_status", "response", "correct"]
     again = trials.loc[usable, same].duplicated(keep="first")

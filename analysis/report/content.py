@@ -18,7 +18,7 @@ from analysis.planned import plans
 from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
-from analysis.recovery_check import recovered, recovery_plans
+from analysis.recovery_check import recovered, recovered_lapses, recovery_plans
 from analysis.report import description_tables, model_tables
 from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
@@ -89,6 +89,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         recovering += [source] if own and source is not None else []
         found += own
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
+    found += recovered_lapses(tables)
     return Content(
         tables=tables,
         flow=flow_table,

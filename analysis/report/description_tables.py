@@ -137,13 +137,14 @@ def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -
     rows: list[tuple[str, ...]] = []
     for title in dict.fromkeys(one.title for one in recovered):
         own = [one for one in recovered if one.title == title]
-        rows.append(Head([f"{title} ({'log odds' if own[0].scale == 'logit' else 'log ms'})"]))
+        scale = {"logit": "log odds", "log_ms": "log ms", "share": "share of trials"}[own[0].scale]
+        rows.append(Head([f"{title} ({scale})"]))
         for one in own:
             inside = {True: "yes", False: "no", None: apa.MISSING}[one.covered]
             ends = apa.MISSING if one.low is None else apa.interval(one.low, one.high)
             rows.append((one.label, apa.number(one.truth), apa.number(one.estimate), ends, inside))
     note = (
-        "Simulated readers only; not data. Of 100 such intervals about 95 hold the effect that was put in, so that one "
+        "Simulated readers and baselines only; not data. Of 100 such intervals about 95 hold the effect that was put in, so that one "
         "outside is no fault by itself. Standard deviations have no interval. Timeouts count as wrong, which pulls "
         "accuracy effects towards those of time."
     )

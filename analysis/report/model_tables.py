@@ -226,8 +226,11 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
         note += "Points are percentage points, averaged over participants and items (delta-method intervals)."
     if any(one.direction != "two-sided" for one in analysis.contrasts):
         note = f"{note.strip()} p of a difference with a direction (> or <) is one-sided; intervals are two-sided."
-    if not all(one.estimable for one in analysis.contrasts):
+    if not all(one.estimable or one.left_out for one in analysis.contrasts):
         note = f"{note.strip()} {NOT_ESTIMABLE}".strip()
+    left_out = "; ".join(dict.fromkeys(one.left_out for one in analysis.contrasts if one.left_out))
+    if left_out:
+        note = f"{note.strip()} En dashes: planned, not in the model ({left_out}), and counted in the adjustment."
     title = f"Differences in {analysis.plan.measure.noun}"
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model))
 

@@ -46,8 +46,9 @@ def paragraphs(
         )
     if analysis.model is not None:
         told.append(_model_sentences(analysis, analysis.model, table))
-        tested = [_within(one, analysis, kinds) for one in analysis.contrasts if not one.between]
-        tested += [_between(one, analysis, kinds) for one in analysis.contrasts if one.between]
+        in_model = [one for one in analysis.contrasts if not one.left_out]
+        tested = [_within(one, analysis, kinds) for one in in_model if not one.between]
+        tested += [_between(one, analysis, kinds) for one in in_model if one.between]
         if tested:
             told.append(Markup(" ").join(part for part in [*tested, _adjustment(analysis)] if part))
     if analysis.remarks:

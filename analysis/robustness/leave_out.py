@@ -173,6 +173,7 @@ def _rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
                 "_se": one.se if one.estimable else nan,
             }
             for one in analysis.contrasts
+            if not one.left_out
         ],
         columns=["left_out", "items", "contrast", "groups", "estimate", "low", "high", "p", "points", "_se"],
     )

@@ -23,7 +23,7 @@ from analysis.results import Analysis
 from experiment.study.plans import planned_measures
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import study_rows
+from tests.analysis.letter_study import study_rows, write_handover
 
 PAIR = ["initial - internal", "final - internal"]
 
@@ -39,11 +39,17 @@ def rows_with_quantities() -> pd.DataFrame:
 
 
 def carried(handover: Make, planned: dict[str, dict[str, Any]], **more: Any) -> tuple[Tables, list[Analysis]]:
+    return carried_from(handover, rows_with_quantities(), planned, **more)
+
+
+def carried_from(
+    handover: Make, rows: pd.DataFrame, planned: dict[str, dict[str, Any]], **more: Any
+) -> tuple[Tables, list[Analysis]]:
     given = {
         name: {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": PAIR, **spec}
         for name, spec in planned.items()
     }
-    tables = load(handover(rows_with_quantities(), dictionary={"planned": given, **more}))
+    tables = load(handover(rows, dictionary={"planned": given, **more}))
     return tables, [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
 
 
@@ -223,3 +229,108 @@ def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> No
     assert (plan.alpha, plan.family, plan.equivalence) == (0.05, "", None)
     assert (plan.formula, plan.fallback, plan.stop) == (None, None, None)
     assert {one.direction for one in plan.contrasts} == {"two-sided"}
+
+
+AT_CEILING = "second"
+
+
+@pytest.fixture(scope="module")
+def at_ceiling(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """A plan of people and two models with a bound, one of the models always right."""
+    rows = study_rows(human=24, models=("restorer", AT_CEILING), items=32)
+    rows.loc[rows["reader"] == AT_CEILING, "correct"] = True
+    spec = {
+        "measure": "correct", "compare": "position", "between": ["human", "restorer", AT_CEILING], "contrasts": PAIR,
+        "equivalence": "60 points", "formula": "correct ~ reader_group * position + (1 | participant) + (1 | item)",
+    }  # fmt: skip
+    folder = write_handover(tmp_path_factory.mktemp("ceiling"), rows, planned={"a": spec})
+    tables = load(folder)
+    (analysis,) = (one for one in carry_out_all(plans(tables), tables) if one.plan.planned)
+    return analysis
+
+
+def test_a_planned_comparison_stays_in_its_family_where_its_reader_is_not_in_the_model(
+    at_ceiling: Analysis,
+) -> None:
+    assert at_ceiling.groups == ("human", "restorer")
+    by = {(one.label, one.groups): one for one in at_ceiling.contrasts}
+    assert len(by) == len(at_ceiling.contrasts) == 2 * (3 + 2)
+    lost = [one for one in at_ceiling.contrasts if AT_CEILING in one.groups]
+    assert len(lost) == 4 and all("always right in intact" in one.left_out for one in lost)
+    assert not any(one.estimable or np.isfinite([one.estimate, one.p, one.p_adjusted]).any() for one in lost)
+    for label in ("initial − internal", "final − internal"):
+        alone = [by[label, (group,)] for group in ("human", "restorer")]
+        assert {one.family for one in alone} == {3}
+        assert min(one.p_adjusted for one in alone) == pytest.approx(
+            min(1.0, 3 * min(one.p for one in alone))
+        )
+        between = by[label, ("human", "restorer")]
+        assert between.family == 2 and between.p_adjusted == pytest.approx(min(1.0, 2 * between.p))
+        test = between.equivalence
+        assert test is not None and test.family == 2
+        assert test.p_adjusted == pytest.approx(min(1.0, 2 * test.p)) and test.p > 0
+    (told,) = (remark for remark in at_ceiling.remarks if "not estimable" in remark)
+    assert "people beside second" in told and "counts in its family" in told
+
+
+def test_a_condition_without_trials_leaves_its_planned_contrasts_in_the_family(handover: Make) -> None:
+    rows = rows_with_quantities()
+    planned = {
+        "a": {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": PAIR, "family": "F"},
+        "b": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": PAIR, "family": "F"},
+    }  # fmt: skip
+    tables = load(handover(rows[rows["position"] != "final"], dictionary={"planned": planned}))
+    found = [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
+    every = [contrast for one in found for contrast in one.contrasts]
+    assert [one.estimable for one in every] == [True, False] * 2
+    assert {one.family for one in every} == {4}
+    assert min(one.p_adjusted for one in every if one.estimable) == pytest.approx(
+        min(1.0, 4 * min(one.p for one in every if one.estimable))
+    )
+    assert [one.left_out for one in every if not one.estimable] == ["People: no trials in final"] * 2
+    told = standing_of(tables, found).departures
+    assert any("not tested: final − internal" in one for one in told)
+
+
+def test_without_any_model_the_planned_tests_still_count(handover: Make) -> None:
+    rows = rows_with_quantities()
+    rows["completion_tokens"] = np.nan
+    _, (people, tokens) = carried_from(
+        handover, rows, {"a": {"family": "F"}, "b": {"measure": "completion_tokens", "between": ["restorer"], "family": "F"}}
+    )  # fmt: skip
+    assert tokens.model is None and not any(one.estimable for one in tokens.contrasts)
+    assert {one.family for one in people.contrasts} == {4}
+
+
+def test_people_at_ceiling_leave_no_unplanned_comparison_in_their_place(handover: Make) -> None:
+    rows = rows_with_quantities()
+    rows.loc[rows["reader_kind"] == "human", ["correct", "response_status"]] = [True, "valid"]
+    _, (analysis,) = carried_from(handover, rows, {"a": {"between": ["human", "restorer", "second"]}})
+    assert analysis.groups == ("restorer", "second")
+    between = [one for one in analysis.contrasts if one.between]
+    assert {one.groups for one in between} == {("human", "restorer"), ("human", "second")}
+    assert not any(one.estimable for one in between)
+
+
+def test_a_comparison_across_measures_that_cannot_be_made_stays_in_its_equivalence_family(
+    handover: Make,
+) -> None:
+    rows = rows_with_quantities()
+    rows.loc[rows["reader"] == "second", "completion_tokens"] = np.nan
+    measure = {"human": "reading_time", "restorer": "completion_tokens", "second": "completion_tokens"}
+    spec = {"measure": measure, "between": list(measure), "equivalence": "10%"}
+    _, (_, models) = carried_from(handover, rows, {"a": spec})
+    by = {(one.label, one.groups): one for one in models.contrasts}
+    made, lost = (by["initial − internal", ("human", name)] for name in ("restorer", "second"))
+    assert made.estimable and not lost.estimable and "no trials" in lost.left_out
+    assert made.equivalence is not None and made.equivalence.family == made.family > 1
+    assert made.equivalence.p_adjusted == pytest.approx(min(1.0, made.family * made.equivalence.p))
+
+
+def test_an_exploratory_analysis_corrects_over_what_it_tested(handover: Make) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=24)
+    rows.loc[rows["reader"] == "restorer", "correct"] = True
+    tables = load(handover(rows))
+    accuracy = next(one for one in carry_out_all(plans(tables), tables) if one.plan.measure.name == "correct")
+    assert {one.groups for one in accuracy.contrasts} == {("human",)}
+    assert {one.family for one in accuracy.contrasts} == {3}

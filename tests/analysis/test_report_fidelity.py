@@ -108,6 +108,24 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
     assert {"schuirmann1987", "lakens2017"} <= set(faithful.sources)
 
 
+def test_a_planned_model_that_is_not_in_the_model_still_has_its_rows(tmp_path: Path) -> None:
+    rows = study_rows(human=12, models=MODELS, items=16)
+    rows.loc[rows["reader"] == "copyist", "correct"] = True
+    plan = PLANNED["comprehension"] | {"between": ["human", *MODELS], "formula": FORMULA}
+    chapter = fidelity.write(material_of(tmp_path, rows, fitted=True, planned={"comprehension": plan}))
+    assert chapter is not None
+    assert_whole(chapter)
+    table = named(chapter, "fidelity_comprehension")
+    assert [row[1] for row in table.rows] == [*MODELS] * 2
+    for seen, lost in zip(table.rows[::2], table.rows[1::2], strict=True):
+        assert lost[-1] == "not estimable" and set(lost[3:-1]) == {"–"}
+        assert lost[2] == seen[2] and seen[-1] != "not estimable", "what is known of people stays"
+    assert "copyist: always right in intact" in table.note
+    assert "not estimable for people beside the model copyist (copyist: always right in intact" in words(
+        chapter
+    )
+
+
 def test_the_map_has_the_band_and_an_alternative_with_the_numbers(faithful: Chapter) -> None:
     drawing = next(one for one in faithful.blocks if isinstance(one, Drawing) and "map" in one.name)
     assert "band" in drawing.note and "60 points" in drawing.note

@@ -45,11 +45,12 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
     found = []
     by_key: dict[str, Analysis] = {}
     for one in material.analyses:
-        if one.groups and material.kinds.get(one.groups[0]) in PARTICIPANT_KINDS:
+        groups = one.plan.groups if one.plan.planned else one.groups
+        if groups and material.kinds.get(groups[0]) in PARTICIPANT_KINDS:
             by_key.setdefault(one.plan.key or one.plan.name, one)
     for one in material.analyses:
         first = by_key.get(one.plan.key or one.plan.name)
-        if one.model is None or first is None or not one.groups:
+        if first is None or (one.model is None and (first is one or first.model is None)):
             continue
         try:
             table = effects(one) if first is one else effects(one, first)
@@ -168,6 +169,9 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         )
     else:
         note += "No bound was fixed beforehand, so nothing is called equivalent. Undecided: the 95% interval includes 0."
+    left_out = list(dict.fromkeys(str(why) for why in table["why"] if why))
+    if left_out:
+        note += f" Planned, not estimable, and counted in the families: {'; '.join(left_out)}."
     title = (
         f"Differences in {_nouns(analysis, table)}: {spoken(str(table['people'].iloc[0]))} beside each model"
     )
@@ -198,7 +202,8 @@ def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointe
 def _sentence(row: pd.Series, analysis: Analysis, people: str, kinds: dict[str, str]) -> str:
     model = named(str(row["model"]), kinds)
     if row["verdict"] == NOT_ESTIMABLE:
-        return f"{row['contrast']}: not estimable for {spoken(people)} beside {model}."
+        why = f" ({row['why']})" if row["why"] else ""
+        return f"{row['contrast']}: not estimable for {spoken(people)} beside {model}{why}."
     unit = {"points": "points", "ratio": "%", "raw": analysis.plan.measure.unit}[analysis.plan.measure.scale]
     space = "" if unit == "%" else " "
     sides = [
@@ -216,7 +221,8 @@ def _of_model(own: pd.DataFrame, model: str, kinds: dict[str, str]) -> str:
         if which:
             parts.append(f"{words} in {apa.count(len(which))} ({', '.join(which)})")
     who = named(model, kinds)
-    against = int((own["same_direction"] == False).sum())  # noqa: E712
+    known = own[own["verdict"] != NOT_ESTIMABLE]
+    against = int((~known["same_direction"].astype(bool)).sum())
     turned = f"; of opposite sign in {apa.count(against)}" if against else ""
     return f"{who[0].upper() + who[1:] if who.startswith('the ') else who}: {', '.join(parts)}{turned}."
 

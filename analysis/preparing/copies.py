@@ -1,0 +1,94 @@
+"""Finds the answers of a model that only copy one another, though their conditions differ: to prompts that are the same.
+
+People see a font, or for how long a text stands; a model that reads text does not. Of a deterministic model such
+conditions are one prompt with one answer, shown several times in the table: one observation, not several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import pandas as pd
+
+from analysis.preparing.exclusions import is_deterministic
+
+TEXTS = ("shown", "choices", "key")
+"""What of an item a prompt is made of; the rest of the prompt is the same for all items of a block."""
+
+
+def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[str]) -> pd.Series[float]:
+    """Give each prompt of a deterministic model a number, the same for all trials with that prompt.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        A checked and flagged trials table.
+    items : pandas.DataFrame
+        What was shown in each condition of an item; may be empty.
+    factors : collection of str
+        The study's factors. Those of items alone can leave a prompt as it is: a factor between sessions may change the
+        procedure, and an item with solved examples may have others in each condition.
+
+    Returns
+    -------
+    pandas.Series of float
+        Aligned with ``trials``; nan where a trial is no answer of a deterministic model, or nothing says what it showed.
+    """
+    numbers = pd.Series(np.nan, index=trials.index)
+    own = [name for name in factors if name in items and items[name].notna().any()]
+    usable = is_deterministic(trials) & trials["excluded_reason"].isna()
+    if not own or "shown" not in items or not usable.any():
+        return numbers
+    if "role" in items and (items["role"] == "exemplar").any():
+        return numbers
+    place = [name for name in ("set", "item_id") if name in items and name in trials] + own
+    texts = [name for name in TEXTS if name in items]
+    tested = items[items["role"] == "test"] if "role" in items else items
+    told = tested[[*place, *texts]].drop_duplicates(place)
+    others = [name for name in factors if name not in own]
+    asked = ["version", "block", "trial_type", "prompt_variant", "label_map", "choice_order"]
+    same = ["reader", "set", "item_id", *asked, *others, *texts]
+    rows = trials.loc[usable, ["reader", *asked, *dict.fromkeys(["set", "item_id", *own]), *others]]
+    rows = rows.merge(told, on=place, how="left").set_index(rows.index)
+    known = rows["shown"].notna()
+    numbers.loc[rows.index[known]] = (
+        rows[known].groupby(same, dropna=False, sort=False).ngroup().astype(float)
+    )
+    return numbers
+
+
+def copies(rows: pd.DataFrame, by: Iterable[str]) -> pd.Series[bool]:
+    """Mark answers that repeat an earlier one to the same prompt within the levels of some factors.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Trials with ``same_prompt`` (:func:`same_prompts`).
+    by : iterable of str
+        Factors whose conditions an analysis tells apart.
+    """
+    known = rows["same_prompt"].notna()
+    found = pd.Series(False, index=rows.index)
+    if known.any():
+        same = ["same_prompt", *by, "response_status", "response", "correct"]
+        found[known] = rows.loc[known, same].duplicated(keep="first")
+    return found
+
+
+def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
+    """Return the models to whom no prompt of the analysis shows which level of a factor it has, in the table's order.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Analysed trials with ``same_prompt``.
+    factor : str
+    """
+    known = rows[rows["same_prompt"].notna()]
+    if known.empty:
+        return []
+    levels = known.groupby(["reader_group", "same_prompt"], sort=False)[factor].nunique()
+    alike = (levels > 1).groupby(level=0, sort=False).all()
+    whole = rows["same_prompt"].notna().groupby(rows["reader_group"]).all()
+    return [str(group) for group in alike.index[alike] if whole[group]]

@@ -1,0 +1,127 @@
+"""A deterministic model's answers to the same prompt are one observation, also across conditions that a prompt does not show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import Tables, load
+from analysis.estimation import analyse
+from analysis.frames import ModelData, accuracy_data
+from analysis.measures import MEASURES
+from analysis.plan import Plan, against_reference
+from tests.analysis.letter_study import LEVELS, study_rows, write_handover
+
+FONTS = ["print", "cursive"]
+FACTORS = {
+    "position": {"levels": LEVELS, "reference": "intact"},
+    "font": {"levels": FONTS, "reference": "print"},
+}
+ITEMS = 8
+
+
+def both_fonts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Show every trial in both fonts: people answer anew, the model gives the same answer to the same text."""
+    again = rows.assign(font="cursive", trial_index=rows["trial_index"] + 1000)
+    people = again["reader_kind"] == "human"
+    turned = people & (again["trial_index"] % 5 == 0) & again["correct"].notna()
+    again.loc[turned, "correct"] = ~again.loc[turned, "correct"].astype(bool)
+    return pd.concat([rows.assign(font="print"), again], ignore_index=True)
+
+
+def study(folder: Path, *, exemplars: bool = False, alike: bool = True, **changes: Any) -> Tables:
+    rows = both_fonts(study_rows(human=6, models=("restorer",), items=ITEMS, timeouts=0.0).assign(**changes))
+    write_handover(folder, rows, factors=FACTORS)
+    items = rows.loc[
+        ~rows["is_practice"].astype(bool), ["set", "item_id", "position", "font"]
+    ].drop_duplicates()
+    items = items.assign(role="test", choices='["yes", "no"]')
+    texts = items["item_id"] + " " + items["position"] + ("" if alike else " " + items["font"])
+    items["shown"] = [json.dumps({"sentence": text}) for text in texts]
+    if exemplars:
+        items = pd.concat([items, items.head(1).assign(role="exemplar", item_id="solved")])
+    items.to_parquet(folder / "items.parquet")
+    return load(folder)
+
+
+def data_of(tables: Tables, factor: str, **changes: Any) -> ModelData:
+    levels = tables.levels_of(factor)
+    plan = Plan(
+        "a", False, MEASURES["correct"], factor, tuple(levels), ("human", "restorer"), against_reference(levels),
+        factors={name: tuple(own) for name, own in tables.factors.items()}, **changes,
+    )  # fmt: skip
+    return accuracy_data(tables.trials, plan)
+
+
+def many(data: ModelData) -> dict[str, int]:
+    return data.rows["reader_group"].value_counts().to_dict()
+
+
+def test_copies_across_a_factor_that_prompts_do_not_show_count_once(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    data = data_of(tables, "position")
+    assert many(data) == {"human": 6 * ITEMS * 2, "restorer": ITEMS * 4}
+    (told,) = (remark for remark in data.remarks if "copy another" in remark)
+    assert told.startswith(f"Left out of the model: {ITEMS * 4} answers")
+    assert tables.trials["excluded_reason"].isna().sum() == 6 * ITEMS * 2 + ITEMS * 8
+
+
+def test_a_comparison_of_what_prompts_do_not_show_keeps_its_conditions_and_says_what_they_are(
+    tmp_path: Path,
+) -> None:
+    data = data_of(study(tmp_path), "font")
+    # of the four conditions of position each shows another text
+    assert many(data)["restorer"] == ITEMS * 8
+    assert any(
+        remark.startswith("restorer cannot tell the conditions of font apart") for remark in data.remarks
+    )
+    assert not any(remark.startswith("People cannot") for remark in data.remarks)
+
+
+def test_a_model_that_names_the_factor_itself_keeps_its_conditions(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    data = data_of(tables, "position", formula="correct ~ reader_group * position * font + (1 | item)")
+    assert many(data)["restorer"] == ITEMS * 8
+
+
+@pytest.mark.parametrize(
+    "changes", [{"temperature": 0.7}, {"context": "session"}, {"alike": False}, {"exemplars": True}]
+)
+def test_answers_that_were_drawn_or_asked_otherwise_all_count(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    data = data_of(study(tmp_path, **changes), "position")
+    assert many(data)["restorer"] == ITEMS * 8
+    assert not any("copy another" in remark for remark in data.remarks)
+
+
+def test_another_answer_to_the_same_prompt_is_no_copy(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    machine = tables.trials["reader_group"] == "restorer"
+    one = tables.trials.index[machine & tables.trials["excluded_reason"].isna()][-1]
+    tables.trials.loc[one, "correct"] = 1 - tables.trials.loc[one, "correct"]
+    assert many(data_of(tables, "position"))["restorer"] == ITEMS * 4 + 1
+
+
+@pytest.mark.full
+def test_copies_do_not_make_a_model_look_better_known(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    once = replaced(tables, tables.trials[(tables.trials["font"] == "print")])
+    twice = fitted(tables)
+    assert twice == pytest.approx(fitted(once))
+
+
+def replaced(tables: Tables, trials: pd.DataFrame) -> Tables:
+    return Tables(trials, tables.items, tables.dictionary, tables.source)
+
+
+def fitted(tables: Tables) -> float:
+    """Fit the model's own accuracy by position, and return the standard error of the first contrast."""
+    plan = Plan(
+        "a", False, MEASURES["correct"], "position", tuple(LEVELS), ("restorer",), against_reference(LEVELS)
+    )
+    return analyse(plan, accuracy_data(tables.trials, plan)).contrasts[0].se
