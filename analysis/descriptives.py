@@ -224,6 +224,7 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     pandas.DataFrame
         Columns ``group, kind, level, trials, valid, all_trials, valid_trials``: counts and the two shares correct.
     """
+    trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
     kinds = kinds_of(trials)
     rows = []
     for group in group_order(trials):
