@@ -10,6 +10,7 @@ from analysis.figures.letter_curves import letter_curves, pages
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
 from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.letters_beside import costs_beside
 from analysis.report.chapters.letters_competing import Explanations, explanations, gathered
 from analysis.report.chapters.letters_measured import Measured, measured, panels
 from analysis.report.chapters.letters_tables import contrasts_table, places_table
@@ -44,6 +45,7 @@ def write(material: Material) -> Chapter | None:
     blocks += [text for one in found for text in places_in_words(one, kinds)]
     blocks += maps(found, kinds)
     blocks += [one for one in _tables(found) if one is not None]
+    blocks += costs_beside(tables, found, kinds)
     told = contrasts_in_words(found, kinds)
     contrasts = contrasts_table("letter_contrasts", found)
     if contrasts is not None:

@@ -130,16 +130,9 @@ def measured(tables: Tables) -> tuple[list[Measured], list[str]]:
     for measure in MEASURES:
         if measure.people is not None and measure.people in had:
             continue  # words of their own come before whole trials
-        try:
-            given = letter_rows(tables, measure.name)
-        except (UserError, KeyError):
+        given = rows_of(tables, measure)
+        if given is None:
             continue
-        rows = given.rows[given.rows["reader_kind"].isin(READERS)]
-        if measure.people is not None:
-            rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
-        if rows.empty or not (rows["zone"] != "intact").any():
-            continue
-        given = LetterRows(rows.reset_index(drop=True), given.has_intact, given.remarks)
         by = {
             name: group_costs(given, ("kind", name), measure.name, study, resamples=RESAMPLES)
             for name in ("zone", "place", "place_from_end", "distance")
@@ -152,6 +145,20 @@ def measured(tables: Tables) -> tuple[list[Measured], list[str]]:
         ]
         found.append(Measured(measure, given, by, contrast_table(_all(by), _questions(by))))
     return _adjusted(found), remarks
+
+
+def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
+    """Return a measure's observations of the readers whose it is, baselines aside; None where no changed letters were measured."""
+    try:
+        given = letter_rows(tables, measure.name)
+    except (UserError, KeyError):
+        return None
+    rows = given.rows[given.rows["reader_kind"].isin(READERS)]
+    if measure.people is not None:
+        rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
+    if rows.empty or not (rows["zone"] != "intact").any():
+        return None
+    return LetterRows(rows.reset_index(drop=True), given.has_intact, given.remarks)
 
 
 def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:

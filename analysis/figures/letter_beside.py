@@ -1,0 +1,170 @@
+"""Letter position, people beside models: what a change costs people in reading time against what it costs a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from analysis import apa
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
+from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
+from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair
+from analysis.readers import marked
+
+MARKERS = {"initial": "^", "internal": "o", "final": "s", "outer": "D"}
+PLACE_WORDS = {
+    "initial": "initial letters",
+    "internal": "internal letters",
+    "final": "final letters",
+    "outer": "first and last letter",
+}
+MOST_MODELS = 4
+AXES: dict[str, tuple[str, Callable[[float], float]]] = {
+    BITS: ("Surprisal added (bits a text)", lambda value: value),
+    RIGHT: ("Accuracy lost (points)", lambda value: 100.0 * value),
+}
+EACH, TOP, BOTTOM, HEAD = 2.05, 0.76, 0.52, 0.30
+"""Inches of a panel's height, above the first row, under the last, and above each row for its name."""
+
+
+def percent_added(log_ratio: float) -> float:
+    """Return a log ratio of times as percent added."""
+    return 100.0 * float(np.expm1(log_ratio))
+
+
+def letter_beside_figures(name: str, pairs: Sequence[Pair], title: str, note: str) -> list[Drawing]:
+    """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model.
+
+    Parameters
+    ----------
+    name : str
+        File name without ending; further figures have a number behind it.
+    pairs : sequence of Pair
+        The same people with each model; a model that lacks a measure has an empty panel that says so.
+    title, note : str
+        As :class:`~analysis.figures.drawing.Drawing`.
+
+    Returns
+    -------
+    list of Drawing
+        One for each four models; all have common axes.
+    """
+    found = []
+    for start in range(0, len(pairs), MOST_MODELS):
+        named = name if start == 0 else f"{name}_{start // MOST_MODELS + 1}"
+        found.append(_figure(named, pairs[start : start + MOST_MODELS], pairs, title, note))
+    return found
+
+
+def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str, note: str) -> Drawing:
+    kinds = {every[0].people: every[0].people_kind, **dict.fromkeys((one.model for one in every), "model")}
+    look = looks(kinds)
+    height = TOP + BOTTOM + len(shown) * EACH + (len(shown) - 1) * (HEAD + 0.18)
+    times = _limits(percent_added, [row.people[TIME] for one in every for row in one.rows])
+    with styled():
+        figure = Figure(figsize=(WIDTH, height))
+        left, right, between = 0.72, 0.12, 0.34
+        wide = (WIDTH - left - right - between) / 2
+        for at, pair in enumerate(shown):
+            below = height - TOP - EACH - at * (EACH + HEAD + 0.18)
+            for column, (measure, (axis, scaled)) in enumerate(AXES.items()):
+                box = (left + column * (wide + between), below, wide, EACH)
+                axes = figure.add_axes((box[0] / WIDTH, box[1] / height, wide / WIDTH, EACH / height))
+                values = [row.model[measure] for one in every for row in one.rows if measure in row.model]
+                axes.set_ylim(*times)
+                axes.set_xlim(*_limits(scaled, values))
+                _panel(axes, pair, measure, scaled, look[pair.model])
+                axes.tick_params(labelsize=8, labelleft=column == 0)
+                if at == len(shown) - 1:
+                    axes.set_xlabel(axis, fontsize=8.5, labelpad=3)
+                if column == 0:
+                    axes.set_ylabel("Reading time added,\npeople (%)", fontsize=8.5, labelpad=3)
+            figure.text(
+                left / WIDTH, (below + EACH + 0.06) / height, shortened(marked(pair.model, "model"), 70),
+                fontsize=9, weight="bold", color=look[pair.model].colour, va="bottom",
+            )  # fmt: skip
+        _key(figure, shown, height)
+        mark_not_data(figure, kinds)
+    alternative = _in_words(shown)
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
+    """Return a range that holds all points, their intervals and zero."""
+    ends = [scaled(value) for one in costs for value in _ends(one) if np.isfinite(value)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.07 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _ends(cost: Cost) -> tuple[float, ...]:
+    """Return a cost and its interval; of fewer than three items there is none that means something."""
+    return (cost.value, cost.low, cost.high) if cost.items >= FEWEST_ITEMS else (cost.value,)
+
+
+def _panel(axes: Axes, pair: Pair, measure: str, scaled: Callable[[float], float], look: Look) -> None:
+    axes.axhline(0, color="#333333", lw=0.7, zorder=1)
+    axes.axvline(0, color="#333333", lw=0.7, zorder=1)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    drawn = [row for row in pair.rows if measure in row.model]
+    if not drawn:
+        said = "tells no surprisal" if measure == BITS else "answers no questions"
+        axes.text(
+            0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", fontsize=8.5, color="#555555"
+        )
+    for row in drawn:
+        x, *wide = (scaled(value) for value in _ends(row.model[measure]))
+        y, *high = (percent_added(value) for value in _ends(row.people[TIME]))
+        if wide:
+            axes.plot(wide, [y, y], color=look.colour, lw=0.9, alpha=0.75, zorder=3)
+        if high:
+            axes.plot([x, x], high, color=look.colour, lw=0.9, alpha=0.75, zorder=3)
+        face = look.colour if row.kind == "transposition" else "white"
+        axes.plot(
+            x, y, ls="", marker=MARKERS[row.place], ms=6.2, mfc=face, mec=look.colour, mew=1.2, zorder=5
+        )
+
+
+def _key(figure: Figure, shown: Sequence[Pair], height: float) -> None:
+    """Say once, above all panels, which marker is which place and which filling which kind of change."""
+    rows = [row for pair in shown for row in pair.rows]
+    handles = []
+    for place, marker in MARKERS.items():
+        if any(row.place == place for row in rows):
+            handles.append(_mark(marker, "#333333", PLACE_WORDS[place]))
+    for kind in KIND_WORDS:
+        if any(row.kind == kind for row in rows):
+            handles.append(_mark("p", "#333333" if kind == "transposition" else "white", KIND_WORDS[kind]))
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1 - 0.12 / height), ncols=3 if len(handles) > 5 else len(handles),
+        frameon=False, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6, borderaxespad=0.0,
+    )  # fmt: skip
+
+
+def _mark(marker: str, face: str, label: str) -> Line2D:
+    return Line2D([], [], color="#333333", ls="", marker=marker, ms=6, mfc=face, mew=1.1, label=label)
+
+
+def _in_words(shown: Sequence[Pair]) -> str:
+    told = []
+    for pair in shown:
+        cells = "; ".join(_row(row) for row in pair.rows)
+        told.append(f"{marked(pair.people, pair.people_kind)} and {marked(pair.model, 'model')}: {cells}.")
+    return " ".join(told)
+
+
+def _row(row: Beside) -> str:
+    def parts() -> Iterator[str]:
+        yield f"{apa.number(percent_added(row.people[TIME].value), 1)}% time"
+        for measure, unit, decimals in ((BITS, "bits", 2), (RIGHT, "points", 1)):
+            if measure in row.model:
+                value = AXES[measure][1](row.model[measure].value)
+                yield f"{apa.number(value, decimals)} {unit}"
+
+    return f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place]}: {', '.join(parts())}"

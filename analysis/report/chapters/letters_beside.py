@@ -1,0 +1,154 @@
+"""The main figure of a letter-position study with its table: people's cost of reading beside each model's costs, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.figures.letter_beside import AXES, PLACE_WORDS, letter_beside_figures, percent_added
+from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
+from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair, beside
+from analysis.letters.costs_of_letters import GroupCosts, group_costs
+from analysis.readers import marked
+from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.blocks import Block
+from analysis.report.chapters.letters_measured import MEASURES, RESAMPLES, Measured, rows_of
+from analysis.report.prose import named
+from analysis.tables import Tables
+
+NAME = "letter_costs_beside"
+TITLE = "What changed letters cost people and models"
+OF_TEXTS = {one.name: one for one in MEASURES}
+
+
+def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
+    """Return the figure, its words and its table; empty where people have no reading times or no model tells surprisal.
+
+    Parameters
+    ----------
+    tables : Tables
+    found : sequence of Measured
+        What the chapter has measured already.
+    kinds : dict of str to str
+        Reader kind of each group.
+    """
+    right = _of_text(tables, found, "correct")
+    pairs = beside(
+        _of_text(tables, found, "reading_time"),
+        _of_text(tables, found, "surprisal"),
+        right,
+        ("transposition", "substitution"),
+        tuple(PLACE_WORDS),
+    )
+    if not pairs:
+        return []
+    note = _note(pairs)
+    drawings = letter_beside_figures(NAME, pairs, TITLE, note)
+    return [Markup("<h3>People beside models</h3>"), _opening(pairs, kinds), *drawings, _table(pairs, note)]
+
+
+def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
+    """Return the costs of whole texts by kind and place, also where the chapter took single words; none without intact ones."""
+    known = next((one for one in found if one.measure.name == name), None)
+    if known is not None:
+        return known.by["zone"] if known.given.has_intact else []
+    given = rows_of(tables, OF_TEXTS[name])
+    if given is None or not given.has_intact:
+        return []
+    study = str(tables.dictionary["study"])
+    return group_costs(given, ("kind", "zone"), name, study, resamples=RESAMPLES)
+
+
+def _opening(pairs: Sequence[Pair], kinds: dict[str, str]) -> Markup:
+    """Say in which order places cost people and each model, dearest first."""
+    told = [
+        Markup(
+            "What a change costs people in reading time stands beside what it costs models in surprisal and in right answers "
+            f"([[figure:{NAME}]], [[table:{NAME}]])."
+        )
+    ]
+    for kind in ("transposition", "substitution"):
+        people = [(row.place, row.people[TIME].value) for row in pairs[0].rows if row.kind == kind]
+        if len(people) < 2:
+            continue
+        who = named(pairs[0].people, kinds)
+        parts = [f"reading time of {who}: {_ordered(people)}"]
+        for pair in pairs:
+            for measure, noun in ((BITS, "surprisal"), (RIGHT, "accuracy")):
+                own = [
+                    (row.place, row.model[measure].value)
+                    for row in pair.rows
+                    if row.kind == kind and measure in row.model
+                ]
+                if len(own) > 1:
+                    parts.append(f"{noun} of {named(pair.model, kinds)}: {_ordered(own)}")
+        told.append(
+            escape(f"Where {KIND_WORDS[kind]}, from the dearest place to the cheapest, {'; '.join(parts)}.")
+        )
+    return Markup(" ").join(told)
+
+
+def _ordered(costs: Sequence[tuple[str, float]]) -> str:
+    return " > ".join(
+        PLACE_WORDS[place].removesuffix(" letters") for place, _ in sorted(costs, key=lambda one: -one[1])
+    )
+
+
+def _table(pairs: Sequence[Pair], note: str) -> ApaTable:
+    rows: list[tuple[str, ...]] = []
+    who = marked(pairs[0].people, pairs[0].people_kind)
+    for pair in pairs:
+        rows.append(Head([marked(pair.model, "model")]))
+        rows += [_row(row) for row in pair.rows]
+    columns = (
+        "",
+        "Items",
+        f"{who}: reading time added (%) [95% CI]",
+        f"{who}: accuracy lost (points) [95% CI]",
+        f"Model: {AXES[BITS][0][0].lower()}{AXES[BITS][0][1:]} [95% CI]",
+        f"Model: {AXES[RIGHT][0][0].lower()}{AXES[RIGHT][0][1:]} [95% CI]",
+    )
+    origin = Origin(
+        columns=("reading_time", "surprisal", "correct", "reader_group", "reader", "item_id"),
+        rows="excluded_reason empty, trials of items whose changed letters are known (items.parquet); 2,000 resamples",
+    )
+    return ApaTable(NAME, TITLE, columns, tuple(rows), note, origin)
+
+
+def _row(row: Beside) -> tuple[str, ...]:
+    first = f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place].removesuffix(' letters')}"
+    return (
+        first[0].upper() + first[1:],
+        apa.count(row.people[TIME].items),
+        _cell(_scaled(row.people[TIME], percent_added), 1),
+        _cell(_scaled(row.people.get(RIGHT), AXES[RIGHT][1]), 1),
+        _cell(_scaled(row.model.get(BITS), AXES[BITS][1]), 2),
+        _cell(_scaled(row.model.get(RIGHT), AXES[RIGHT][1]), 1),
+    )
+
+
+def _scaled(cost: Cost | None, scaled: Callable[[float], float]) -> Cost | None:
+    if cost is None:
+        return None
+    return Cost(scaled(cost.value), scaled(cost.low), scaled(cost.high), cost.items)
+
+
+def _cell(cost: Cost | None, decimals: int) -> str:
+    if cost is None:
+        return apa.MISSING
+    value = apa.number(cost.value, decimals)
+    ends = apa.interval(cost.low, cost.high, decimals)
+    return value if ends == apa.MISSING or cost.items < FEWEST_ITEMS else apa.joined(value, ends)
+
+
+def _note(pairs: Sequence[Pair]) -> str:
+    note = (
+        "Differences from the same texts intact. Surprisal is that of the whole text: of the changed words and of the intact words "
+        "after them. Intervals are 95% bootstraps over participants and items, or over a model's items. Changes at all distances are "
+        "taken together; failures count as wrong."
+    )
+    if any(BITS not in row.model for pair in pairs for row in pair.rows):
+        note += " Some models tell no surprisal."
+    return note
