@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +77,8 @@ class ApaTable:
         A ``Head`` among them heads the rows below it. Cells that :mod:`analysis.apa` wrote keep their numbers, which go
         unrounded into ``name_full.csv``.
     note : str
+    drawn : bool
+        Whether a figure beside it, or the text, shows what it holds: the report then names its file instead of printing it.
     origin : Origin or None
         None: the report names the models of its chapter.
     """
@@ -87,6 +89,7 @@ class ApaTable:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     origin: Origin | None = None
+    drawn: bool = False
 
     @property
     def has_heads(self) -> bool:
@@ -96,6 +99,21 @@ class ApaTable:
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol."""
         return column in SYMBOLS
+
+    def reworded(self, said: Callable[[str], str]) -> ApaTable:
+        """Return the table with every text put through ``said``; numbers keep what they were before rounding."""
+
+        def row(cells: tuple[str, ...]) -> tuple[str, ...]:
+            told = tuple(one if isinstance(one, apa.Written) else said(one) for one in cells)
+            return Head(told) if isinstance(cells, Head) else told
+
+        return replace(
+            self,
+            title=said(self.title),
+            columns=row(self.columns),
+            rows=tuple(row(one) for one in self.rows),
+            note=said(self.note),
+        )
 
     def save(self, folder: Path) -> Path:
         """Write ``name.csv``, as the page shows it, and ``name_full.csv``, unrounded; return the path of the first."""

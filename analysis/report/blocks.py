@@ -52,6 +52,8 @@ class Chapter:
     methods : tuple of Markup
         Paragraphs for the Method section: what was done, with which settings, from which source.
     fits : tuple of ReportedFit
+    supplement : bool
+        Whether it belongs into a paper's supplement: alternatives, robustness, what few readers look for.
     sources : tuple of str
         Keys in ``analysis/report/references.bib`` of what the text cites.
     """
@@ -64,6 +66,7 @@ class Chapter:
     methods: tuple[Markup, ...] = ()
     fits: tuple[ReportedFit, ...] = ()
     sources: tuple[str, ...] = ()
+    supplement: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
+from markupsafe import Markup
 
 from analysis import apa
 from analysis.carrying_out import carry_out, carry_out_all
@@ -14,13 +15,15 @@ from analysis.descriptives import Cell, describe, describe_rows, described_rows,
 from analysis.figures import Drawing, condition_figure, position_figure, recovery_figure
 from analysis.measures import DESCRIBED, MEASURES, RECOVERED, Measure
 from analysis.names import plain
+from analysis.plan import Plan
 from analysis.planned import plans
 from analysis.position import Cost, costs
 from analysis.preparing import flow, time_bounds
 from analysis.readers import kinds_of
 from analysis.recovery_check import recovered, recovered_lapses, recovery_plans
 from analysis.report import description_tables, model_tables
-from analysis.report.blocks import Material, marks_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material, marks_of
 from analysis.report.chapters import write_chapters
 from analysis.report.method_models import models_table
 from analysis.report.methods import method_parts
@@ -52,44 +55,45 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
     used = trials[trials["excluded_reason"].isna()]
     cells = _describe_all(used, tables)
+    planned = plans(tables)
+    shown = _compared(planned)
+    drawn = list(_figures(tables, used, cells))
     descriptives = [
-        numbers.table(
-            description_tables.accuracy_and_recovery_table(
-                own, cells[RECOVERED, factor], factor, _prose(tables)
-            )
-            if measure.name == "correct" and cells[RECOVERED, factor]
-            else description_tables.descriptive_table(own, measure, factor)
-        )
-        for (measure, factor), own in cells.items()
-        if own and measure is not RECOVERED
+        numbers.table(one) for pair, one in _described(cells, tables) if pair in shown or not shown
     ]
-    for factor, levels in tables.factors.items():
-        shares = valid_only(used[used[factor].notna()], factor, tuple(levels))
-        if len(shares) and (shares["valid"] < shares["trials"]).any():
-            descriptives.append(numbers.table(description_tables.valid_only_table(shares, factor)))
     told("figures")
-    figures = [numbers.figure(drawing) for drawing in _figures(tables, used, cells)]
+    figures = [numbers.figure(drawing) for pair, drawing in drawn if pair in shown or not shown]
     sections: dict[bool, list[Section]] = {True: [], False: []}
-    analyses = carry_out_all(plans(tables), tables, lambda name: told(f"model: {name}"))
-    for analysis in analyses:
-        sections[analysis.plan.planned].append(_section(analysis, cells, kinds, numbers))
-    chapters = [
-        numbers.chapter(one) for one in write_chapters(Material(tables, tuple(analyses), kinds, told))
-    ]
+    said: set[Markup] = set()
+    analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
+    for analysis in sorted(analyses, key=lambda one: not one.plan.planned):
+        sections[analysis.plan.planned].append(_section(analysis, cells, kinds, numbers, said))
+    written = write_chapters(Material(tables, tuple(analyses), kinds, told))
+    chapters = [numbers.chapter(one) for one in sorted(written, key=_place) if not one.supplement]
     extra, found, recovering = [], [], []
     for plan in recovery_plans(tables):
         told(f"model: {plan.name}")
         analysis = carry_out(plan, tables)
-        shown = _same_model(analysis, [*sections[True], *sections[False]])
-        if shown is None:
+        same = _same_model(analysis, [*sections[True], *sections[False]])
+        if same is None:
             extra.append(analysis)
         own = recovered(analysis, tables.dictionary["truth"])
-        model = analysis.model if shown is None else shown.analysis.model
+        model = analysis.model if same is None else same.analysis.model
         source = None if model is None else model.source
         recovering += [source] if own and source is not None else []
         found += own
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
+    recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     found += recovered_lapses(tables)
+    recovery_table = (
+        numbers.table(description_tables.recovery_table(found, tuple(recovering))) if found else None
+    )
+    further = [one for pair, one in _described(cells, tables) if shown and pair not in shown]
+    further += _valid_only(used, tables)
+    further_tables = [numbers.table(one) for one in further]
+    further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
+    extra_sections = [_section(one, cells, kinds, numbers, said) for one in extra]
+    chapters += [numbers.chapter(one) for one in written if one.supplement]
     return Content(
         tables=tables,
         flow=flow_table,
@@ -103,14 +107,49 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         exploratory=tuple(sections[False]),
         chapters=tuple(chapters),
         recovery=tuple(found),
-        recovery_table=numbers.table(description_tables.recovery_table(found, tuple(recovering)))
-        if found
-        else None,
-        recovery_figure=numbers.figure(recovery_figure("recovery", effects)) if effects else None,
+        recovery_table=recovery_table,
+        recovery_figure=recovery_figure_,
         method=tuple(method_parts(tables, (*analyses, *extra), None if models is None else models.number)),
         models_table=models,
-        recovery_sections=tuple(_section(one, cells, kinds, numbers) for one in extra),
+        recovery_sections=tuple(extra_sections),
+        further_tables=tuple(further_tables),
+        further_figures=tuple(further_figures),
     )
+
+
+Pair = tuple[str, str]
+"""Names of a measure and of a factor."""
+
+
+def _compared(planned: Sequence[Plan]) -> set[Pair]:
+    """Return which measures by which factors the study planned to compare; empty where it planned nothing."""
+    return {(one.measure.name, one.factor) for one in planned if one.planned}
+
+
+def _place(chapter: Chapter) -> bool:
+    """Order chapters: planned ones first, the others as they are written."""
+    return not chapter.planned
+
+
+def _described(cells: Cells, tables: Tables) -> Iterator[tuple[Pair, ApaTable]]:
+    """Lay out the means of every measure by every factor."""
+    for (measure, factor), own in cells.items():
+        if not own or measure is RECOVERED:
+            continue
+        near = cells[RECOVERED, factor]
+        if measure.name == "correct" and near:
+            laid = description_tables.accuracy_and_recovery_table(own, near, factor, _prose(tables))
+        else:
+            laid = description_tables.descriptive_table(own, measure, factor)
+        yield (measure.name, factor), laid
+
+
+def _valid_only(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
+    """Lay out accuracy without failed answers where there are any."""
+    for factor, levels in tables.factors.items():
+        shares = valid_only(used[used[factor].notna()], factor, tuple(levels))
+        if len(shares) and (shares["valid"] < shares["trials"]).any():
+            yield description_tables.valid_only_table(shares, factor)
 
 
 def _same_model(analysis: Analysis, sections: Sequence[Section]) -> Section | None:
@@ -180,7 +219,7 @@ def _pilot(tables: Tables) -> pd.DataFrame:
     return trials[trials["is_pilot"] & ~extra]
 
 
-def _figures(tables: Tables, used: pd.DataFrame, cells: Cells) -> Iterator[Drawing]:
+def _figures(tables: Tables, used: pd.DataFrame, cells: Cells) -> Iterator[tuple[Pair, Drawing]]:
     pilot = _pilot(tables)
     for factor, levels in tables.factors.items():
         panels: list[tuple[Measure, Sequence[Cost], Sequence[Cost]]] = []
@@ -190,9 +229,9 @@ def _figures(tables: Tables, used: pd.DataFrame, cells: Cells) -> Iterator[Drawi
                 continue
             trials = _within_bounds(used, measure, tables)
             chance = _chance(tables) if measure.name == "correct" else None
-            yield condition_figure(
-                f"condition_{measure.name}_{factor}", own, trials, pilot, measure, factor, levels, chance
-            )
+            name = f"condition_{measure.name}_{factor}"
+            drawing = condition_figure(name, own, trials, pilot, measure, factor, levels, chance)
+            yield ("correct" if measure is RECOVERED else measure.name, factor), drawing
             if measure is RECOVERED:
                 continue
             study = str(tables.dictionary["study"])
@@ -200,7 +239,7 @@ def _figures(tables: Tables, used: pd.DataFrame, cells: Cells) -> Iterator[Drawi
             if lost and (measure.name == "correct" or not any(one.logged for one, _, _ in panels)):
                 panels.append((measure, lost, costs(pilot, measure, factor, tuple(levels), study)))
         if panels:
-            yield position_figure(f"cost_{factor}", panels, factor, levels)
+            yield (panels[0][0].name, factor), position_figure(f"cost_{factor}", panels, factor, levels)
 
 
 def _chance(tables: Tables) -> float | None:
@@ -216,7 +255,10 @@ def _chance(tables: Tables) -> float | None:
     return 1 / offered.pop() if len(offered) == 1 and min(offered) > 1 else None
 
 
-def _section(analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: Numbers) -> Section:
+def _section(
+    analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: Numbers, said: set[Markup]
+) -> Section:
+    """Lay out one analysis; means that an earlier one has told (``said``) are not told again."""
     plan = analysis.plan
     shown: list[Numbered] = []
     stem = plain(plan.name)
@@ -229,7 +271,7 @@ def _section(analysis: Analysis, cells: Cells, kinds: dict[str, str], numbers: N
     own = cells.get((plan.measure, plan.factor))
     if own is None:
         own = _cells_of(analysis)
-    told = paragraphs(analysis, own, kinds, shown[0].number if shown else None)
+    told = paragraphs(analysis, own, kinds, shown[0].number if shown else None, said)
     heading = plan.name[0].upper() + plan.name[1:]
     return Section(
         heading,

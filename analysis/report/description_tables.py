@@ -25,8 +25,8 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
         (str(stage), *(apa.count(value) for value in values)) for stage, *values in flow.itertuples()
     )
     note = (
-        "Every trial stays in trials.csv; one that no model uses says why in excluded_reason. Reasons are blind to "
-        "condition and answer. Which trials a single model leaves out beyond these stands under that model."
+        "Exclusions were blind to condition and answer; excluded trials stay in the data file with their reason. "
+        "Exclusions of a single analysis stand under its model."
     )
     origin = Origin(
         columns=("reader_kind", "reader", "session_id", "excluded_reason", "response_status"),

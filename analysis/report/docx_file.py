@@ -23,8 +23,9 @@ from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Heading, Node, Paragraph
+from analysis.report.document import Bullets, Document, Facts, Filed, Heading, Node, Paragraph
 from analysis.report.inline import head_markup, note_markup, runs_of
+from analysis.report.nodes import SUPPLEMENT
 from analysis.report.numbered import Illustrated, Numbered
 
 FONT, CODE_FONT = "Times New Roman", "Courier New"
@@ -168,7 +169,9 @@ _PARAGRAPHS = {"body": "Body Text", "warning": "Warning", "small": "Small Text",
 def _write(word: WordDocument, node: Node, folder: Path) -> None:
     if isinstance(node, Heading):
         marks = "".join(f" [{mark}]" for mark in node.marks)
-        _write_runs(word.add_paragraph(style=f"Heading {node.level - 1}"), f"{node.text}{marks}")
+        head = word.add_paragraph(style=f"Heading {node.level - 1}")
+        head.paragraph_format.page_break_before = node.anchor == SUPPLEMENT or None
+        _write_runs(head, f"{node.text}{marks}")
     elif isinstance(node, Paragraph):
         _write_runs(word.add_paragraph(style=_PARAGRAPHS[node.kind]), str(node.text))
     elif isinstance(node, Bullets):
@@ -185,6 +188,10 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
             paragraph.add_run(words)
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
+    elif isinstance(node, Filed):
+        word.add_paragraph(f"Table {node.number}", style="Table Number")
+        word.add_paragraph(node.shown.table.title, style="Table Title")
+        word.add_paragraph(node.said, style="Table Note")
     else:
         _table(word, node)
 
@@ -268,9 +275,7 @@ def _widths(table: Table, laid: ApaTable) -> None:
             cell.width = width
 
 
-def _fill(
-    row: _Row, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False
-) -> None:
+def _fill(row: _Row, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False) -> None:
     for column, (cell, text) in enumerate(zip(row.cells, texts, strict=False)):
         paragraph = _cell(cell, text, size)
         if column:

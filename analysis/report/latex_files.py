@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Heading, Node, Paragraph
+from analysis.report.document import Bullets, Document, Facts, Filed, Heading, Node, Paragraph
 from analysis.report.inline import head_markup, note_markup, runs_of
+from analysis.report.nodes import SUPPLEMENT
 from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import as_bibtex
 
@@ -100,9 +101,10 @@ def write_latex(document: Document, folder: Path, sources: Mapping[int, str]) ->
     """
     (folder / "latex").mkdir(exist_ok=True)
     for node in document.nodes:
-        if isinstance(node, Numbered):
-            words = sources.get(node.number, "")
-            (folder / "latex" / f"{node.table.name}.tex").write_text(table_in_latex(node, words), "utf-8")
+        if isinstance(node, Numbered | Filed):
+            shown = node.shown if isinstance(node, Filed) else node
+            words = sources.get(shown.number, "")
+            (folder / "latex" / f"{shown.table.name}.tex").write_text(table_in_latex(shown, words), "utf-8")
     (folder / "references.bib").write_text(as_bibtex(document.references), "utf-8")
     body = "\n".join(line for node in document.nodes for line in _lines(node))
     path = folder / "report.tex"
@@ -143,7 +145,10 @@ def escaped_leftovers(text: str) -> set[str]:
 def _lines(node: Node) -> Iterator[str]:
     if isinstance(node, Heading):
         marks = "".join(f" [{escaped(mark)}]" for mark in node.marks)
-        yield f"\n\\{'section' if node.level == 2 else 'subsection'}*{{{set_markup(str(node.text))}{marks}}}"
+        if node.anchor == SUPPLEMENT:
+            yield "\\clearpage"
+        kind = {2: "section", 3: "subsection"}.get(node.level, "subsubsection")
+        yield f"\n\\{kind}*{{{set_markup(str(node.text))}{marks}}}"
     elif isinstance(node, Paragraph):
         before = {
             "reference": "\\noindent\\hangindent=2em ",
@@ -163,6 +168,9 @@ def _lines(node: Node) -> Iterator[str]:
             yield "\\end{description}"
     elif isinstance(node, Illustrated):
         yield from _figure(node)
+    elif isinstance(node, Filed):
+        title, name = escaped(node.shown.table.title), escaped(node.said)
+        yield f"\n\\noindent\\textbf{{Table {node.number}.}} \\textit{{{title}}}: {name}\n"
     else:
         yield f"\\input{{latex/{node.table.name}}}"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.names import in_words
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.tables import Tables
 
@@ -20,88 +22,64 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
     models = [name for name, spec in readers.items() if spec.get("kind") == "model"]
     baselines = [name for name, spec in readers.items() if spec.get("kind") == "baseline"]
     if models:
-        where = f"; Table {table} gives snapshots, dates, tokens and cost" if table else ""
+        where = f" (Table {table})" if table else ""
         yield escape(
-            f"The same items were read as text, under the same instructions, by {apa.worded(len(models), 'language model')} ("
-            f"{apa.listing(models)}{where}). Each is a reader of its own: nothing is claimed about models in general"
-            f"{' from fewer than eight' if len(models) < 8 else ' beyond those asked'}, and repeated sessions of one model are no "
-            "participants."
+            f"{apa.worded(len(models), 'language model').capitalize()} read the same items as text under the same instructions"
+            f"{where}. Each model was one reader; its repeated sessions were not treated as participants."
         )
-        for name in models:
-            yield escape(_one_model(name, readers[name], tables))
+        yield escape(" ".join(_one_model(name, readers[name], tables) for name in models))
     if baselines:
+        rest = (
+            "served as a yardstick and is not data"
+            if len(baselines) == 1
+            else "served as yardsticks and are not data"
+        )
         yield escape(
-            f"As yardsticks, not data, stand {apa.worded(len(baselines), 'baseline')} beside them ({apa.listing(baselines)})."
+            f"{apa.worded(len(baselines), 'baseline').capitalize()} ({apa.listing(baselines)}) {rest}."
         )
 
 
 def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
+    said = f"The model {name}"
     parts = [f"requested as {spec['use']}"] if spec.get("use") else []
-    parts += [f"answered by its own account as {spec['resolved']}"] if spec.get("resolved") else []
     parts += [f"{spec['parameters']:,} parameters"] if isinstance(spec.get("parameters"), int) else []
+    said += f" ({'; '.join(parts)})" if parts else ""
+    done = [f"identified itself as {spec['resolved']}"] if spec.get("resolved") else []
     if spec.get("first_call"):
-        parts.append(
-            f"accessed {apa.between_dates(spec['first_call'], spec['last_call'])} in {apa.counted(spec['calls'], 'call')}"
+        done.append(
+            f"was accessed {apa.between_dates(spec['first_call'], spec['last_call'])} ({apa.counted(spec['calls'], 'call')})"
         )
-    settings = {key: value for key, value in (spec.get("settings") or {}).items() if key != "use"}
-    parts += [f"{str(key).replace('_', ' ')} {_setting(value)}" for key, value in settings.items()]
-    parts += [f"computed in {apa.listing(spec['dtype'])}"] if spec.get("dtype") else []
     own = tables.trials[tables.trials["reader_group"] == name]
-    for column, words in (
-        ("temperature", "temperature"),
-        ("context", "context"),
-        ("prompt_variant", "prompt wordings"),
-    ):
-        seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
-        if column == "prompt_variant" and len(seen) > 1:
-            parts.append(f"{len(seen)} {words}")
-        elif column != "prompt_variant" and seen and column not in settings:
-            parts.append(
-                f"{words} {apa.listing([f'{one:g}' if isinstance(one, float) else str(one) for one in seen])}"
-            )
     if own["session_id"].nunique():
-        parts.append(
-            f"{apa.counted(own['session_id'].nunique(), 'session')} with {apa.counted(len(own), 'trial')}"
+        done.append(
+            f"gave {apa.worded(len(own), 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
         )
-    unknown = [] if spec.get("first_call") else ["access dates, tokens and cost are not in the tables"]
-    return f"{name}: {'; '.join(parts + unknown)}."
+    told = f"{said} {apa.listing(done)}." if done else f"{said} was asked."
+    settings = _settings_in_words(spec, own)
+    if settings:
+        told += f" Its settings were {apa.listing(settings)}."
+    if not spec.get("first_call"):
+        told += " Its access dates, tokens, and cost are not in the tables."
+    return told
+
+
+def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
+    """Name what a model was set to: what the study set, its number format, temperature, context, prompt wordings."""
+    settings = {key: value for key, value in (spec.get("settings") or {}).items() if key != "use"}
+    told = [f"{in_words(str(key))} {_setting(value)}" for key, value in settings.items()]
+    told += [f"number format {apa.listing(spec['dtype'])}"] if spec.get("dtype") else []
+    for column in ("temperature", "context"):
+        seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
+        if seen and column not in settings:
+            values = [f"{one:g}" if isinstance(one, float) else str(one) for one in seen]
+            told.append(f"{column} {apa.listing(values)}")
+    wordings = own["prompt_variant"].dropna().nunique() if "prompt_variant" in own else 0
+    return told + ([f"{wordings} prompt wordings"] if wordings > 1 else [])
 
 
 def _setting(value: Any) -> str:
     """Write a setting as a reader of the study would: truth values as yes and no."""
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-def reader_facts(readers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    """Describe each reader of the study in one line: sessions, what was asked for, what answered, settings."""
-    order = ["human", "simulated", "model", "baseline"]
-    told = []
-    for name, spec in sorted(readers.items(), key=lambda one: (order.index(str(one[1].get("kind"))), one[0])):
-        sessions, pilots = int(spec.get("sessions") or 0), int(spec.get("pilot_sessions") or 0)
-        if pilots == sessions > 0:
-            parts = [f"{apa.counted(sessions, 'pilot session')}, in no model"]
-        else:
-            parts = [f"{apa.counted(sessions, 'session')} begun"]
-            parts += [f"{apa.counted(pilots, 'pilot session')} among them, in no model"] if pilots else []
-        if spec.get("finished") is not None and int(spec["finished"]) < sessions:
-            parts.append(f"{apa.count(sessions - int(spec['finished']))} not finished")
-        if spec.get("use"):
-            parts.append(f"requested {spec['use']}")
-        if spec.get("resolved"):
-            parts.append(f"answered by {spec['resolved']}")
-        settings = spec.get("settings") or {}
-        parts += [
-            f"{str(key).replace('_', ' ')}: {_setting(value)}"
-            for key, value in settings.items()
-            if key != "use"
-        ]
-        heads = {
-            "human": "People",
-            "simulated": "Simulated readers (not data)",
-            "baseline": f"{name} (baseline)",
-        }
-        told.append((heads.get(str(spec.get("kind")), f"{name} (model)"), "; ".join(parts)))
-    return told
 
 
 def models_table(tables: Tables) -> ApaTable | None:
@@ -130,12 +108,12 @@ def models_table(tables: Tables) -> ApaTable | None:
         cells += [apa.number(spec.get("cost_usd"))] if paid else []
         rows.append(tuple(cells))
     note = (
-        "Snapshot: the model that answered by its own account. Tokens and cost are of every call that reached the model, pilots and "
-        "repeated tries among them; answers from the cache are not counted again. An en dash: not told."
+        "Snapshot = the model that answered by its own account. Tokens and cost include pilots and repeated calls, not answers taken "
+        "from the cache."
     )
     origin = Origin(
         columns=("first_call", "last_call", "calls", *_TOKENS, "cost_usd"),
         rows="by reader",
         file="numbers.json (dictionary: readers)",
     )
-    return ApaTable("models", "Language models that were asked", columns, tuple(rows), note, origin)
+    return ApaTable("models", "Language models, dates of access, and use", columns, tuple(rows), note, origin)

@@ -62,8 +62,7 @@ def method_parts(
         MethodPart("Language models", tuple(told_of_models(tables, models_table)), "`dictionary: readers` in numbers.json"),
         MethodPart("Materials and design", tuple(_materials(tables)), "trials.csv; `dictionary: procedure` in numbers.json"),
         MethodPart("Procedure", tuple(_procedure(tables)), "`dictionary: procedure` in numbers.json"),
-        MethodPart("Analysis", tuple(_analysis(tables, analyses)), "rules of wrods; `dictionary: exclude` in numbers.json"),
-        MethodPart("Software", (escape(software_words(tables.dictionary)),), "versions installed when the report was written"),
+        MethodPart("Data analysis", tuple(_analysis(tables, analyses)), "rules of wrods; `dictionary: exclude` in numbers.json"),
     ]  # fmt: skip
     return [part for part in parts if part.paragraphs]
 
@@ -81,24 +80,29 @@ def _participants(tables: Tables) -> Iterator[Markup]:
             told.get("pilot_sessions") or 0
         )
         many = apa.worded(int(own["reader"].nunique()), noun, people)
-        said = f"Participants were {many}" if group == "human" else f"In place of participants stood {many}"
-        said += f", who answered at least one trial in {apa.worded(max(begun, 0), 'session')}"
+        said = (
+            f"Participants were {many}"
+            if group == "human"
+            else f"In place of participants stood {many} (programs with known effects)"
+        )
         came = tables.dictionary.get("participants") or {}
         imported = group == "human" and bool(came.get("imported"))
+        sessions = apa.worded(max(begun, 0), "session")
         if imported and not came.get("first_session"):
-            said += ", imported from a table that does not tell when they were held"
+            said += f", whose {sessions} were imported from a table that does not say when they were held"
         else:
-            said += f" begun, {apa.count(came['imported'])} of them imported," if imported else " begun"
+            said += f", who began {sessions}"
+            said += f" ({apa.count(came['imported'])} of them imported)" if imported else ""
         if group == "human" and came.get("first_session"):
             said += f" {apa.between_dates(came['first_session'], came['last_session'])}"
-        left = int(used["reader"].nunique())
-        said += f"; the answers of {apa.worded(left, noun, people)} to {apa.worded(len(used), 'trial')} are analysed."
+        said += "."
         wanted = tables.dictionary.get("participants_wanted")
         if group == "human" and wanted:
-            said += f" The study wanted {apa.count(wanted)}."
-        if group == "simulated":
-            said += " They are programs with known effects, not people, and no data."
-        yield escape(f"{said} {_excluded(tables, group)}".strip())
+            said += f" The planned sample was {apa.count(wanted)}."
+        left = int(used["reader"].nunique())
+        said += f" {_excluded(tables, group)} This left {apa.worded(left, noun, people)} and "
+        said += f"{apa.worded(len(used), 'trial')} for analysis."
+        yield escape(said)
         if group == "human":
             yield from _of_themselves(came)
 
@@ -111,7 +115,7 @@ def _excluded(tables: Tables, group: str) -> str:
     steps = flow_steps(tables.trials[tables.trials["reader_group"] == group])
     lost = [one for one in steps.to_dict("records") if one["step"] and one["trials_lost"]]
     if not lost:
-        return "Nobody and no trial was left out."
+        return "No participant and no trial was excluded."
     parts = []
     for one in lost:
         who = (
@@ -120,7 +124,7 @@ def _excluded(tables: Tables, group: str) -> str:
         parts.append(
             f"{_RULES.get(one['why'], one['why'])}: {apa.counted(int(one['trials_lost']), 'trial')}{who}"
         )
-    return f"Left out, in this order: {'; '.join(parts)}."
+    return f"Excluded were, in this order, {'; '.join(parts)}."
 
 
 def _of_themselves(came: Mapping[str, Any]) -> Iterator[Markup]:
@@ -132,7 +136,7 @@ def _of_themselves(came: Mapping[str, Any]) -> Iterator[Markup]:
         rules = "; ".join(
             f"{str(name).replace('_', ' ')}: {_range(rule)}" for name, rule in came["eligible"].items()
         )
-        said.append(f"Eligible were those who met: {rules}.")
+        said.append(f"The criteria of eligibility were {rules}.")
     for one in came.get("answers") or []:
         if "mean" in one:
             sd = "" if one.get("sd") is None else f", SD = {apa.number(one['sd'])}"
@@ -146,9 +150,7 @@ def _of_themselves(came: Mapping[str, Any]) -> Iterator[Markup]:
                 f"{_first(str(one['name']).replace('_', ' '))}: {counts} (n = {apa.count(one['n'])})."
             )
     if came.get("people") and not came.get("answers"):
-        said.append(
-            "The study asked them nothing about themselves that can be summed (age, gender, languages)."
-        )
+        said.append("Age, gender, and languages were not recorded.")
     if said:
         yield _set(" ".join(said))
 
@@ -184,17 +186,32 @@ def _set(text: str) -> Markup:
 
 
 def _materials(tables: Tables) -> Iterator[Markup]:
-    yield escape(f"Analysed: {item_words(tables)}")
-    told = [
-        one for one in tables.dictionary.get("procedure") or [] if one.startswith(("Materials:", "Design:"))
-    ]
-    if _all_imported(tables):
-        # Lists are those of the table; what the study would draw itself was shown to nobody.
-        told = [_OWN_LISTS.sub("", one) for one in told if one.startswith("Design:")]
-    yield from (escape(one.partition(": ")[2]) for one in told)
+    told = tables.dictionary.get("procedure") or []
+    imported = _all_imported(tables)
+    made = [one.partition(": ")[2] for one in told if one.startswith("Materials:") and not imported]
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    said = [f"The materials comprised {_first_small(one)}" for one in made]
+    said.append(f"The analyses include {apa.worded(int(used['item_id'].nunique()), 'item')}.")
     language = str(tables.dictionary["language"])
     if language:
-        yield escape(f"The language of the study was {LANGUAGES.get(language.split('-')[0], language)}.")
+        said.append(f"The language was {LANGUAGES.get(language.split('-')[0], language)}.")
+    yield escape(in_past_tense(" ".join(said)))
+    factors = [
+        f"{name} ({apa.listing([str(level) for level in levels])}; reference: {next(iter(levels))})"
+        for name, levels in tables.factors.items()
+    ]
+    if factors:
+        design = f"The design had {apa.worded(len(factors), 'factor')}: {'; '.join(factors)}."
+        lists = [
+            found.group(1)
+            for one in told
+            if one.startswith("Design:") and not imported and (found := _LISTS.search(one))
+        ]
+        yield escape(in_past_tense(" ".join([design, *(f"The design used {one}" for one in lists)])))
+
+
+def _first_small(text: str) -> str:
+    return text[0].lower() + text[1:] if text[:2].istitle() else text
 
 
 LANGUAGES = {
@@ -208,16 +225,18 @@ LANGUAGES = {
 }
 
 
-def item_words(tables: Tables) -> str:
-    """Say how many items were analysed and in which conditions."""
-    trials = tables.trials
-    used = trials[trials["excluded_reason"].isna()]
-    factors = [f"{name} ({', '.join(levels)})" for name, levels in tables.factors.items()]
-    told = apa.counted(int(used["item_id"].nunique()), "item")
-    return f"{told}; {apa.counted(len(factors), 'factor')}: {'; '.join(factors)}." if factors else f"{told}."
+_LISTS = re.compile(r"\b([0-9,]+ lists?; a session shows .*)", re.DOTALL)
+_PAST = {
+    "has": "had", "have": "had", "is": "was", "are": "were", "shows": "showed", "show": "showed", "tells": "told", "tell": "told",
+    "goes": "went", "go": "went", "runs": "ran", "takes": "took", "asks": "asked", "sees": "saw", "reads": "read", "gets": "got",
+    "begins": "began", "ends": "ended", "differ": "differed", "differs": "differed", "draws": "drew", "gives": "gave",
+}  # fmt: skip
+_PRESENT = re.compile(rf"\b({'|'.join(_PAST)})\b")
 
 
-_OWN_LISTS = re.compile(r" [0-9,]+ lists?; a session shows .*", re.DOTALL)
+def in_past_tense(text: str) -> str:
+    """Write what a study tells of itself in the present in the past, as a Method section does."""
+    return _PRESENT.sub(lambda found: _PAST[found.group()], text)
 
 
 def _all_imported(tables: Tables) -> bool:
@@ -231,76 +250,75 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
         fewest, most = tables.dictionary["participants"]["imported_trials"]
         trials = apa.count(fewest) if fewest == most else f"{apa.count(fewest)} to {apa.count(most)}"
         yield escape(
-            f"Answers of people were imported, with lists and row order as they stand in the table: {trials} trials in a session. "
-            "How sessions were held is not told."
+            f"The answers of people were imported from a table, with its lists and the order of its rows; a session had {trials} "
+            "trials. The table does not say how sessions were held."
         )
         return
-    told = tables.dictionary.get("procedure") or []
-    yield from (
-        escape(one.removeprefix("Procedure: "))
-        for one in told
-        if not one.startswith(("Materials:", "Design:"))
-    )
+    for one in tables.dictionary.get("procedure") or []:
+        if one.startswith("Procedure: "):
+            screens, stop, rest = one.removeprefix("Procedure: ").partition(". ")
+            said = f"A session consisted of {apa.listing(screens.rstrip('.').split(', '))}."
+            rest = _WANTED.sub("", rest).strip() if stop else ""
+            yield escape(in_past_tense(f"{said} {rest}".strip()))
+        elif not one.startswith(("Materials:", "Design:")):
+            yield escape(in_past_tense(one))
+
+
+_WANTED = re.compile(r" ?[0-9,]+ participants? (?:is|are) wanted\.")
 
 
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup]:
     fitted = [one for one in analyses if one.model is not None]
     logistic = any(one.model is not None and one.model.family == "binomial" for one in fitted)
     logged = any(one.plan.measure.logged for one in fitted)
-    bates, barr = cite("bates2015lme4"), cite("barr2013")
-    yield escape(
-        "Accuracy: logistic mixed-effects models (Laplace approximation). An answer that cannot be scored, a refusal and "
-        "a timeout count as wrong, for people and models alike; accuracy of valid answers only stands beside it."
-        if logistic or not fitted
-        else "No model of accuracy is in this report."
-    )
-    if logged or not fitted:
-        yield escape(
-            "Times: linear mixed-effects models of natural logarithms (REML, Satterthwaite degrees of freedom; "
-            f"{cite('kuznetsova2017')}), all valid answers, right and wrong. A log scale can hide or make an interaction "
-            f"({cite('loftus1978')})."
+    said = []
+    if logistic or not fitted:
+        said.append(
+            "Accuracy was analysed with logistic mixed-effects models (Laplace approximation). Answers that could not be scored, "
+            "refusals, and timeouts counted as wrong, for people and models alike."
         )
-    yield escape(
-        f"Random effects start at what the design justifies ({barr}): participants with an intercept and slopes of the conditions; "
-        "items likewise, each also otherwise in models than in people; what is particular to an item in one model, to it in one "
-        "condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be told "
-        "from chance. Item slopes begin with all variances and correlations where that takes at most "
-        f"{MOST_COLUMNS} columns and there are {ITEMS_FOR_A_COLUMN} items for each; otherwise all conditions scatter alike. "
-        "A model is one level of reader group and has no participant variance; deterministic repeats count "
-        f"once. Where a fit is singular or does not converge ({cite('bates2015parsimonious')}), correlations go first, then slopes "
-        "without variance, then all slopes. Where a model's items differ by a standard deviation above 4 log odds (it answers "
-        "most of them alike in every condition), that variance is dropped; so is what conditions do to items, where its standard "
-        "deviation passes 4 log odds. Every step is printed."
-    )
-    yield escape(
-        f"Planned differences: two-sided, alpha .05, Holm's correction ({cite('holm1979')}) over the reader groups of one difference, "
-        "where the plan says nothing else. Exploratory ones: Benjamini–Hochberg "
-        f"({cite('benjamini1995')}) over all rows of a table. Coding is treatment coding; the first level of each factor is the "
-        "reference. Intervals "
-        "are 95% Wald intervals of estimates, and within-participant ones (Cousineau–Morey; "
-        f"{cite('cousineau2005')}; {cite('morey2008')}) of means."
-    )
-    yield escape(
-        "Explained variance is Nakagawa's R² on the scale of the linear predictor, marginal (fixed effects) and conditional (fixed "
-        "and "
-        f"random effects; {cite('nakagawa2013')}; {cite('nakagawa2017')}; random slopes: {cite('johnson2014')}). Every model was "
-        "fitted by "
-        f"wrods; the program models.R refits each with lme4 ({bates}), whose results are the judge."
-    )
-    if any(one.plan.equivalence is not None for one in fitted):
-        yield escape(
-            f"Equivalence: two one-sided tests against the bound that the plan fixed ({cite('schuirmann1987')}; {cite('lakens2017')})."
+    if logged or not fitted:
+        said.append(
+            "Times of valid answers, right and wrong, were analysed with linear mixed-effects models of their natural logarithms "
+            f"(REML, Satterthwaite degrees of freedom; {cite('kuznetsova2017')}); because a log scale can hide or create an "
+            f"interaction ({cite('loftus1978')}), times were analysed in milliseconds as well."
         )
     for measure in MEASURES.values():
         bounds = time_bounds(tables.dictionary["exclude"], measure.name) if measure.logged else None
         if bounds is not None:
-            yield escape(
-                f"{measure.title}: only times from {apa.count(bounds.low)} to {apa.count(bounds.high)} ms, as the study says."
+            said.append(
+                f"{measure.title}s outside {apa.count(bounds.low)} to {apa.count(bounds.high)} ms were excluded."
             )
+    yield escape(" ".join(said))
+    yield escape(
+        f"Random effects started at those that the design justified ({cite('barr2013')}): intercepts and condition slopes of "
+        "participants and of items, items also differing between people and models, and, where answers were repeated, intercepts of "
+        "items within models, of prompt wordings, and of sessions. A model was one level of the factor reader and had no participant "
+        "variance; identical repeats of a deterministic model counted once. Item slopes had all correlations where that took at most "
+        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each, otherwise one variance. Where a fit was singular or did not "
+        f"converge ({cite('bates2015parsimonious')}), correlations were removed first, then slopes without variance, then all slopes; "
+        "variances of a model’s items with a standard deviation above 4 log odds were removed as well."
+    )
+    yield escape(
+        "Conditions had treatment coding. Unless the plan said otherwise, tests were two-sided at α = .05; planned differences were "
+        f"corrected over the readers of one difference ({cite('holm1979')}), exploratory ones over the rows of a table "
+        f"({cite('benjamini1995')}). Estimates have 95% Wald intervals; means have within-participant intervals (Cousineau–Morey; "
+        f"{cite('cousineau2005')}; {cite('morey2008')}). Explained variance is Nakagawa’s R², marginal and conditional "
+        f"({cite('nakagawa2013')}; {cite('nakagawa2017')}; random slopes: {cite('johnson2014')})."
+    )
+    if any(one.plan.equivalence is not None for one in fitted):
+        yield escape(
+            "Equivalence was tested with two one-sided tests against the bound fixed in the plan "
+            f"({cite('schuirmann1987')}; {cite('lakens2017')})."
+        )
     if any(one.plan.stand_in for one in analyses):
         yield escape(
             "The plan names people; none have answered yet. Simulated readers stand in for them, as a rehearsal."
         )
+    yield escape(
+        f"The analyses were run in {software_words(tables.dictionary)} The program models.R refits every model with lme4 "
+        f"({cite('bates2015lme4')})."
+    )
 
 
 def cite(key: str) -> str:

@@ -171,13 +171,45 @@ def term_in_words(term: str, analysis: Analysis) -> str:
     if term == "(Intercept)":
         where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
         return f"Intercept ({where})"
-    first, _, second = term.partition(":")
-    if second:
-        level, group = (first, second) if first.startswith(factor) else (second, first)
-        return f"{level.removeprefix(factor)} × {spoken(group.removeprefix('reader_group'))}"
+    parts = term.split(":")
+    if len(parts) > 1:
+        parts.sort(key=lambda part: not part.startswith(factor))
+        return " × ".join(_level_of(part, analysis) for part in parts)
     if term.startswith("reader_group"):
         return f"{headed(term.removeprefix('reader_group'))} vs. {spoken(analysis.groups[0])}"
-    return f"{term.removeprefix(factor)} vs. {reference}"
+    column = _column_of(term, analysis)
+    if column is None:
+        return f"{term.removeprefix(factor)} vs. {reference}"
+    return f"{_level_of(term, analysis)} vs. {_reference_of(column, analysis)}"
+
+
+def _column_of(term: str, analysis: Analysis) -> str | None:
+    """Return the other factor of a planned formula that a term is a level of; None of the factor that is compared."""
+    if analysis.plan.formula is None or term.startswith(analysis.plan.factor):
+        return None
+    rows = analysis.rows
+    found = [
+        str(name)
+        for name in rows.columns
+        if term.startswith(str(name)) and (rows[name].astype(str) == term.removeprefix(str(name))).any()
+    ]
+    return max(found, key=len, default=None)
+
+
+def _level_of(term: str, analysis: Analysis) -> str:
+    """Name the level that a term stands for."""
+    if term.startswith("reader_group"):
+        return spoken(term.removeprefix("reader_group"))
+    column = _column_of(term, analysis)
+    return term.removeprefix(analysis.plan.factor if column is None else column)
+
+
+def _reference_of(column: str, analysis: Analysis) -> str:
+    """Name the level of a factor that has no term of its own."""
+    model = analysis.model
+    terms = {one.term for one in model.coefficients} if model is not None else set()
+    levels = [str(level) for level in analysis.rows[column].dropna().unique()]
+    return next((level for level in levels if f"{column}{level}" not in terms), analysis.levels[0])
 
 
 def component_in_words(name: str, analysis: Analysis, *, confined: bool = False) -> str:
@@ -231,7 +263,7 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     left_out = "; ".join(dict.fromkeys(one.left_out for one in analysis.contrasts if one.left_out))
     if left_out:
         note = f"{note.strip()} En dashes: planned, not in the model ({left_out}), and counted in the adjustment."
-    title = f"Differences in {analysis.plan.measure.noun}"
+    title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model))
 
 

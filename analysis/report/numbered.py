@@ -13,8 +13,7 @@ from analysis.mixed import Fit
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
-from analysis.report.method_models import reader_facts
-from analysis.report.methods import MethodPart, item_words
+from analysis.report.methods import MethodPart
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -93,6 +92,8 @@ class Content:
         What must be said before any result: how few have answered.
     figures : tuple of Illustrated
         Condition-by-reader and cost figures.
+    further_tables, further_figures : tuple
+        The same of measures and factors that no planned analysis compares; they stand in the supplement.
     standing : PlanStanding
         How the plan stands: frozen when, registered where, departed from in what.
     planned, exploratory : tuple of Section
@@ -115,6 +116,8 @@ class Content:
     remarks: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     figures: tuple[Illustrated, ...] = ()
+    further_tables: tuple[Numbered, ...] = ()
+    further_figures: tuple[Illustrated, ...] = ()
     standing: PlanStanding = field(default_factory=PlanStanding)
     planned: tuple[Section, ...] = ()
     exploratory: tuple[Section, ...] = ()
@@ -125,16 +128,6 @@ class Content:
     recovery_figure: Illustrated | None = None
     method: tuple[MethodPart, ...] = ()
     models_table: Numbered | None = None
-
-    @property
-    def readers_in_short(self) -> tuple[tuple[str, str], ...]:
-        """Each reader of the study in one line."""
-        return tuple(reader_facts(self.tables.dictionary["readers"]))
-
-    @property
-    def items_in_short(self) -> str:
-        """Items and factors in one line."""
-        return item_words(self.tables)
 
     @property
     def has_people(self) -> bool:
@@ -153,6 +146,7 @@ class Content:
         found += [
             self.flow,
             *self.descriptives,
+            *self.further_tables,
             *(one for section in self.sections for one in section.tables),
         ]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
@@ -176,11 +170,17 @@ class Content:
     def described_in(self, analysis: Analysis) -> tuple[int, ...]:
         """Return the number of the table that holds the means of an analysis' measure by its factor."""
         stem = f"descriptives_{analysis.plan.measure.name}_{analysis.plan.factor}"
-        return tuple(one.number for one in self.descriptives if one.table.name.endswith(stem))
+        return tuple(
+            one.number for one in (*self.descriptives, *self.further_tables) if one.table.name.endswith(stem)
+        )
 
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""
-        found = [*self.figures, *([self.recovery_figure] if self.recovery_figure else [])]
+        found = [
+            *self.figures,
+            *self.further_figures,
+            *([self.recovery_figure] if self.recovery_figure else []),
+        ]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
         return iter(sorted(found, key=lambda one: one.number))
 

@@ -16,14 +16,17 @@ from analysis.descriptives import Cell
 from analysis.plan import ALPHA
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import as_percent, decimals
-from analysis.report.model_tables import component_in_words, explained_variance, group_in_words, share
-from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
+from analysis.results import Analysis, Contrast, FittedModel
 
 EQUALS = "\u00a0=\u00a0"
 
 
 def paragraphs(
-    analysis: Analysis, cells: Sequence[Cell], kinds: dict[str, str], table: int | None
+    analysis: Analysis,
+    cells: Sequence[Cell],
+    kinds: dict[str, str],
+    table: int | None,
+    said: set[Markup] | None = None,
 ) -> list[Markup]:
     """Write the Results paragraphs of one analysis.
 
@@ -36,14 +39,18 @@ def paragraphs(
         Reader kind of each group.
     table : int or None
         Number of the model's table in the report.
+    said : set of Markup, optional
+        Sentences on means that the report has told already; they are left out, and those of this analysis are put in.
     """
     told = []
+    said = set() if said is None else said
     own = [cell for cell in cells if cell.group in analysis.plan.groups]
     if own:
         groups = dict.fromkeys(cell.group for cell in own)
-        told.append(
-            Markup(" ").join(_descriptive([c for c in own if c.group == g], analysis) for g in groups)
-        )
+        means = [_descriptive([cell for cell in own if cell.group == group], analysis) for group in groups]
+        fresh = [sentence for sentence in means if sentence not in said]
+        said.update(fresh)
+        told += [Markup(" ").join(fresh)] if fresh else []
     if analysis.model is not None:
         told.append(_model_sentences(analysis, analysis.model, table))
         in_model = [one for one in analysis.contrasts if not one.left_out]
@@ -64,7 +71,8 @@ def named(group: str, kinds: dict[str, str]) -> str:
     return spoken(group) if kind in PARTICIPANT_KINDS else f"the {kind} {group}"
 
 
-def _headed(group: str, kinds: dict[str, str]) -> str:
+def headed_as(group: str, kinds: dict[str, str]) -> str:
+    """Name a reader group at the head of a sentence."""
     name = named(group, kinds)
     return headed(group) if name == spoken(group) else "The" + name.removeprefix("the")
 
@@ -80,7 +88,7 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
         + escape(f" in the {cell.level}")
         for place, cell in enumerate(cells)
     ]
-    who = _headed(cells[0].group, {cells[0].group: cells[0].kind})
+    who = headed_as(cells[0].group, {cells[0].group: cells[0].kind})
     how = f"{who} took" if logged else f"{who} was right in" if not person else f"{who} were right in"
     text = (
         escape(how) + Markup(" ") + Markup(apa.listing([str(one) for one in values])) + Markup(" condition")
@@ -122,61 +130,20 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
     effects = effects if crossed else f"{analysis.plan.factor} as fixed effect"
     effects = effects if analysis.plan.formula is None else "the fixed effects of the planned formula"
     where = f" (Table {table})" if table else ""
-    rule = RULES.get(measure.name) or RULES_OF_SCALE[measure.scale if measure.of == "models" else "times"]
-    text = f"{measure.title} was analysed in a {kind} with {effects}{where}, fitted to {apa.count(model.rows)} trials. "
-    code = Markup(" The model was <code>{}</code>.").format(model.formula)
+    rule = RULES.get(measure.name, "")
+    text = f"{measure.title} was analysed in a {kind} with {effects}{where}, fitted to {apa.count(model.rows)} trials"
+    code = Markup(": <code>{}</code>.").format(model.formula)
     steps = len(model.steps) - 1
-    reduced = (
-        f" Its random-effects structure was reduced in {apa.counted(steps, 'step')}, shown under its table."
-    )
-    return escape(text + rule) + code + escape(reduced if steps else "") + _random_sentence(analysis, model)
-
-
-def _random_sentence(analysis: Analysis, model: FittedModel) -> Markup:
-    """Say how much participants and items differ, and how much the model explains."""
-    told = Markup("")
-    parts = [str(_spread_of(term, analysis)) for term in model.variance if np.isfinite(term.sd).all()]
-    if parts:
-        unit = "log odds" if analysis.plan.measure.family == "binomial" else "units of the outcome"
-        told += Markup(" Random effects ({}): {}.").format(unit, Markup("; ".join(parts)))
-        if model.sigma is not None:
-            told += Markup(" Residual <i>SD</i>{}{}.").format(EQUALS, apa.number(model.sigma, 3))
-    explained = explained_variance(model)
-    if explained is not None:
-        told += Markup(" Nakagawa’s <i>R</i>²{0}{1} (marginal) and {2} (conditional).").format(
-            EQUALS, share(explained.marginal), share(explained.conditional)
-        )
-    return told
-
-
-def _spread_of(term: VarianceTerm, analysis: Analysis) -> Markup:
-    """Write the standard deviations of one random term, and the correlations where it has some."""
-    spreads = [
-        Markup("{} <i>SD</i>{}{}").format(
-            component_in_words(name, analysis), EQUALS, apa.number(float(sd), 3)
-        )
-        for name, sd in zip(term.terms, term.sd, strict=True)
-    ]
-    text = escape(f"{group_in_words(term.group)}: ") + Markup(apa.listing([str(one) for one in spreads]))
-    if len(term.terms) > 1 and (term.sd > 0).all():
-        correlations = term.cov / np.outer(term.sd, term.sd)
-        low = [apa.correlation(float(correlations[i, j])) for i in range(len(term.terms)) for j in range(i)]
-        text += Markup(" (<i>r</i>{}{})").format(EQUALS, ", ".join(low))
-    return text
+    reduced = f" Its random-effects structure was reduced in {apa.worded(steps, 'step')} (Supplement)."
+    return escape(text) + code + escape(f" {rule}" if rule else "") + escape(reduced if steps else "")
 
 
 RULES = {
-    "correct": "Answers that could not be scored, timeouts among them, count as wrong.",
     "missing": "An answer is missing where it could not be scored: timeouts, refusals, unreadable replies.",
     "recovered": "An answer that is not there recovers none of its words.",
     "recovered_with_one_typo": "An answer that is not there recovers none of its words; a word may have one typo.",
 }
-"""What a model does with answers that are not valid, by measure."""
-RULES_OF_SCALE = {
-    "times": "All valid answers are in it, right and wrong.",
-    "ratio": "Every trial that has one is in it, whatever became of the answer.",
-    "raw": "Every trial that has one is in it, whatever became of the answer.",
-}
+"""What a model does with answers that are not valid, by measure, where the Method section does not say it."""
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
@@ -208,27 +175,34 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
 
 
 def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    logistic = analysis.plan.measure.family == "binomial"
     group = one.groups[0]
     both = f"the {one.first} and the {one.second} condition"
     if not one.estimable:
         what = f"The difference in {analysis.plan.measure.noun} between {both} is not estimable"
         return escape(f"{what} for {named(group, kinds)}: these data do not determine it.")
     if one.p_adjusted < analysis.plan.alpha:
-        measure = analysis.plan.measure
-        if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
+        how = higher_or_lower(one, analysis)
+        if how is None:
             return _higher(one, analysis, kinds)
-        lower, higher = ("less accurate", "more accurate") if logistic else ("faster", "slower")
         several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
         verb = "were" if several else "was"
-        how = lower if one.estimate < 0 else higher
         verdict = (
-            f"{_headed(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"
+            f"{headed_as(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"
         )
     else:
         noun = analysis.plan.measure.title
         verdict = f"{noun} of {named(group, kinds)} did not differ significantly between {both},"
     return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
+
+
+def higher_or_lower(one: Contrast, analysis: Analysis) -> str | None:
+    """Say a difference in accuracy or time in a word of its own; None of any other measure."""
+    measure = analysis.plan.measure
+    if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
+        return None
+    accurate = measure.family == "binomial"
+    lower, higher = ("less accurate", "more accurate") if accurate else ("faster", "slower")
+    return lower if one.estimate < 0 else higher
 
 
 def _higher(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:

@@ -91,13 +91,14 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
     Returns
     -------
     dict
-        ``models`` (number, formula, rows file, number of rows, first and last line in models.R), ``tables`` (number, CSV as
-        shown, CSV unrounded, LaTeX file, numbers of models, columns and rows of which file), ``figures``, ``paragraphs`` (anchor
-        in the page, heading, first words, numbers of tables and models, origin in words), ``dictionary`` (what the study handed
-        over of readers, participants and procedure).
+        ``models`` (number, formula, rows file, number of rows, first and last line in models.R), ``tables`` (number, whether printed,
+        CSV as shown, CSV unrounded, LaTeX file, numbers of models, columns and rows of which file), ``figures``,
+        ``paragraphs`` (anchor in the page, heading, first words, numbers of tables and models, origin in words),
+        ``dictionary`` (what the study handed over of readers, participants and procedure).
     """
     chapters = _chapters(content)
     tables = []
+    printed = {node.number for node in document.nodes if isinstance(node, Numbered)}
     for one in content.all_tables():
         origin = one.table.origin or Origin()
         fits = _fits(one, content, chapters.get(one.number))
@@ -108,6 +109,7 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
                 "shown": f"tables/{one.table.name}.csv",
                 "unrounded": f"tables/{one.table.name}_full.csv",
                 "latex": f"latex/{one.table.name}.tex",
+                "printed": one.number in printed,
                 "models": fits,
                 "file": origin.file if origin.columns or not fits else None,
                 "columns": list(origin.columns),

@@ -13,11 +13,10 @@ from markupsafe import Markup
 from analysis import apa
 from analysis.report.apa_tables import Head
 from analysis.report.content import gather
-from analysis.report.document import Bullets, Document, Facts, Heading, document_of
+from analysis.report.document import Bullets, Document, Facts, Filed, Heading, document_of
 from analysis.report.docx_file import write_docx
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
-from analysis.report.methods import software_words
 from analysis.report.numbered import Content, Illustrated, Numbered
 from analysis.report.refitting import write_models
 from analysis.report.tracing import numbers_of, sources_in_words
@@ -161,12 +160,11 @@ def render_document(
     environment.filters["note"] = note_markup
     environment.filters["number"] = apa.number
     kinds = {"numbered_table": Numbered, "numbered_figure": Illustrated, "head": Head, "heading": Heading}
-    for name, kind in {**kinds, "bullets": Bullets, "facts": Facts}.items():
+    for name, kind in {**kinds, "bullets": Bullets, "facts": Facts, "filed": Filed}.items():
         environment.tests[name] = lambda node, kind=kind: isinstance(node, kind)
     return environment.get_template("report.html.jinja").render(
         document=document,
         sources=sources,
-        software=software_words(content.tables.dictionary),
         data=data,
         has_models=bool(content.all_fits()),
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),

@@ -46,7 +46,17 @@ def test_the_contents_name_every_part_in_the_order_of_the_page(rehearsal: Rehear
     assert contents is not None
     entries = re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents.group())
     heads = re.findall(r'<h2 id="([^"]+)">(.*?)(?:<span|</h2>)', rehearsal.html)
-    assert entries == heads and [name for _, name in heads][:2] == ["Method", "Descriptive results"]
+    assert entries == heads and [name for _, name in heads][:3] == ["In short", "Method", "Planned results"]
+
+
+def test_the_first_words_are_the_findings_with_their_sizes_and_what_limits_them(rehearsal: Rehearsal) -> None:
+    opening = rehearsal.html.split('<h2 id="in-short">')[1].split("<h2")[0]
+    said = words_of(opening.split("<nav")[0])
+    assert rehearsal.html.index("In short") < rehearsal.html.index('<nav class="contents"')
+    assert 5 <= len(re.findall(r"\.(?= [A-Z]|$)", said)) <= 14
+    for one in rehearsal.content.planned[0].analysis.contrasts[:1]:
+        assert f"{abs(one.points):.1f} percentage points" in said and one.first in said
+    assert "listed below" in said and "nothing is said about language models in general" in said
 
 
 def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehearsal) -> None:
@@ -154,7 +164,7 @@ def test_a_model_that_is_already_shown_is_not_shown_again(rehearsal: Rehearsal) 
 
 def test_the_page_is_the_same_for_the_same_data(rehearsal: Rehearsal) -> None:
     again = render(rehearsal.content, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
-    assert again == re.sub(r'<p class="source">.*?</p>', "", rehearsal.html)
+    assert again == re.sub(r'<details class="source">.*?</details>', "", rehearsal.html)
 
 
 def test_trials_csv_holds_what_was_handed_over_and_the_reader_group(rehearsal: Rehearsal) -> None:

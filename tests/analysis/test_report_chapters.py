@@ -38,8 +38,11 @@ def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_wri
     monkeypatch.setattr(chapters, "WRITERS", (lambda material: None, _writer))
     page = write_report(load(handover(human=12, items=16)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
     html = page.read_text("utf-8")
-    assert '<h2 id="trial">Trial chapter<span class="mark">exploratory</span></h2>' in html
-    assert "<p><h3>" not in html and "<h3>Part</h3>" in html
+    assert '<h3 id="trial">Trial chapter</h3>' in html
+    assert (
+        html.index(">Exploratory results") < html.index(">Trial chapter") < html.index('<h2 id="references">')
+    )
+    assert "<p><h3>" not in html and "<h4>Part</h4>" in html
     (own,) = (page.parent / "tables").glob("table_*_own.csv")
     number = int(own.stem.split("_")[1])
     assert f"See Table\u00a0{number} and Figure\u00a0" in html and f'id="table-{number}"' in html

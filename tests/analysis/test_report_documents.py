@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Heading, Paragraph, document_of
+from analysis.report.document import Bullets, Document, Filed, Heading, Paragraph, document_of
 from analysis.report.docx_file import write_docx
 from analysis.report.inline import plain_text, runs_of
 from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
@@ -168,6 +168,8 @@ def nasty() -> Document:
             Bullets((Markup("<code>{}</code>").format(NASTY),), ordered=True),
             Numbered(1, ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
             Numbered(2, ApaTable("table_02_long", "Long", ("A", "b"), long, "Note.")),
+            Filed(Numbered(3, ApaTable("table_03_filed", NASTY, ("A", "b"), long, NASTY)), len(long)),
+            Heading(4, Markup("{}").format(NASTY)),
         ),
         (known()["bates2015lme4"],),
     )

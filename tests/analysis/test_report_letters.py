@@ -84,7 +84,7 @@ def test_the_prose_says_the_numbers_of_the_tables(words: Chapter) -> None:
     assert row[:2] == ("5.00", "[5.00, 5.00]")
     said = "changes of the first letter cost 5.00 bits more than changes of inner letters, 95%\u00a0CI\u00a0[5.00, 5.00]"
     assert said in text
-    assert "Items carry no record of what was done to their letters" in str(words.methods[0])
+    assert "What was done to letters was found by comparing the form shown" in str(words.methods[0])
     cell = table_of(words, "letter_zones")["People"]["Two letters transposed, initial"][2]
     assert f"{cell} initial" in text
 

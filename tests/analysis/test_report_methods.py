@@ -67,10 +67,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
     said = full["Participants"]
-    assert "Participants were 12 people, who answered at least one trial in 13 sessions begun" in said
     assert (
-        "between March 1, 2026, and March 5, 2026; the answers of 11 people to 88 trials are analysed" in said
+        "Participants were 12 people, who began 13 sessions between March 1, 2026, and March 5, 2026." in said
     )
+    assert "This left 11 people and 88 trials for analysis." in said
     assert "attention checks failed: 12 trials (1 reader altogether)" in said
 
 
@@ -84,12 +84,12 @@ def test_what_participants_said_of_themselves_is_summed(full: dict[str, str]) ->
 def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str], tmp_path: Path) -> None:
     said = full["Language models"]
     for words in (
-        "one language model (restorer; Table 1",
+        "One language model read the same items as text under the same instructions (Table 1)",
         "requested as openai:restorer",
-        "answered by its own account as restorer-2026-01-31",
-        "accessed between March 1, 2026, and March 4, 2026 in 48 calls",
+        "identified itself as restorer-2026-01-31",
+        "was accessed between March 1, 2026, and March 4, 2026 (48 calls)",
         "temperature 0",
-        "As yardsticks, not data, stand one baseline beside them (random)",
+        "One baseline (random) served as a yardstick and is not data",
     ):
         assert words in said, words
     rows = study_rows(human=2, models=("restorer",), items=4)
@@ -109,12 +109,12 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
 
 def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
     assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
-    assert full["Procedure"] == "consent, block. Block one tells nothing."
+    assert full["Procedure"] == "A session consisted of consent and block. Block one told nothing."
 
 
 def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
     said = told(tmp_path)
-    assert "access dates, tokens and cost are not in the tables" in said["Language models"]
+    assert "access dates, tokens, and cost are not in the tables" in said["Language models"]
     assert "Procedure" not in said and "Table" not in said["Language models"]
     assert "Prolific" not in said["Participants"]
 

@@ -83,18 +83,16 @@ def write(material: Material) -> Chapter | None:
         methods=(METHOD,),
         fits=tuple(fits),
         sources=("steegen2016",),
+        supplement=True,
     )
 
 
 METHOD = escape(
-    "Multiverse (Steegen et al., 2016): each difference was computed anew under every usual choice. For times: the study's own "
-    "bounds, none, wide and narrow fixed bounds, and limits of 2 to 3 standard deviations or median absolute deviations around a "
-    "participant's centre in a condition; all valid answers or right ones only; log times or milliseconds. For accuracy: "
-    "failures as "
-    "wrong, left out, and at chance. For both: sessions as the study excluded them, with the excluded ones back, and without all "
-    "that meet a declared rule, as far as these differ. Differences are means over participants (items, for a model) with "
-    "Student's "
-    "95% intervals; they are a view of how much choices matter, not further tests."
+    "Each difference was computed again under every usual choice of preparation (a multiverse; Steegen et al., 2016): for times, "
+    "the study's own bounds, none, wide and narrow fixed bounds, or limits of 2 to 3 standard deviations or median absolute "
+    "deviations within participant and condition, with all valid or only right answers, in log or raw milliseconds; for accuracy, "
+    "failures as wrong, left out, or at chance; for both, with and without excluded sessions. Differences are means over "
+    "participants (items, for a model) with Student's 95% intervals and are no further tests."
 )
 
 

@@ -60,6 +60,7 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(tuple(groups), material.kinds),
         methods=tuple(escape(METHODS[kind]) for kind in kinds),
         fits=tuple(fits),
+        supplement=True,
         sources=("gelman2008",) if "weak prior" in kinds else (),
     )
 

@@ -97,7 +97,9 @@ def accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> A
     origin = Origin(
         columns=("correct", factor, "reader_group"), rows="as the tables of costs and of accuracy"
     )
-    return ApaTable(name, f"Cost and accuracy by {factor} and reader", columns, tuple(rows), note, origin)
+    return ApaTable(
+        name, f"Cost and accuracy by {factor} and reader", columns, tuple(rows), note, origin, drawn=True
+    )
 
 
 def profile_table(
@@ -143,4 +145,6 @@ def profile_table(
         note += " A profile whose mean has an interval that includes 0 has no shape: its numbers say nothing and are not shown."
     columns = (factor, "Scaled", "95% CI", "Difference", "95% CI")
     origin = Origin(columns=(factor, "reader_group"), rows="as the table of costs")
-    return ApaTable(name, f"Normalised cost profiles by {factor}", columns, tuple(rows), note, origin)
+    return ApaTable(
+        name, f"Normalised cost profiles by {factor}", columns, tuple(rows), note, origin, drawn=True
+    )

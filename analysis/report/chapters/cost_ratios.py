@@ -42,32 +42,24 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     ratios = log_ratios(found, factor) if found else pd.DataFrame()
     part.say(
         Markup(
-            "[[table:{}]] has what was measured in each condition, in the unit of each measure, and as the natural "
-            "logarithm of its ratio "
-            "to the reader's own {} condition. Milliseconds, tokens and bits are compared across readers only as such "
-            "ratios; nothing is "
-            "divided by a standard deviation."
+            "[[table:{}]] shows each measure in its own unit and as the natural logarithm of its ratio to the reader's own {} "
+            "condition; only such ratios can be compared across readers."
         ).format(name, base)
     )
     shown = shown_profiles(found)
     part.say(*_ratio_sentences(shown, base, kinds))
     if free:
-        part.say(f"Nothing at all, in any condition, was: {chosen_words(free)}; such costs are in no table.")
+        part.say(f"Zero in every condition: {chosen_words(free)}.")
     part.say(*_lacking(tables, costs, found), *(sentence(one) for one in thinned))
     part.blocks.append(ratio_table(name, costs, ratios))
     part.add(_against_accuracy(tables, shown, factor, costs.levels))
     part.add(_shapes(found, shown, factor, base, kinds))
     part.methods = [
         Markup(
-            "Costs across kinds of readers: natural logarithms of each reader's cost in a condition over its own cost "
-            "in the reference "
-            "condition. For people the mean over participants of differences of mean log times; for a model the mean "
-            "over items of "
-            "log ratios of its means over sessions. A profile is the log ratios divided by their own mean. Intervals "
-            "are 95% percentile "
-            "bootstraps with 2,000 resamples, for people over participants and items drawn at once (Owen, 2007), for a "
-            "model over items; "
-            "seeds are stable hashes of study, measure and reader. Latency is of trials that ran alone."
+            "A cost is the natural logarithm of a reader's value in a condition over its own value in the reference condition: for "
+            "people the mean over participants, for a model the mean over items. A profile is these costs divided by their own mean. "
+            "Intervals are 95% percentile bootstraps (2,000 resamples) over participants and items at once (Owen, 2007), or over a "
+            "model's items. Latency counts only where trials ran alone."
         )
     ]
     part.sources.append("owen2007")
@@ -116,10 +108,7 @@ def _lacking(tables: Tables, costs: UnitCosts, found: list[CostProfile]) -> list
         if none:
             told.append(f"Not recorded for any model: {chosen_words(none)}.")
         if "latency_ms" not in have:
-            told.append(
-                "Latency counts only where trials ran alone (wrods run --timing): batches and shared prefixes make any other one "
-                "meaningless."
-            )
+            told.append("Latency was not compared, because no trial ran alone.")
     else:
         told.append("No model has answered, so that there is nothing to set beside people.")
     if not used["reader_kind"].isin(PARTICIPANT_KINDS).any():

@@ -88,7 +88,7 @@ def percentile_table(name: str, spreads: list[TimeSpread], factor: str) -> ApaTa
         columns=(*measures, factor, "reader_group", "response_status"),
         rows="excluded_reason empty, response_status valid or empty, times within the bounds",
     )
-    return ApaTable(name, f"Percentiles of times by {factor}", columns, tuple(rows), note, origin)
+    return ApaTable(name, f"Percentiles of times by {factor}", columns, tuple(rows), note, origin, drawn=True)
 
 
 def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tuple[str, ...]) -> Part:
@@ -150,15 +150,10 @@ def _scales(
     reduced = "; ".join(f"{one.formula}: {one.verdict}" for one in own.model.steps)
     part.say(
         Markup(
-            "{} was compared on the log scale (a linear mixed model: conditions cost everyone the same percentage) and "
-            "on its own "
-            "scale (a Gamma mixed model with identity link: the same milliseconds), see [[table:{}]]. The models were {}."
+            "{} was compared on the log scale and in milliseconds ([[table:{}]]); the models were {}."
         ).format(title, name, formulas),
-        f"Steps of the model in milliseconds: {reduced}." if len(own.model.steps) > 1 else "",
         *(sentence(one) for one in thinned),
-        "The plan's own formula stands with the planned analyses; here both scales have the usual one."
-        if own_model
-        else "",
+        "Both scales have the usual model here, not the plan's own formula." if own_model else "",
     )
     others = {(one.label, one.groups): one for one in own.contrasts}
     told = [one for one in log.contrasts if _is_told(one, others.get((one.label, one.groups)), found)]
@@ -177,13 +172,16 @@ def _scales(
     part.sources = ["loftus1978", "lo2015"]
     part.methods = [
         Markup(
-            "Times on two scales: a log transform can take away or turn round an interaction (Loftus, 1978; Lo &amp; "
-            "Andrews, 2015), "
-            "so every comparison of times was fitted twice, to log times (normal, REML) and to times in milliseconds (Gamma, "
-            "identity link, Laplace approximation), each with its own reduction of random effects. <i>p</i> values of both are "
-            "adjusted in the same way, each scale for itself."
+            "Because a log transform can remove or reverse an interaction (Loftus, 1978; Lo &amp; Andrews, 2015), times were "
+            "analysed both as logarithms (normal, REML) and in milliseconds (Gamma, identity link, Laplace approximation); "
+            "<i>p</i> values were adjusted within each scale."
         ),
         OWN_SCALE,
+        *(
+            [escape(f"Steps of the model of {plan.measure.noun} in milliseconds: {reduced}.")]
+            if len(own.model.steps) > 1
+            else []
+        ),
     ]
     return part
 

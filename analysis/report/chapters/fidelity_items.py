@@ -15,7 +15,7 @@ from analysis.figures import Drawing
 from analysis.figures.item_scatter import item_scatter
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, spoken
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.prose import named
@@ -127,7 +127,7 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
         factor.capitalize(), "Items", "r", "95% CI", "Reliability of participants", "of the model", "Ceiling", "r / ceiling", "95% CI "
     )  # fmt: skip
     title = f"Agreement of single items of participants and models within conditions of {factor}"
-    return ApaTable(f"items_{factor}", title, columns, tuple(rows), note)
+    return ApaTable(f"items_{factor}", title, columns, tuple(rows), note, _origin(factor))
 
 
 def _ends(row: pd.Series, head: str) -> str:
@@ -238,7 +238,12 @@ def order_part(material: Material, factor: str) -> Said:
     columns = ("", "Conditions", "τ", "95% CI", "ρ", "95% CI", "Same order", "By chance")
     name = f"order_{factor}"
     laid = ApaTable(
-        name, f"Order of the conditions of {factor} for participants and models", columns, tuple(rows), note
+        name,
+        f"Order of the conditions of {factor} for participants and models",
+        columns,
+        tuple(rows),
+        note,
+        _origin(factor),
     )
     text = f"Whether conditions come in the same order ([[table:{name}]])"
     text += f", by accuracy: {'; '.join(told)}." if told else "."
@@ -251,12 +256,20 @@ def _rank_ends(row: pd.Series, name: str) -> str:
     return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else apa.MISSING
 
 
+def _origin(factor: str) -> Origin:
+    """Say which answers means by item, reader and condition are made of."""
+    columns = ("correct", "response_status", factor, "item_id", "reader_group", "reader", "session_id")
+    return Origin(
+        columns=columns,
+        rows="rows without excluded_reason; means by item, reader and condition; other measures from their own columns",
+    )
+
+
 METHODS = (
     Markup(
-        "Fidelity of items: item means were correlated within each condition, since pooled over conditions items correlate because "
-        "conditions differ. Failures count as wrong; times are logarithms taken from each participant's own mean. Reliabilities come "
-        "from 1,000 random splits of participants (of a model: its sessions) into halves within lists (Spearman, 1910; Brown, 1910); "
-        "the correction for them is Spearman's (1904). Intervals are percentile bootstraps over items (2,000 resamples; reliabilities "
-        "of the first 100 splits are drawn along)."
+        "Item means were correlated within each condition, because pooled over conditions items correlate merely because conditions "
+        "differ. Times are logarithms centred on each participant. Reliabilities are means of 1,000 random splits of participants (or "
+        "a model's sessions) into halves within lists (Spearman, 1910; Brown, 1910); correlations were corrected for them as in "
+        "Spearman (1904). Intervals are percentile bootstraps over items (2,000 resamples)."
     ),
 )

@@ -120,14 +120,12 @@ def _methods(
     found: Sequence[Measured], derived: bool, mixed: bool, explained: Explanations
 ) -> tuple[Markup, ...]:
     told = (
-        "Letter position: a change is initial or final where the first or the last letter of the word takes part in it, outer where "
-        "both do, else internal; two letters that changed places are a transposition, letters replaced by others a substitution. "
-        "Places are those of the first letter changed, from the start, and of the last, from the end. Trials of all other factors "
-        "are pooled. Baselines are left out. "
+        "A change was initial or final where the first or the last letter of the word took part in it, outer where both did, else "
+        "internal. Two letters that changed places are a transposition, letters replaced by others a substitution. Trials of all "
+        "other factors were pooled. "
     )
     told += (
-        "Items carry no record of what was done to their letters; it was found by comparing the form shown with the intact one, "
-        "case aside: letters that could stay have stayed, others that the word still has have moved, the rest are new. "
+        "What was done to letters was found by comparing the form shown with the intact one, case aside. "
         if derived
         else ""
     )
@@ -138,20 +136,8 @@ def _methods(
     )
     if any(one.measure.name.endswith("_changed") for one in found):
         told += "Times and surprisal of single words are those of the changed words against the same words intact. "
-    scales = {
-        "correct": "accuracy in percentage points, failures counted as wrong",
-        "people": "times as log ratios, told as percent, from each participant's own mean",
-        "models": "surprisal in bits",
-    }
-    own = {
-        "correct" if one.measure.people is None else "people" if one.measure.people else "models"
-        for one in found
-    }
-    told += f"Scales: {'; '.join(text for name, text in scales.items() if name in own)}. "
     told += (
-        "Intervals: 2,000 resamples of participants and, at the same time, of items (Owen, 2007); of a "
-        "model's items alone; all levels "
-        "share the draws, seeds are hashes of the study's name. No contrast was planned; p values are adjusted over all of the "
-        "chapter (Benjamini & Hochberg, 1995)."
+        "Intervals are 95% bootstraps (2,000 resamples) over participants and items at once (Owen, 2007), or over a model's items; "
+        "p values were adjusted over all comparisons of letter position (Benjamini & Hochberg, 1995)."
     )
     return (escape(told), *explained.methods)

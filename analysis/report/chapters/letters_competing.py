@@ -76,16 +76,11 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
 
 
 METHOD = Markup(
-    "Competing predictors: trials with changed letters alone, a model for each reader and predictor, all with word length and "
-    "frequency (where known and varying) and the same random intercepts of participants and items, fitted by maximum likelihood "
-    "(accuracy: binomial, Laplace approximation). Predictors are letter place, kind of change, distance, orthographic match scores "
-    "(spatial coding: Davis, 2010; overlap model: Gomez et al., 2008; and others) and what the change "
-    "does to tokens. Models are compared by AIC and "
-    "Akaike weights, and by how many nats they gain over length and frequency in items that they were "
-    f"not fitted to ({FOLDS} folds of "
-    f"items; 95% bootstrap over items). A model holds {apa.count(MOST_ROWS)} trials of a reader at most. "
-    "Models of one reader differ in nothing "
-    "but the predictor; the best and the one without a predictor are refitted in models.R."
+    "For each reader, one model per predictor was fitted by maximum likelihood to trials with changed letters, all with word length, "
+    "word frequency, and the same random intercepts. Predictors were letter place, kind of change, distance, orthographic match "
+    "scores (spatial coding: Davis, 2010; overlap model: Gomez et al., 2008; and others), and changes in tokens. Models were compared "
+    "by AIC, Akaike weights, and the gain in log-likelihood over length and frequency in held-out items "
+    f"({FOLDS} folds; 95% bootstrap over items); each holds {apa.count(MOST_ROWS)} trials of a reader at most."
 )
 
 

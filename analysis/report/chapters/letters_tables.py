@@ -61,7 +61,7 @@ def places_table(name: str, title: str, by: str, found: Sequence[Measured], note
                 cells.append(apa.count(max(int(one["items_of_level"].iloc[0]) for one in here if len(one))))
                 cells += [_cell(one, m.measure.decimals) for one, m in zip(here, shown, strict=True)]
                 rows.append(tuple(cells))
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(shown))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(shown), drawn=by != "zone")
 
 
 def _origin(shown: Sequence[Measured]) -> Origin:
@@ -175,5 +175,10 @@ def competing_table(name: str, noun: str, found: Competing, note: str) -> ApaTab
             )
     columns = ("Predictor", "k", "AIC", "ΔAIC", "Weight", "Held-out gain [95% CI]")
     return ApaTable(
-        name, f"Competing predictors of {noun} where letters are changed", columns, tuple(rows), note
+        name,
+        f"Competing predictors of {noun} where letters are changed",
+        columns,
+        tuple(rows),
+        note,
+        drawn=True,
     )

@@ -82,9 +82,19 @@ def contrasts_in_words(found: Sequence[Measured], kinds: dict[str, str]) -> list
     told = []
     for one in found:
         for group, own in one.contrasts.groupby("reader_group", sort=False):
-            sentences = [_contrast(one, str(group), row, kinds) for row in own.to_dict("records")]
-            if any(sentences):
-                told.append(Markup(" ").join(text for text in sentences if text))
+            sentences = [
+                _contrast(one, str(group), row, kinds)
+                for row in own.to_dict("records")
+                if not float(row["p_adjusted"]) >= ALPHA
+            ]
+            if len(sentences) < len(own):
+                rest = (
+                    "no comparison was significant"
+                    if not sentences
+                    else "no other comparison was significant"
+                )
+                sentences.append(escape(f"{_whose(one, str(group), kinds)}: {rest}."))
+            told.append(Markup(" ").join(sentences))
     if told:
         told[0] = Markup("[[table:letter_contrasts]] holds every comparison. ") + told[0]
         unsure = any((one.contrasts["p_adjusted"] >= ALPHA).any() for one in found if len(one.contrasts))
@@ -94,7 +104,7 @@ def contrasts_in_words(found: Sequence[Measured], kinds: dict[str, str]) -> list
 
 
 def _contrast(one: Measured, group: str, row: Mapping[Hashable, Any], kinds: dict[str, str]) -> Markup:
-    """Say one comparison, the dearer side first."""
+    """Say one significant comparison, or one without an interval, the dearer side first."""
     name, places, p = str(row["contrast"]), one.measure.decimals, float(row["p_adjusted"])
     raw = [float(row[end]) for end in ("difference", "low", "high")]
     first, second = COMPARED.get(
@@ -104,7 +114,7 @@ def _contrast(one: Measured, group: str, row: Mapping[Hashable, Any], kinds: dic
     if turned and second:
         first, second, raw = second, first, [-raw[0], -raw[2], -raw[1]]
     estimate, low, high = (one.measure.shown(value) for value in raw)
-    who = f"{headed(group) if kinds[group] in PARTICIPANT_KINDS else f'The {kinds[group]} {group}'} ({one.measure.noun})"
+    who = _whose(one, group, kinds)
     size = f"{apa.number(abs(estimate), places)} {difference_unit(one)}"
     ends = apa.interval(low, high, places)
     if ends == apa.MISSING or pd.isna(p):
@@ -114,15 +124,14 @@ def _contrast(one: Measured, group: str, row: Mapping[Hashable, Any], kinds: dic
     tail = Markup(", 95%\u00a0CI\u00a0{}, adjusted <i>p</i>\u00a0{}.").format(
         ends, apa.p_phrase(p).removeprefix("p ").replace(" ", "\u00a0")
     )
-    if p < ALPHA:
-        than = f" than {second}" if second else ""
-        return escape(f"{who}: {first} {_dearer(one, size, less=turned and not second)}{than}") + tail
-    both = (
-        f"{first} and {second} did not differ significantly"
-        if second
-        else f"{first} did not cost significantly more or less"
-    )
-    return escape(f"{who}: {both} ({apa.number(estimate, places)} {difference_unit(one)})") + tail
+    than = f" than {second}" if second else ""
+    return escape(f"{who}: {first} {_dearer(one, size, less=turned and not second)}{than}") + tail
+
+
+def _whose(one: Measured, group: str, kinds: dict[str, str]) -> str:
+    """Name a reader group and a measure at the head of a sentence."""
+    who = headed(group) if kinds[group] in PARTICIPANT_KINDS else f"The {kinds[group]} {group}"
+    return f"{who} ({one.measure.noun})"
 
 
 def _dearer(one: Measured, size: str, *, less: bool) -> str:

@@ -65,11 +65,8 @@ def write(material: Material) -> Chapter | None:
         _missing(material, said)
     methods = (
         escape(
-            "Exclusions are flags: every trial stays in the table with the reason why no model uses it. Answers that are not valid "
-            "(timeouts, refusals, unreadable, cut or empty replies) count as wrong in the primary analysis, for people and models "
-            "alike; accuracy of valid answers only, accuracy with failures at chance, and the bounds with all failures wrong or "
-            f"right stand beside it. Where at least {FEWEST} answers are missing a logistic mixed model asks whether they hang on "
-            "the condition."
+            "Bounds on accuracy count all failed answers as wrong, all as right, or each at chance. Where at least "
+            f"{FEWEST} answers were missing, a logistic mixed model tested whether they depended on the condition."
         ),
     )
     return Chapter(
@@ -79,6 +76,7 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(tuple(material.kinds), material.kinds),
         methods=methods,
         fits=tuple(said.fits),
+        supplement=True,
     )
 
 

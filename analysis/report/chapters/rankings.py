@@ -13,11 +13,11 @@ from analysis import apa
 from analysis.families import with_adjusted
 from analysis.figures.ranks import recovery_figure, size_figure, told_size
 from analysis.rankings import recovery_order, robustness, robustness_by_size, robustness_table, sizes
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.chapters.rankings_errors import METHODS as METHODS_OF_ERRORS
-from analysis.report.chapters.rankings_errors import errors_part
+from analysis.report.chapters.rankings_errors import RANKED, errors_part, origin_of
 from stimuli.errors import UserError
 
 MANY_MODELS = 8
@@ -72,15 +72,15 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(groups, material.kinds),
         methods=tuple(methods),
         sources=tuple(sources),
+        supplement=True,
     )
 
 
 METHODS = Markup(
-    "Rankings: points lost are the accuracy on intact text minus the mean over the changed conditions, retention that mean as a "
-    "percentage of the intact accuracy. Within a family of three or more sizes both were regressed on the decadic logarithm of the "
-    "number of parameters; one interval comes from a bootstrap over items (these models, other items), one from Student's t over "
-    "models. Kendall's tau (1938) has an exact two-sided p value. Orders of models in recovery and task were compared on the changed "
-    "conditions alone, with a bootstrap over items."
+    "Points lost are the accuracy on intact text minus the mean over the changed conditions; retention is that mean in percent of the "
+    "intact accuracy. Within a family of three or more sizes both were regressed on the decadic logarithm of the number of "
+    "parameters, with one interval from a bootstrap over items and one from Student's <i>t</i> over models; Kendall's tau (1938) has "
+    "an exact two-sided <i>p</i>. Orders of models in recovery and task were compared on the changed conditions alone."
 )
 
 
@@ -139,7 +139,9 @@ def _robustness_laid(table: pd.DataFrame, factor: str) -> ApaTable:
         "retention: that mean as % of intact. Failures count as wrong. 95% bootstrap intervals over items. * = counted in the run."
     )
     columns = ("Model", "Family", "Parameters", "Intact %", "95% CI", "Lost", "95% CI", "Retention", "95% CI")
-    return ApaTable("robustness", f"Robustness of each model to {factor}", columns, tuple(rows), note)
+    return ApaTable(
+        "robustness", f"Robustness of each model to {factor}", columns, tuple(rows), note, origin_of(factor)
+    )
 
 
 def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
@@ -175,7 +177,15 @@ def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
         "p adjusted",
         "Smallest p",
     )
-    return ApaTable("size_slopes", "Robustness and number of parameters within families", columns, rows, note)
+    title = "Slopes of robustness on the number of parameters within families of models"
+    return ApaTable(
+        "size_slopes",
+        title,
+        columns,
+        rows,
+        note,
+        Origin(columns=("correct", "item_id", "reader_group"), rows=RANKED),
+    )
 
 
 def _slope_told(row: Mapping[Hashable, Any]) -> str:
@@ -220,7 +230,12 @@ def _recovery_part(material: Material, factor: str, missing: list[str]) -> list[
     )
     columns = ("Model", "Recovery %", "95% CI", "Rank", "Task %", "95% CI", "Rank")
     laid = ApaTable(
-        "recovery_order", "Recovery of changed text and accuracy of the task", columns, rows, note
+        "recovery_order",
+        "Recovery of changed text and accuracy of the task by model",
+        columns,
+        rows,
+        note,
+        origin_of(factor),
     )
     drawing = recovery_figure("recovery_and_task", found.table)
     limit = "" if one.smallest_p < 0.05 else ", which so few models could not bring below .05"

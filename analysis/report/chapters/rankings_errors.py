@@ -13,21 +13,28 @@ from analysis.mixed.adjustments import corrected
 from analysis.rankings import ErrorVectors, Matching, error_consistency, error_vectors, matchings
 from analysis.rankings.matching import CELLS
 from analysis.readers import PARTICIPANT_KINDS, spoken
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.prose import named
 from stimuli.errors import UserError
 
 TOLD_IN_FULL = 8
+RANKED = "rows without excluded_reason; failures count as 0; means by item, reader and condition"
 METHODS = Markup(
-    "Error patterns: a unit is a participant, or one session of a model; its errors are a vector over items in conditions, failures "
-    "counted as wrong. The mean of each item in each condition over the readers compared is taken away. Each reader's sessions (of a "
-    "reader with one: the items) are dealt into two halves, once, and each half is matched to the nearest half of the other kind; "
-    "the share that finds its own reader is held against halves relabelled within lists (every order of up to seven readers, "
-    "otherwise 5,000). Error consistency is Cohen's kappa of being right or wrong on the same items (Geirhos et al., 2020), with "
-    "observed and expected agreement taken within conditions; its interval is a delete-a-group jackknife over items."
+    "Error patterns were compared between participants or sessions of a model as vectors of errors over items in conditions, centred "
+    "on the mean of each item in each condition. Sessions (or items, of a reader with one session) were split into halves, each half "
+    "was matched to the nearest half of the other kind, and the share that found its own reader was held against halves relabelled "
+    "within lists. Error consistency is Cohen's kappa of right and wrong answers to the same items (Geirhos et al., 2020), with "
+    "agreement taken within conditions and a delete-a-group jackknife interval over items."
 )
+
+
+def origin_of(factor: str) -> Origin:
+    """Say which answers errors and ranks are made of."""
+    return Origin(
+        columns=("correct", "response_status", factor, "item_id", "reader_group", "session_id"), rows=RANKED
+    )
 
 
 def errors_part(material: Material, factor: str, missing: list[str]) -> list[Block]:
@@ -38,8 +45,8 @@ def errors_part(material: Material, factor: str, missing: list[str]) -> list[Blo
     except UserError as error:
         missing.append(f"Error patterns: {error.message}.")
         return []
-    blocks = _told_apart(material, vectors, missing)
-    blocks += _consistency(material, vectors, missing)
+    blocks = _told_apart(material, vectors, factor, missing)
+    blocks += _consistency(material, vectors, factor, missing)
     drawn = [
         f"{apa.count(many)} {'sessions' if vectors.kinds[group] == 'model' else ''} of {spoken(group)}".replace(
             "  ", " "
@@ -63,7 +70,7 @@ def _sides(vectors: ErrorVectors) -> list[tuple[str, list[str]]]:
     return people + ([("models", models)] if models else [])
 
 
-def _told_apart(material: Material, vectors: ErrorVectors, missing: list[str]) -> list[Block]:
+def _told_apart(material: Material, vectors: ErrorVectors, factor: str, missing: list[str]) -> list[Block]:
     study = str(material.tables.dictionary["study"])
     found_all: list[tuple[str, Matching]] = []
     for who, groups in _sides(vectors):
@@ -93,6 +100,7 @@ def _told_apart(material: Material, vectors: ErrorVectors, missing: list[str]) -
         columns,
         tuple(rows),
         note,
+        origin_of(factor),
     )
     text = f"Whether error patterns tell readers apart ([[table:told_apart]]). {' '.join(told)}"
     heading = Markup("<h3>Do error patterns tell readers apart?</h3>")
@@ -121,7 +129,7 @@ def _matching_told(who: str, one: Matching, adjusted: float) -> str:
     return f"{who.capitalize()} ({apa.count(one.readers)}) {verdict} by {one.of}: {shares}, {tested}."
 
 
-def _consistency(material: Material, vectors: ErrorVectors, missing: list[str]) -> list[Block]:
+def _consistency(material: Material, vectors: ErrorVectors, factor: str, missing: list[str]) -> list[Block]:
     found = error_consistency(vectors)
     if found.empty:
         missing.append("Error consistency: no two readers answered ten items in the same conditions.")
@@ -146,7 +154,7 @@ def _consistency(material: Material, vectors: ErrorVectors, missing: list[str]) 
         "Ceiling",
     )
     title = "Error consistency of readers within conditions"
-    laid = ApaTable("error_consistency", title, columns, rows, note)
+    laid = ApaTable("error_consistency", title, columns, rows, note, origin_of(factor))
     text = "Whether readers err on the same items beyond their accuracies ([[table:error_consistency]]): "
     text += _consistency_told(found, material.kinds)
     heading = Markup("<h3>Do readers err alike?</h3>")

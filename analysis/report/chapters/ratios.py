@@ -23,15 +23,11 @@ from analysis.report.prose import named
 from analysis.tables import Tables
 
 METHOD = Markup(
-    "Ratios of the field: relative performance gain (scrambled − substituted)/(intact − substituted) in percent (Cao et al., 2023, "
-    "eq. 2); retention, the mean accuracy over transforms, absolute and in percent of the intact accuracy (Mind Scramble, 2024); cost "
-    "ratios of a scrambled item to the same item intact, as that paper takes them (mean of ratios), geometric, and of the "
-    "sums. Failures "
-    "count as wrong. Which level is intact or substituted is read from the operation that each item records, or from its "
-    "texts, not from "
-    "the name of the level. Intervals: 95% percentile bootstraps over items (all levels of an item drawn together), 2,000 "
-    "resamples, seeds by a stable hash of study, measure and reader. Adjusted accuracy (correct of answered) and out-of-context ratio "
-    "(unanswered of all) as in H-TEST; accuracy against chance by exact binomial tests against 1/options."
+    "Relative performance gain is (scrambled − substituted)/(intact − substituted) in percent (Cao et al., 2023, eq. 2). Retention is "
+    "the mean accuracy over scrambled conditions, absolute and in percent of the intact accuracy (Mind Scramble, 2024). Cost ratios "
+    "hold a scrambled item against the same item intact. Which condition is intact or substituted was read from what was done to "
+    "each item. Intervals are 95% percentile bootstraps over items (2,000 resamples). Adjusted accuracy is the share correct of "
+    "answered trials, the out-of-context ratio the share unanswered; accuracy was held against chance by exact binomial tests."
 )
 
 
@@ -78,6 +74,7 @@ def write(material: Material) -> Chapter | None:
         marks_of(tuple(kinds), kinds),
         methods=(METHOD,),
         sources=("cao2023",),
+        supplement=True,
     )
 
 

@@ -17,7 +17,7 @@ from analysis.measures import WORDS, WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
 from analysis.plan import Plan, against_reference
-from analysis.readers import DATA_KINDS, group_order, kinds_of, marked
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.model_tables import contrast_table, model_table
@@ -28,19 +28,16 @@ from stimuli.errors import UserError
 GROUP = "reader_group"
 MOST_TRIALS = 20_000
 """Trials in one model of recovered words; beyond, the planned analyses alone are fitted."""
+MOST_OF_MODELS = 60_000
+"""The same without participants, where all that varies lies within items and a model takes seconds."""
 
 METHOD = Markup(
-    "Typed recovery: words of the answer are matched in order to the words of the intact text, without regard to case and "
-    "punctuation; a "
-    "changed word is recovered where the answer has it as it was, and with one typo where it is one letter (or one exchange of "
-    "neighbours) off and nearer to the intact word than to the form shown. Unchanged words that were copied right are the "
-    "reader's own "
-    "typing. Recovered of changed words are binomial counts in a logistic mixed model with a variance between answers. Edit "
-    "distance is Levenshtein's in characters, case and punctuation included; the recovery rate RR is (Σ shown − Σ answered)/Σ "
-    "shown, the "
-    "sign of its tables (equation 1 of Cao et al., 2023, is printed with the opposite one). An answer that is not there recovers "
-    "nothing. Intervals: 95% percentile bootstraps, 2,000 resamples, over participants or over a model's items; seeds are stable "
-    "hashes of study, reader and condition."
+    "Words of the answer were matched in order to the words of the intact text, without regard to case and punctuation. A changed "
+    "word counted as recovered where the answer had it as it was, and with one typo where it was one letter or one exchange of "
+    "neighbours off and nearer to the intact word than to the form shown. Recovered of changed words were analysed as binomial "
+    "counts in a logistic mixed model with a variance between answers. Edit distance is Levenshtein's in characters; the recovery "
+    "rate is (Σ shown − Σ answered)/Σ shown, with the sign of the tables of Cao et al. (2023), not of their equation 1. Missing "
+    "answers recover nothing. Intervals are 95% percentile bootstraps (2,000 resamples) over participants or over a model's items."
 )
 
 
@@ -244,7 +241,7 @@ def _modelled(
             blocks.append(
                 escape(f"{measure.title} by {factor}: the planned model stands among the planned analyses.")
             )
-        elif len(rows) > MOST_TRIALS:
+        elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):
             blocks.append(
                 escape(
                     f"{measure.title} by {factor}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."

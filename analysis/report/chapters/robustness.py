@@ -35,4 +35,5 @@ def write(material: Material) -> Chapter | None:
         methods=tuple(escape(method) for _, told, method in parts if told and method),
         fits=tuple(fits),
         sources=("bates2015lme4", "liang1986", "mancl2001"),
+        supplement=True,
     )

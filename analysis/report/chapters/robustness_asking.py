@@ -16,11 +16,8 @@ from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError
 
 ASKING = (
-    "Variation of models' right answers was split by prompt wording, label map, order of choices, session and item: by a "
-    "logistic mixed "
-    "model of each model's answers for sources with five levels or more, and by the range of the means against 500 permutations "
-    "within "
-    "item and condition for all."
+    "Variation of models' right answers was split by prompt wording, label map, order of choices, session, and item: by a logistic "
+    "mixed model for sources with five levels or more, and by the range of means against 500 permutations within item and condition."
 )
 
 

@@ -51,19 +51,17 @@ def write(material: Material) -> Chapter | None:
         methods=(METHOD,),
         fits=tuple(fits),
         sources=("hautus1995", "decarlo1998"),
+        supplement=True,
     )
 
 
 METHOD = Markup(
-    "Two-class answers: hits and false alarms of each reader and condition, d′ = <i>z</i>(hits) − <i>z</i>(false alarms) and "
-    "criterion c = −[<i>z</i>(hits) + <i>z</i>(false alarms)]/2, with the log-linear correction (Hautus, 1995). Differences are "
-    "tested in a probit mixed model of the answer by truth (±½) × condition × reader (DeCarlo, 1998; Laplace approximation), "
-    "in which the "
-    "coefficients of truth are d′ and its differences, the others minus the criterion. Participants differ in bias and "
-    "sensitivity and, "
-    "where a factor has at most four levels and a participant two trials of each class in each, in the effect of each level on both "
-    "(uncorrelated); items differ in how they are answered, also from reader to reader. Components without variance are taken out and "
-    "the model is fitted again; every step is told. Answers that are not valid are in neither rate."
+    "Sensitivity is d′ = <i>z</i>(hits) − <i>z</i>(false alarms) and the criterion c = −[<i>z</i>(hits) + <i>z</i>(false alarms)]/2, "
+    "with the log-linear correction (Hautus, 1995). Differences were tested in a probit mixed model of the answer by truth (±½) × "
+    "condition × reader (DeCarlo, 1998; Laplace approximation), in which coefficients of truth are differences in d′ and the others "
+    "differences in −c. Participants differed in bias, sensitivity, and, where trials sufficed, condition effects on both; items "
+    "differed in how they were answered. Components without variance were removed. Answers that could not be scored are in neither "
+    "rate."
 )
 
 

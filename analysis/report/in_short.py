@@ -1,0 +1,181 @@
+"""The first thing that a report says: who answered, what the planned comparisons found, and what to distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
+from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.nodes import Paragraph
+from analysis.report.numbered import Content, Section
+from analysis.report.prose import equivalence_sentence, headed_as, higher_or_lower, named, scale_remark
+from analysis.results import Analysis, Contrast
+
+MOST_FINDINGS = 6
+"""So many comparisons are told; tables hold the others."""
+FEW_MODELS = 8
+"""No claim is made about models in general from fewer."""
+MANY_MISSING = 0.05
+"""A reader with a greater share of answers that could not be scored is named."""
+
+
+def in_short(content: Content) -> Iterator[Paragraph]:
+    """Write the paragraphs of the part that opens a report.
+
+    Parameters
+    ----------
+    content : Content
+    """
+    yield Paragraph(escape(_who(content)), tables=(content.flow.number,))
+    yield from _findings(content)
+    doubts = list(_doubts(content))
+    if doubts:
+        yield Paragraph(Markup(" ").join(escape(one) for one in doubts), tables=(content.flow.number,))
+
+
+def _who(content: Content) -> str:
+    tables = content.tables
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    if used.empty:
+        return "No trial can be analysed yet."
+    told = []
+    for group, one, several in (
+        ("human", "person", "people"),
+        ("simulated", "simulated reader", "simulated readers"),
+    ):
+        many = int(used.loc[used["reader_group"] == group, "reader"].nunique())
+        told += [apa.worded(many, one, several)] if many else []
+    for kind, noun in (("model", "language model"), ("baseline", "baseline")):
+        names = [
+            name
+            for name, own in content.kinds.items()
+            if own == kind and (used["reader_group"] == name).any()
+        ]
+        told += [f"{apa.worded(len(names), noun)} ({apa.listing(names)})"] if names else []
+    factors = apa.listing([f"{name} ({', '.join(levels)})" for name, levels in tables.factors.items()])
+    where = f", shown in conditions of {factors}" if factors else ""
+    items = apa.worded(int(used["item_id"].nunique()), "item")
+    trials = apa.worded(len(used), "trial")
+    return f"The {trials} analysed are answers of {apa.listing(told)} to {items}{where}."
+
+
+def _findings(content: Content) -> Iterator[Paragraph]:
+    sections = content.planned or content.exploratory
+    ranked = [
+        (place, number, section, contrast)
+        for number, section in enumerate(sections)
+        for place, label in enumerate(dict.fromkeys(one.label for one in section.analysis.contrasts))
+        for contrast in section.analysis.contrasts
+        if contrast.label == label and contrast.estimable
+    ]
+    if not ranked:
+        yield Paragraph(Markup("No comparison between conditions could be tested."))
+        return
+    told = sorted(ranked, key=lambda one: one[:2])[:MOST_FINDINGS]
+    said = [
+        _finding(contrast, section.analysis, content.kinds)
+        for _, _, section, contrast in sorted(told, key=lambda one: one[1])
+    ]
+    if not content.planned:
+        said.insert(0, Markup("No analysis was planned, so that all results are exploratory."))
+    others = len(ranked) - len(told)
+    if others:
+        said.append(
+            escape(
+                f"{apa.worded(others, 'further comparison').capitalize()} {'is' if others == 1 else 'are'} reported below."
+            )
+        )
+    shown = dict.fromkeys(section.heading for _, _, section, _ in told)
+    own = [section for section in sections if section.heading in shown]
+    yield Paragraph(
+        Markup(" ").join(said),
+        tables=tuple(one.number for section in own for one in section.tables),
+        models=tuple(number for section in own for number in _models(section, content)),
+    )
+
+
+def _models(section: Section, content: Content) -> tuple[int, ...]:
+    model = section.analysis.model
+    return content.number_of_fit(None if model is None else model.source)
+
+
+def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    """Say one comparison with the size of its effect, its interval and p."""
+    measure = analysis.plan.measure
+    significant = one.p_adjusted < analysis.plan.alpha
+    size = Markup(" ({}, {}).").format(_size(one, analysis), _p(one))
+    if one.between:
+        first, second = (named(group, kinds) for group in one.groups)
+        verb = "differed" if significant else "did not differ significantly"
+        levels = f"the {one.first} and the {one.second} condition"
+        what = f"The difference in {measure.noun} between {levels} {verb} between {first} and {second}"
+        return escape(what) + size + escape(scale_remark(one)) + escape(equivalence_sentence(one, analysis))
+    group = one.groups[0]
+    both = f"the {one.first} and the {one.second} condition"
+    than = f"in the {one.first} than in the {one.second} condition"
+    if not significant:
+        what = f"{measure.title} of {named(group, kinds)} did not differ significantly between {both}"
+        return escape(what) + size
+    several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
+    how = higher_or_lower(one, analysis)
+    if how is None:
+        word = "lower" if one.estimate < 0 else "higher"
+        what = f"{measure.title} of {named(group, kinds)} was {word} {than}"
+    else:
+        what = f"{headed_as(group, kinds)} {'were' if several else 'was'} {how} {than}"
+    return escape(what) + size
+
+
+def _size(one: Contrast, analysis: Analysis) -> str:
+    """Write the effect on the scale that a reader feels, with its interval."""
+    measure = analysis.plan.measure
+    if one.points is not None:
+        return f"{apa.number(one.points, 1)} percentage points, 95% CI {apa.interval(one.points_low, one.points_high, 1)}"
+    if measure.family == "binomial":
+        ends = apa.ratio_interval(float(np.exp(one.low)), float(np.exp(one.high)))
+        return f"odds ratio {apa.ratio(float(np.exp(one.estimate)))}, 95% CI {ends}"
+    if measure.scale == "raw":
+        places = decimals(one.se, 2)
+        return f"{apa.number(one.estimate, places)} {measure.unit}, 95% CI {apa.interval(one.low, one.high, places)}"
+    ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
+    return f"{apa.number(as_percent(one.estimate), 1)}%, 95% CI {ends}"
+
+
+def _p(one: Contrast) -> Markup:
+    return Markup("<i>p</i>\u00a0{}").format(
+        apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
+    )
+
+
+def _doubts(content: Content) -> Iterator[str]:
+    """Say what limits these results, the gravest first."""
+    yield from content.cautions
+    for section in (*content.planned, *(() if content.planned else content.exploratory)):
+        model = section.analysis.model
+        if model is None:
+            yield f"No model could be fitted for the analysis {section.heading}."
+        elif not model.converged:
+            yield f"The model of the analysis {section.heading} did not converge; its numbers are not to be trusted."
+        elif any("above 4 log odds" in one for one in model.warnings):
+            yield (
+                f"In the analysis {section.heading} a random effect is so large that odds ratios mislead; "
+                "the percentage points are to be read instead."
+            )
+        elif model.singular:
+            yield f"The model of the analysis {section.heading} is singular, so that its intervals may be too narrow."
+    if content.standing.departures:
+        many = apa.worded(len(content.standing.departures), "departure")
+        yield f"{many[0].upper()}{many[1:]} from the plan {'is' if len(content.standing.departures) == 1 else 'are'} listed below."
+    trials = content.tables.trials
+    used = trials[trials["excluded_reason"].isna()]
+    for group, own in used.groupby("reader_group", sort=False):
+        lost = float((own["response_status"] != "valid").mean())
+        if lost > MANY_MISSING and content.kinds.get(str(group)) != "baseline":
+            yield f"Of the answers of {named(str(group), content.kinds)}, {apa.percent(lost)} could not be scored and count as wrong."
+    models = sum(kind == "model" for kind in content.kinds.values())
+    if 0 < models < FEW_MODELS:
+        yield f"With {apa.worded(models, 'language model')}, nothing is said about language models in general."

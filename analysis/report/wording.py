@@ -1,0 +1,128 @@
+"""Says each thing once and in words: names without underscores, notes that do not repeat notes, long tables in their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from analysis.names import in_words
+from analysis.report.apa_tables import Head
+from analysis.report.nodes import Bullets, Facts, Filed, Heading, Node, Paragraph
+from analysis.report.numbered import Illustrated, Numbered
+
+LONGEST = 24
+"""Tables of more rows than this stand in their files alone; no journal would print them."""
+_SENTENCE = re.compile(r"(?<=[.;])(?<!vs\.)(?<!al\.) (?=[A-Z]|n =|p |d′)")
+_CODE = re.compile(r"(<code>.*?</code>|<[^>]+>)")
+
+
+def in_plain_words(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node]:
+    """Write names of factors, levels and measures as words wherever they stand in running text, tables and notes.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+    names : iterable of str
+        Names that the study gave; formulas in ``<code>`` keep them, names of models are not among them.
+    """
+    known = sorted({name for name in names if "_" in name}, key=len, reverse=True)
+    if not known:
+        yield from nodes
+        return
+    pattern = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, known))})(?![\w/])")
+
+    def said(text: str) -> str:
+        return pattern.sub(lambda found: in_words(found.group()), text)
+
+    for node in nodes:
+        yield _said(node, said)
+
+
+def _said(node: Node, said: Callable[[str], str]) -> Node:
+    def marked(text: Markup) -> Markup:
+        parts = _CODE.split(str(text))
+        return Markup("".join(part if _CODE.fullmatch(part) else said(part) for part in parts))
+
+    if isinstance(node, Heading | Paragraph):
+        return replace(node, text=marked(node.text))
+    if isinstance(node, Bullets):
+        return replace(node, items=tuple(marked(one) for one in node.items))
+    if isinstance(node, Facts):
+        return replace(node, pairs=tuple((said(name), said(words)) for name, words in node.pairs))
+    if isinstance(node, Numbered):
+        return replace(node, table=node.table.reworded(said))
+    if isinstance(node, Illustrated):
+        drawing = node.drawing
+        worded = replace(drawing, title=said(drawing.title), note=said(drawing.note))
+        return replace(node, drawing=replace(worded, alternative=said(drawing.alternative)))
+    return node
+
+
+def without_repeated_remarks(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node]:
+    """Leave out of body text each general sentence that was said before.
+
+    General is what holds no number, no markup and none of the study's own names; such a sentence says how something is to be
+    read, and once is enough. Warnings are kept.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+    names : iterable of str
+        Of factors, levels and readers.
+    """
+    own = re.compile("|".join([r"\d", "<", *(rf"\b{re.escape(name)}\b" for name in names if name)]))
+    told: set[str] = set()
+    for node in nodes:
+        if not isinstance(node, Paragraph) or node.kind not in ("body", "small"):
+            yield node
+            continue
+        kept = []
+        for sentence in _SENTENCE.split(str(node.text)):
+            if sentence in told:
+                continue
+            if own.search(sentence) is None and sentence.endswith("."):
+                told.add(sentence)
+            kept.append(sentence)
+        if kept:
+            yield replace(node, text=Markup(" ".join(kept)))
+
+
+def without_repeated_notes(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Leave out of each note the sentences that an earlier note has said, and name the table or figure that did."""
+    told: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, Numbered):
+            note = _shortened(node.table.note, f"Table {node.number}", told)
+            yield replace(node, table=replace(node.table, note=note))
+        elif isinstance(node, Illustrated):
+            note = _shortened(node.drawing.note, f"Figure {node.number}", told)
+            yield replace(node, drawing=replace(node.drawing, note=note))
+        else:
+            yield node
+
+
+def _shortened(note: str, here: str, told: dict[str, str]) -> str:
+    kept, elsewhere = [], []
+    for sentence in _SENTENCE.split(note.strip()) if note.strip() else []:
+        if sentence in told:
+            elsewhere.append(told[sentence])
+        else:
+            told[sentence] = here
+            kept.append(sentence)
+    if elsewhere:
+        where = " and ".join(dict.fromkeys(elsewhere))
+        kept.append(f"See also the note of {where}." if kept else f"See the note of {where}.")
+    return " ".join(kept)
+
+
+def with_long_tables_filed(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Put in the place of a table of more than ``LONGEST`` rows, or that a figure shows, a line that says where it lies."""
+    for node in nodes:
+        rows = sum(not isinstance(row, Head) for row in node.table.rows) if isinstance(node, Numbered) else 0
+        if isinstance(node, Numbered) and (rows > LONGEST or node.table.drawn):
+            yield Filed(node, rows)
+        else:
+            yield node

@@ -1,0 +1,78 @@
+"""A report says each thing once, in words, and prints no table that a journal would not."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from analysis import apa
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.nodes import Filed, Paragraph
+from analysis.report.numbered import Numbered
+from analysis.report.wording import (
+    LONGEST,
+    in_plain_words,
+    with_long_tables_filed,
+    without_repeated_notes,
+    without_repeated_remarks,
+)
+
+
+def table(number: int, note: str = "", rows: int = 2, *, drawn: bool = False) -> Numbered:
+    body = tuple((f"level_{place}", apa.number(place + 0.123)) for place in range(rows))
+    heads = (Head(["item_type"]), *body)
+    return Numbered(
+        number,
+        ApaTable(f"table_{number:02d}_own", "By item_type", ("item_type", "M"), heads, note, drawn=drawn),
+    )
+
+
+def test_names_with_underscores_are_words_but_in_formulas_and_file_names() -> None:
+    text = Markup("In <i>item_type</i>, see <code>correct ~ item_type</code> and tables/item_type.")
+    said, laid = in_plain_words([Paragraph(text), table(1, "By item_type.")], ["item_type", "font"])
+    assert isinstance(said, Paragraph) and isinstance(laid, Numbered)
+    assert said.text == "In <i>item type</i>, see <code>correct ~ item_type</code> and tables/item_type."
+    assert laid.table.title == "By item type" and laid.table.columns == ("item type", "M")
+    assert laid.table.rows[0] == ("item type",) and isinstance(laid.table.rows[0], Head)
+    assert laid.table.note == "By item type." and laid.table.name == "table_01_own"
+    assert laid.table.unrounded()[2][1] == "0.123"
+
+
+def test_a_note_that_was_given_before_is_named_by_its_table() -> None:
+    first, second, third = without_repeated_notes(
+        [
+            table(1, "Bars are intervals. Zero is intact."),
+            table(2, "Zero is intact. Dots are people."),
+            table(3, "Zero is intact."),
+        ]
+    )
+    notes = [one.table.note for one in (first, second, third) if isinstance(one, Numbered)]
+    assert notes == [
+        "Bars are intervals. Zero is intact.",
+        "Dots are people. See also the note of Table 1.",
+        "See the note of Table 1.",
+    ]
+
+
+def test_general_remarks_are_made_once_and_findings_as_often_as_they_hold() -> None:
+    general, finding = "Nothing was registered.", "People did not differ in print."
+    warned = Paragraph(Markup(general), "warning")
+    told = [
+        Paragraph(Markup(f"{finding} {general} It was 3 ms.")),
+        Paragraph(Markup(f"{finding} {general} It was 3 ms.")),
+        Paragraph(Markup(general)),
+        warned,
+    ]
+    kept = list(without_repeated_remarks(told, ["print"]))
+    assert [one.text for one in kept if isinstance(one, Paragraph)] == [
+        f"{finding} {general} It was 3 ms.",
+        f"{finding} It was 3 ms.",
+        general,
+    ]
+    assert kept[-1] is warned
+
+
+def test_long_tables_and_those_that_a_figure_shows_lie_in_their_files() -> None:
+    given = [table(1, rows=LONGEST), table(2, rows=LONGEST + 1), table(3, drawn=True)]
+    printed, long, drawn = with_long_tables_filed(given)
+    assert printed is given[0] and isinstance(long, Filed) and isinstance(drawn, Filed)
+    assert long.said == f"{LONGEST + 1} rows, in tables/table_02_own.csv." and drawn.number == 3
