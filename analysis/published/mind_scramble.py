@@ -42,6 +42,8 @@ SERIES = {
 }
 """Panels of Figure 4: the level with so many operations inside each word."""
 PERCEPTION = ("rectify", "summarise", "translate")
+PROGRAMS = "mbpp"
+"""The data set whose programs the paper compared by a cosine instead of running them."""
 _FEWEST_LEVELS = 3
 
 
@@ -229,10 +231,24 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     pandas.DataFrame
         A row per data set, reader group and rule: ``released`` and ``value`` (percent; the released rule, and this one),
         ``price`` (released − value, percentage points) with ``low, high`` (95% bootstrap over replies), ``turned`` (replies that
-        the rule judges otherwise), ``replies``. Empty where the tables hold no replies that the paper scored by rule.
+        the rule judges otherwise), ``replies``. Of programs, which the paper compared by a cosine, no reply is turned, and
+        ``ordered`` is the share of pairs of a right and a wrong one in which the right one has the larger cosine (%; 50 is chance;
+        nan elsewhere). Empty where the tables hold no replies that the paper scored.
     """
     file = tables.folder / "published_scoring.parquet"
-    columns = ["data_set", GROUP, "rule", "released", "value", "price", "low", "high", "turned", "replies"]
+    columns = [
+        "data_set",
+        GROUP,
+        "rule",
+        "released",
+        "value",
+        "price",
+        "low",
+        "high",
+        "turned",
+        "replies",
+        "ordered",
+    ]
     if not file.is_file():
         return pd.DataFrame(columns=columns)
     place = ["session_id", "trial_index", "attempt"]
@@ -256,6 +272,7 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
             draws = _mean_differences(both, seed)
             ends = interval(draws) if len(both) > 1 else None
             differs = ~((released == other) | (np.isnan(released) & np.isnan(other)))
+            is_cosine = str(data_set) == PROGRAMS
             yield {
                 "data_set": data_set,
                 GROUP: group,
@@ -265,9 +282,19 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
                 "price": 100.0 * (_mean(released) - _mean(other)),
                 "low": math.nan if ends is None else ends.low,
                 "high": math.nan if ends is None else ends.high,
-                "turned": int(differs.sum()),
+                "turned": math.nan if is_cosine else int(differs.sum()),
                 "replies": len(both),
+                "ordered": _ordered_pairs(released, other) if is_cosine else math.nan,
             }
+
+
+def _ordered_pairs(values: Array, right: Array) -> float:
+    """Return in how many pairs of a right and a wrong reply the right one has the larger value, percent; ties are halves."""
+    one, other = np.sort(values[right == 1]), np.sort(values[right == 0])
+    if not len(one) or not len(other):
+        return math.nan
+    below = np.searchsorted(other, one, "left") + np.searchsorted(other, one, "right")
+    return 50.0 * float(below.mean()) / len(other)
 
 
 def _mean(values: Array) -> float:

@@ -1,25 +1,21 @@
 """Mind Scramble's tables over several studies, a data set or task each, and perception against completion.
 
-From a shell, after each study has its report (or an export)::
-
-    python -m analysis.report.mind_scramble_together gsm8k boolq csqa rectify --out tables
-
-prints Tables 1 to 4 with a part for each study and the readers' ranks, and writes them as CSV into the folder.
+``wrods reproduce mind-scramble gsm8k boolq csqa rectify`` makes a page of them, after each study has its report (or an export).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import pandas as pd
+from markupsafe import Markup
 
 from analysis import load
 from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
 from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
@@ -30,14 +26,18 @@ from analysis.report.chapters.mind_scramble_tables import (
 )
 from stimuli.errors import UserError
 
+CITATION = "After Mind Scramble (2024), arXiv:2410.01677."
 
-def tables_together(folders: Sequence[Path]) -> list[ApaTable]:
+
+def tables_together(folders: Sequence[Path], told: Callable[[str], None] = lambda _: None) -> list[ApaTable]:
     """Lay out Tables 1 to 4, ranks and faults over several studies.
 
     Parameters
     ----------
     folders : sequence of Path
         Studies with a report, or their exports.
+    told : callable
+        Called with what must be said of a study's tables: that they are older than its store.
 
     Raises
     ------
@@ -50,6 +50,8 @@ def tables_together(folders: Sequence[Path]) -> list[ApaTable]:
     prices, near, use = [], [], ""
     for folder in folders:
         tables = load(folder)
+        for remark in tables.remarks:
+            told(remark)
         factor = factor_of(tables)
         if factor is None:
             raise UserError(
@@ -63,9 +65,9 @@ def tables_together(folders: Sequence[Path]) -> list[ApaTable]:
         if (values := values_of(tables, factor)) is not None:
             (restored if values.is_restored else completed).append((name, values))
         prices.append(fault_prices(tables))
-        if (told := similarity_of_inputs(tables.folder)) is not None:
-            use = told[0]
-            near.append((name, told[1]))
+        if (stored := similarity_of_inputs(tables.folder)) is not None:
+            use = stored[0]
+            near.append((name, stored[1]))
     found: list[ApaTable] = []
     if completed:
         found += [
@@ -82,25 +84,63 @@ def tables_together(folders: Sequence[Path]) -> list[ApaTable]:
     return [*found, fault_table("faults", together, kinds)] if len(together) else found
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Print the tables, and write them where ``--out`` says."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.report.mind_scramble_together")
-    parser.add_argument("studies", nargs="+", type=Path)
-    parser.add_argument("--out", type=Path, help="folder for CSV files")
-    asked = parser.parse_args(given)
-    try:
-        found = tables_together(asked.studies)
-    except UserError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
+def write_together(found: Sequence[ApaTable], folder: Path, version: str) -> Path:
+    """Write the tables as one page that needs no network, and each as CSV beside it.
+
+    Parameters
+    ----------
+    found : sequence of ApaTable
+        From :func:`tables_together`.
+    folder : pathlib.Path
+        Made where it is not there; files of an earlier page are overwritten.
+    version : str
+        Of wrods.
+
+    Returns
+    -------
+    pathlib.Path
+        The page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     for table in found:
-        print(f"\n{table.title}\n")
-        print("\n".join("  ".join(f"{cell:<14}" for cell in row) for row in (table.columns, *table.rows)))
-        print(f"\n{table.note}")
-        if asked.out is not None:
-            table.save(asked.out)
-    return 0
+        table.save(folder)
+    page = folder / "index.html"
+    page.write_text(str(Markup("\n").join(_page(found, version))) + "\n", "utf-8")
+    return page
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _page(found: Sequence[ApaTable], version: str) -> Iterator[Markup]:
+    style = resources.files("analysis.report.templates").joinpath("style.css").read_text("utf-8")
+    title = "Mind Scramble’s tables from these studies"
+    yield Markup(
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title>'
+    ).format(title)
+    yield Markup("<style>\n{}\n</style></head><body>").format(Markup(style))
+    yield Markup("<h1>{}</h1><p class='byline'>{}</p>").format(title, CITATION)
+    yield Markup(
+        "<p>Laid out as in the paper; every number is from these studies’ own runs. Made by wrods {}.</p>"
+    ).format(version)
+    for table in found:
+        yield _table(table)
+    yield Markup("</body></html>")
+
+
+def _table(table: ApaTable) -> Markup:
+    heads = Markup("").join(Markup("<th scope='col'>{}</th>").format(one) for one in table.columns)
+    rows = []
+    for row in table.rows:
+        if isinstance(row, Head):
+            rows.append(
+                Markup("<tr><th scope='rowgroup' colspan='{}'>{}</th></tr>").format(
+                    len(table.columns), row[0]
+                )
+            )
+            continue
+        first, *rest = row
+        cells = Markup("").join(Markup("<td>{}</td>").format(one) for one in rest)
+        rows.append(Markup("<tr><th scope='row'>{}</th>{}</tr>").format(first, cells))
+    return Markup(
+        "<div class='table'><span class='name'>{}</span><table class='flat'><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        "<p class='note'>{} <a href='{}.csv'>CSV</a></p></div>"
+    ).format(table.title, heads, Markup("\n").join(rows), table.note, table.name)

@@ -1,4 +1,4 @@
-"""``wrods reproduce``: a published paper's tables from its released outputs, with the price of each scoring fault."""
+"""``wrods reproduce``: a published paper's tables from its released outputs or one's own studies, with the price of each fault."""
 
 from __future__ import annotations
 
@@ -13,27 +13,37 @@ import click
 
 @click.command()
 @click.argument("paper", metavar="PAPER")
-@click.argument("data", metavar="DATA", type=click.Path(path_type=Path))
+@click.argument("data", metavar="DATA...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for the page; reproduced-PAPER by default."
 )
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def reproduce(paper: str, data: Path, out: Path | None, show: bool, as_json: bool) -> None:
-    """Make a paper's tables again from what it released, and price each fault of its scoring.
+def reproduce(paper: str, data: tuple[Path, ...], out: Path | None, show: bool, as_json: bool) -> None:
+    """Make a paper's tables again, and price each fault of its scoring.
 
-    PAPER is scrambled-bench (Cao et al., 2023); DATA is the folder of its released outputs (outputs/ and stimuli/). The folder
-    that is made holds index.html, one page that needs no network and can be put on any server, and every table as CSV. Cells
-    that differ from print are marked. Exit code 1 where any does.
+    PAPER is scrambled-bench (Cao et al., 2023) or mind-scramble (2024). The folder that is made holds index.html, one page that
+    needs no network and can be put on any server, and every table as CSV.
 
-    Example: wrods reproduce scrambled-bench downloads/scrambled_bench
+    scrambled-bench: DATA is the folder of released outputs (outputs/ and stimuli/). Cells that differ from print are marked.
+    Exit code 1 where any does.
+
+    mind-scramble released no replies: DATA... are studies of your own, made from its template, each with a report. Their tables
+    stand together, a part for each study, with the readers' ranks in perception and completion.
+
+    Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """
+    if paper == STUDIES:
+        _together(data, out or Path(f"reproduced-{paper}"), show=show, as_json=as_json)
+        return
+    if len(data) > 1:
+        raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     from analysis.published.page import write_page
     from analysis.published.reproductions import reproduce_paper
     from experiment.version import installed_version
 
     readings = {"choice": own_choice, "text": own_text}
-    made = reproduce_paper(paper, data, readings, lambda step: click.echo(f"  {step}", err=True))
+    made = reproduce_paper(paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True))
     page = write_page(made, out or Path(f"reproduced-{paper}"), installed_version())
     same, many = int(made.cells["same"].sum()), len(made.cells)
     if as_json:
@@ -47,6 +57,30 @@ def reproduce(paper: str, data: Path, out: Path | None, show: bool, as_json: boo
         webbrowser.open(page.resolve().as_uri())
     if same < many:
         raise click.exceptions.Exit(1)
+
+
+STUDIES = "mind-scramble"
+"""The paper whose tables come from a user's own studies."""
+
+
+def _together(studies: Sequence[Path], out: Path, *, show: bool, as_json: bool) -> None:
+    """Lay out the tables of several studies on one page."""
+    from analysis.report.mind_scramble_together import tables_together, write_together
+    from experiment.version import installed_version
+
+    found = tables_together(studies, lambda remark: click.echo(remark, err=True))
+    page = write_together(found, out, installed_version())
+    if as_json:
+        named = [table.name for table in found]
+        click.echo(
+            json.dumps({"paper": STUDIES, "studies": len(studies), "tables": named, "page": str(page)})
+        )
+    else:
+        for table in found:
+            click.echo(f"  {table.name}.csv: {table.title}", err=True)
+        click.echo(page)
+    if show:
+        webbrowser.open(page.resolve().as_uri())
 
 
 def own_choice(reply: str, options: Sequence[str]) -> str:

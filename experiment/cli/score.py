@@ -59,7 +59,8 @@ def score(
 
     With --similarity the cosine of text vectors is taken (models: embeddings: {use: hf:FOLDER}): of what each condition shows
     and the intact text, and of each free answer and the answer that is right, or else the same reader's answer about the
-    intact text. It stands beside and says nothing of right or wrong; --json prints each.
+    intact text (of a program, the reference program). It stands beside and says nothing of right or wrong; --json prints each.
+    What came of the texts shown is kept in the study's folder (similarity.json), from where reports take it.
 
     With --execute programs run against their tests, each in a process without network, environment or other processes, with
     an empty folder and limits on time and memory. Where the machine cannot lock them in, none is run. These verdicts count.
@@ -116,12 +117,19 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
     """Compare texts by their vectors and print what came of it."""
     from experiment.cli.study_store import opened_study, this_user
     from experiment.models.embeddings import Embedder
-    from experiment.models.similarity import SIMILARITY, compare_texts, embedding_settings, told
+    from experiment.models.similarity import (
+        SIMILARITY,
+        compare_texts,
+        embedding_settings,
+        store_shown,
+        told,
+    )
     from experiment.store import records
 
     with opened_study(study) as opened:
         embedder = Embedder(embedding_settings(opened.study))
         outcome = compare_texts(opened.study, opened.store, embedder, reader=reader, dry_run=dry_run)
+        stored = None if dry_run else store_shown(opened.study, outcome)
         if not dry_run:
             detail = {
                 "scorer": SIMILARITY,
@@ -140,7 +148,9 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
     click.echo(f"similarity by {outcome.use} (mean cosine):")
     for line in told(outcome):
         click.echo(line)
-    click.echo("Nothing was written." if dry_run else "These values stand beside and enter no table.")
+    click.echo("Nothing was written." if dry_run else "These values stand beside and count as no verdict.")
+    if stored is not None:
+        click.echo(f"{stored}: shown and intact texts, for reports")
 
 
 def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:

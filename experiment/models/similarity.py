@@ -1,13 +1,17 @@
 """How near texts come in meaning, by the cosine of their vectors: what a study shows, and what was answered freely about it.
 
 Mind Scramble compared texts so: what a condition shows with the intact text, and a model's answer about it with the same
-model's answer about the intact text. Where answers count as right, the answer is compared with the first of these.
+model's answer about the intact text. Where answers count as right, the answer is compared with the first of these; a
+program with the item's reference program.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +19,7 @@ from experiment.models.embeddings import Embedder
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
+from experiment.scoring.execution import program_of
 from experiment.scoring.scores import Score
 from experiment.store import Store
 from experiment.store.queries import BESIDE
@@ -25,6 +30,8 @@ from stimuli.item import Item
 SIMILARITY = "similarity"
 VERSION = 1
 MOST_AT_ONCE = 500
+STORED = "similarity.json"
+"""In the study's folder: what shown and intact texts came to, for reports."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ def compare_texts(
     intact = {_key(one): _text(one) for one in given if _is_intact(one.trial)}
     compared: list[tuple[Response, str]] = []
     for one in given:
-        wanted = (one.trial["accepted"] or [None])[0] or intact.get(_key(one))
+        wanted = (one.trial["accepted"] or [None])[0] or _reference(one) or intact.get(_key(one))
         if wanted is None:
             outcome.alone += 1
         else:
@@ -169,6 +176,25 @@ def compare_texts(
     return outcome
 
 
+def store_shown(study: Study, outcome: Similarity) -> Path | None:
+    """Keep the means of shown and intact texts in the study's folder, for reports; None where nothing was shown.
+
+    Returns
+    -------
+    Path or None
+        The file: ``use``, ``shown`` (items and mean by condition) and ``items`` (hash of the items that were compared).
+    """
+    if not outcome.shown:
+        return None
+    kept = {name: value for name, value in outcome.as_json().items() if name in ("use", "shown")}
+    file, items = study.folder / STORED, study.folder / "items.jsonl"
+    if items.is_file():
+        kept["items"] = hashlib.sha256(items.read_bytes()).hexdigest()
+    begun = file.with_name(f"{file.name}.new")
+    begun.write_text(json.dumps(kept, ensure_ascii=False, indent=1), "utf-8")
+    return begun.replace(file)
+
+
 def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:
     """Return the cosine of each pair of texts, each different text embedded once."""
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -190,15 +216,26 @@ def _shown(items: Sequence[Item]) -> dict[str, list[tuple[str, str]]]:
 
 def _is_free(one: Response) -> bool:
     step = one.trial["steps"][-1]
-    is_text = step["step"] == "answer" and step.get("read_as", "text") == "text"
+    is_text = step["step"] == "answer" and step.get("read_as", "text") in ("text", "code")
     return is_text and not one.trial["is_practice"]
+
+
+def _is_program(one: Response) -> bool:
+    return bool(one.trial["steps"][-1].get("read_as") == "code")
+
+
+def _reference(one: Response) -> str | None:
+    """Return the program that the item's record gives as a solution; None for other answers."""
+    answer = one.trial.get("answer")
+    return str(answer) if _is_program(one) and answer else None
 
 
 def _text(one: Response) -> str:
     """Return what was answered, as it was read; empty where nothing valid was."""
     counts = one.counts
     is_valid = counts is not None and counts["response_status"] == "valid"
-    return str(counts["response"] or "").strip() if counts is not None and is_valid else ""
+    said = str(counts["response"] or "").strip() if counts is not None and is_valid else ""
+    return program_of(said).strip() if _is_program(one) else said
 
 
 def _is_intact(trial: Mapping[str, Any]) -> bool:

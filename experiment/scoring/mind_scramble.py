@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from experiment.columns import Column
 from experiment.models.prompts.published import prompt_name
 from experiment.parsing.free_answers import number_of
-from experiment.scoring.again import MODEL_KINDS, Response, responses
+from experiment.scoring.again import EXECUTED, MODEL_KINDS, Response, responses
 from experiment.scoring.published import (
     contains_either_way,
     named_fields,
@@ -25,10 +25,13 @@ from experiment.scoring.published import (
     words_in_place,
 )
 from experiment.scoring.trial import score_trial
+from experiment.store.queries import BESIDE, all_scores
 from experiment.study import Study
 from stimuli.recipes.published_lists import TYPOBENCH
 
 RELEASED, MENDED = "released", "mended"
+PROGRAMS, NEVER_RUN = "mbpp", "programs are never run: their text vectors are compared"
+_SIMILARITY = f"{BESIDE}similarity:"
 _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 
 
@@ -158,7 +161,7 @@ SCORERS: dict[str, Scorer] = {
         },
     ),
 }
-"""By data set, or by the perception task; MBPP, summaries and translations were compared by text vectors, which are no rule."""
+"""By data set, or by the perception task; summaries and translations were compared by text vectors, which are no rule."""
 
 
 def data_set_of(trial: Mapping[str, Any]) -> str | None:
@@ -224,14 +227,22 @@ def is_of_typobench(study: Study) -> bool:
 
 
 def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
-    """Iterate over every model's reply to a task that Mind Scramble scored by rule, under each rule.
+    """Iterate over every model's reply to a task that Mind Scramble scored, under each rule.
+
+    A program is worth its cosine with the reference program as released, and whether it passes its tests without that fault; it
+    is told of where ``wrods score`` has done both (``--similarity``, ``--execute``).
 
     Yields
     ------
     dict
         ``session_id, trial_index, attempt, data_set, rule, value``.
     """
+    cosines: dict[tuple[str, int, int], float] | None = None
     for one in responses(study, connection):
+        if one.reader_kind in MODEL_KINDS and one.trial["steps"][-1].get("read_as") == "code":
+            cosines = _cosines(study, connection) if cosines is None else cosines
+            yield from _program_rows(one, cosines)
+            continue
         kind = data_set_of(one.trial) if one.reader_kind in MODEL_KINDS else None
         if kind is None or one.raw is None:
             continue
@@ -246,6 +257,25 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
                 "rule": rule,
                 "value": value,
             }
+
+
+def _cosines(study: Study, connection: Connection) -> dict[tuple[str, int, int], float]:
+    """Return the newest cosine of each answer that was compared with its reference."""
+    return {
+        (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"])): float(row["score"])
+        for row in all_scores(connection, study.id)
+        if str(row["scorer"]).startswith(_SIMILARITY) and row["score"] is not None
+    }
+
+
+def _program_rows(one: Response, cosines: Mapping[tuple[str, int, int], float]) -> Iterator[dict[str, Any]]:
+    place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
+    counts = one.counts
+    if place not in cosines or counts is None or not str(counts["scorer"]).startswith(EXECUTED):
+        return
+    base = dict(zip(("session_id", "trial_index", "attempt"), place, strict=True))
+    for rule, value in ((RELEASED, cosines[place]), (NEVER_RUN, float(bool(counts["correct"])))):
+        yield base | {"data_set": PROGRAMS, "rule": rule, "value": value}
 
 
 def _mended(one: Response, kind: str) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
 from analysis.report.chapters.mind_scramble_tables import similarity_of_inputs
-from analysis.report.mind_scramble_together import main, tables_together
+from analysis.report.mind_scramble_together import tables_together
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
+from tests.experiment.models.running import invoke
 
 TRUTH = {
     "BASE": 0.9, "REO-ALL": 0.5, "REO-INT": 0.8, "REO-INT_1": 0.85, "REO-INT_2": 0.8, "REO-INT_3": 0.75, "REO-INT_4": 0.7,
@@ -140,15 +143,18 @@ def test_a_part_of_the_operations_gives_a_part_of_the_tables(tmp_path: Path, lev
     assert len(chapter.blocks) > 4
 
 
-def test_studies_together_have_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
     one, other = study(tmp_path / "gsm8k"), study(tmp_path / "csqa", "csqa", better=-0.3)
     found = {table.name: table for table in tables_together([one, other])}
     assert set(found) == {"table_1", "table_3", "ranks", "faults"}
     by_reader = {row[0]: row for row in found["ranks"].rows}
     assert (by_reader["large"][2], by_reader["large"][4]) == ("1.0", "2.0")
-    assert main([str(one), str(other), "--out", str(tmp_path / "out")]) == 0
-    assert "csqa" in capsys.readouterr().out
-    assert (tmp_path / "out" / "table_1.csv").is_file()
+    done = invoke("reproduce", "mind-scramble", one, other, "--out", tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["tables"] == ["table_1", "table_3", "ranks", "faults"]
+    page = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert "csqa" in page and "http" not in page and "<script" not in page
+    assert (tmp_path / "out" / "table_1.csv").is_file() and "href='table_1.csv'" in page
     with pytest.raises(UserError, match="are called gsm8k"):
         tables_together([one, one])
 
@@ -164,6 +170,43 @@ def test_similarities_come_from_the_command_s_file(tmp_path: Path) -> None:
     (folder / "similarity.json").write_text("[]", "utf-8")
     with pytest.raises(UserError, match="is not what wrods score"):
         similarity_of_inputs(folder)
+    (folder / "items.jsonl").write_text("{}\n", "utf-8")
+    told = {"use": "m", "shown": {"DEL-BEG": {"items": 1, "mean": 0.5}}}
+    told["items"] = hashlib.sha256(b"{}\n").hexdigest()
+    (folder / "similarity.json").write_text(json.dumps(told), "utf-8")
+    assert similarity_of_inputs(folder) == ("m", {"DEL-BEG": 0.5})
+    (folder / "items.jsonl").write_text("{} \n", "utf-8")
+    with pytest.raises(UserError, match="other items than the study has now"):
+        similarity_of_inputs(folder)
+
+
+def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_path: Path) -> None:
+    folder = study(tmp_path / "mbpp", "mbpp")
+    rows = pd.read_parquet(folder / "published_scoring.parquet")
+    places = rows[rows["rule"] == "mended"]
+    # every second program passes; cosines are .9 and .8, those of a quarter of the programs the other way round
+    passes = np.arange(len(places)) % 2 == 0
+    cosine = np.where(passes ^ (np.arange(len(places)) % 4 == 0), 0.9, 0.8)
+    parts = [
+        places.assign(data_set="mbpp", rule="released", value=cosine),
+        places.assign(data_set="mbpp", rule="programs are never run", value=passes.astype(float)),
+    ]
+    pd.concat(parts).to_parquet(folder / "published_scoring.parquet")
+    tables = load(folder)
+    prices = paper.fault_prices(tables).set_index("reader_group").loc["large"]
+    assert prices["value"] == pytest.approx(50) and prices["released"] == pytest.approx(82.5)
+    assert prices["price"] == pytest.approx(32.5) and prices["low"] < 32.5 < prices["high"]
+    # passing: half .9, half .8; failing: all .8
+    assert prices["ordered"] == pytest.approx(75) and np.isnan(prices["turned"])
+    chapter = write(Material(tables))
+    assert chapter is not None
+    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
+    assert (
+        "mean cosine of 0.825" in said
+        and "50.0% pass their tests" in said
+        and "In 75.0% of the pairs" in said
+    )
+    assert "difference of" not in said
 
 
 def test_no_numbers_are_made_up_for_levels_that_nobody_saw(tables: Tables) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from analysis.measures.cost import cost_ratios
 from analysis.published.mind_scramble import (
     BASE,
     EDITS,
+    PROGRAMS,
     REORDERINGS,
     Values,
     factor_of,
@@ -32,6 +34,7 @@ from analysis.report.chapters.mind_scramble_tables import (
     slope_table,
 )
 from analysis.tables import Tables
+from stimuli.errors import UserError
 
 METHOD = Markup(
     "Tables and figures of Mind Scramble (2024) from these data: means of items, replicates averaged first (± the standard "
@@ -130,7 +133,11 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
 
 
 def _similarity(tables: Tables, study: str) -> Iterator[Block]:
-    told = similarity_of_inputs(tables.folder)
+    try:
+        told = similarity_of_inputs(tables.folder)
+    except UserError as error:
+        yield escape(f"No similarities: {error.message}. {error.mend or ''}".strip())
+        return
     if told is None:
         return
     use, means = told
@@ -142,7 +149,7 @@ def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
     prices = fault_prices(tables)
     if prices.empty:
         return
-    whole = prices[prices["rule"] == "mended"]
+    whole = prices[(prices["rule"] == "mended") | (prices["data_set"] == PROGRAMS)]
     yield Markup("[[table:ms_faults]] prices the faults of the released scorers. {}").format(
         escape(" ".join(_said(one, kinds) for one in whole.to_dict("records")))
     )
@@ -152,6 +159,19 @@ def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
 def _said(one: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
     group = str(one[GROUP])
     numbers = [float(one[name]) for name in ("released", "value", "price")]
+    if one["data_set"] == PROGRAMS:
+        pairs = (
+            ""
+            if math.isnan(one["ordered"])
+            else (
+                f" In {apa.number(one['ordered'], 1)}% of the pairs of a program that passes and one that fails the former has the "
+                "larger cosine (50% would be chance)."
+            )
+        )
+        return (
+            f"Programs of {marked(group, kinds[group])} have a mean cosine of {apa.number(numbers[0] / 100, 3)} with the reference "
+            f"program; {apa.number(numbers[1], 1)}% pass their tests.{pairs}"
+        )
     return (
         f"The released scorer gives {marked(group, kinds[group])} {apa.number(numbers[0], 1)}%, the mended one "
         f"{apa.number(numbers[1], 1)}%: a difference of {apa.number(numbers[2], 1)} percentage points."

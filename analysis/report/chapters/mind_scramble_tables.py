@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -96,7 +97,7 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
 
 
 def similarity_of_inputs(folder: Path) -> tuple[str, dict[str, float]] | None:
-    """Read what ``wrods score STUDY --similarity --json > STUDY/similarity.json`` said of the texts shown; None without it.
+    """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def similarity_of_inputs(folder: Path) -> tuple[str, dict[str, float]] | None:
     Raises
     ------
     UserError
-        The file is none of that command's.
+        The file is none of that command's, or speaks of other items than the study has.
     """
     here = folder.resolve()
     file = next(
@@ -117,15 +118,22 @@ def similarity_of_inputs(folder: Path) -> tuple[str, dict[str, float]] | None:
         return None
     try:
         told = json.loads(file.read_text("utf-8"))
+        known, items = told.get("items"), file.with_name("items.jsonl")
         means = {
             str(name).split("=")[-1].split(": ")[-1]: float(one["mean"])
             for name, one in told["shown"].items()
         }
-        return str(told["use"]), means
-    except (ValueError, KeyError, TypeError) as error:
+        use = str(told["use"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{file} is not what wrods score --similarity --json prints", mend="Make it anew, or remove it."
+            f"{file} is not what wrods score --similarity keeps",
+            mend="Run that command again, or remove the file.",
         ) from error
+    if known is not None and items.is_file() and hashlib.sha256(items.read_bytes()).hexdigest() != known:
+        raise UserError(
+            f"{file} compares other items than the study has now", mend="Run wrods score --similarity again."
+        )
+    return use, means
 
 
 def similarity_table(name: str, parts: Sequence[tuple[str, Mapping[str, float]]], use: str) -> ApaTable:
@@ -187,7 +195,7 @@ def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
                     apa.number(one["value"], 1),
                     apa.number(one["price"], 1),
                     apa.interval(one["low"], one["high"], 1),
-                    apa.count(one["turned"]),
+                    apa.MISSING if math.isnan(one["turned"]) else apa.count(one["turned"]),
                 )
             )
     return ApaTable(
@@ -197,7 +205,8 @@ def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
         tuple(rows),
         "Released, without it: % by the released rule, and by the same rule without this one fault. Price: the difference in "
         "percentage points; above 0, the fault gives points away. Turned: replies that are judged otherwise. Prices of single "
-        "faults need not add up to that of all.",
+        "faults need not add up to that of all. Of programs the released value is 100 × the cosine with the reference program, "
+        "which says of no reply whether it is right.",
         FAULTS_ORIGIN,
     )
 

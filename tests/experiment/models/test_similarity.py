@@ -125,6 +125,8 @@ def test_the_command_prints_means_and_each_answer(study, store) -> None:
         ("m", "scrambled", 2),
     }
     assert len(told["answers"]) == 4
+    kept = json.loads((study.folder / "similarity.json").read_text("utf-8"))
+    assert kept["shown"] == told["shown"] and kept["use"] == told["use"] and len(kept["items"]) == 64
     done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--parser", "published"])
     assert done.exit_code == 2
 
