@@ -190,7 +190,12 @@ def _exploratory(tables: Tables) -> list[Plan]:
             name = f"{measure.noun} by {factor}"
             for kind in _kinds_of_trials(used, own) if measure.name == "correct" else (None,):
                 said = name if kind is None else f"{name} ({kind})"
-                found.append(Plan(said, False, measure, factor, tuple(levels), own, contrasts, trials=kind))
+                seen = used if kind is None else used[used["trial_type"] == kind]
+                # what a type of trial never shows is no condition of it, nor its reference
+                shown = levels if kind is None else [one for one in levels if (seen[factor] == one).any()]
+                if len(shown) > 1:
+                    compared = contrasts if shown == levels else against_reference(shown)
+                    found.append(Plan(said, False, measure, factor, tuple(shown), own, compared, trials=kind))
     return found
 
 

@@ -225,3 +225,10 @@ def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> N
         ("accuracy by position (recover)", "recover"),
     ]
     assert [plan.trials for plan in plans(asked) if plan.measure.name == "correct"] == [None]
+    # sentences are never shown intact: the first scramble is what the others are held against
+    both.trials.loc[
+        (both.trials["trial_type"] == "recover") & (both.trials["position"] == "a"), "position"
+    ] = "b"
+    choose, recover = [plan for plan in plans(both) if plan.measure.name == "correct"]
+    assert choose.levels[0] == "a" and "a" not in recover.levels and len(recover.levels) > 1
+    assert {one.second for one in recover.contrasts} == {recover.levels[0]}
