@@ -1,0 +1,113 @@
+"""What is put into simulated readers and an oracle with lapses comes back out of a report: server, store, scoring, models, tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.report import chapters
+from tests.experiment.models.running import invoke
+
+READERS, REPLICATES, LAPSES = 28, 4, 0.3
+ACCURACY = {"initial": -1.4, "internal": -0.5, "final": -0.9}
+TIME = {"initial": 0.30, "internal": 0.10, "final": 0.18}
+TRUTH = {
+    "accuracy": {
+        "scale": "logit", "intercept": 2.2, "effects": {"position": ACCURACY}, "participant_sd": 0.6, "item_sd": 0.5,
+    },
+    "time": {
+        "scale": "log_ms", "intercept": 7.2, "effects": {"position": TIME}, "participant_sd": 0.2, "item_sd": 0.08,
+        "slope_sd": 0.05, "residual_sd": 0.25,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a study of letter positions, let readers with these effects and the oracle take part, and report."""
+    folder = tmp_path_factory.mktemp("whole") / "positions"
+    done(invoke("new", folder, "--from", "letter-position", "--part", "short"))
+    text = (folder / "study.yaml").read_text("utf-8")
+    for old, new in (
+        ('guesser: {use: "baseline:random"}',
+         f'oracle: {{use: "baseline:oracle_with_lapses", lapse_rate: {LAPSES}}}'),
+        ("between: [human, guesser]", "between: [human, oracle]"),
+        ("prompt_variants: 5", f"prompt_variants: 1\n  replicates: {REPLICATES}"),
+        (", time_limit: 10 s", ""),
+    ):  # fmt: skip
+        assert old in text, old
+        text = text.replace(old, new)
+    (folder / "study.yaml").write_text(text, "utf-8")
+    (folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+    done(invoke("build", folder))
+    done(invoke("simulate", folder, "--readers", str(READERS)))
+    done(invoke("run", folder))
+    with pytest.MonkeyPatch.context() as patch:
+        # chapters have tests and studies of their own
+        patch.setattr(chapters, "WRITERS", ())
+        done(invoke("report", folder))
+    (made,) = (one for one in (folder / "reports").iterdir() if (one / "tables").is_dir())
+    return made
+
+
+def done(result: object) -> None:
+    assert result.exit_code == 0, result.output  # type: ignore[attr-defined]
+
+
+def rows_of(report: Path, name: str) -> list[list[str]]:
+    (path,) = (report / "tables").glob(f"table_[0-9]*_{name}.csv")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file))
+
+
+def numbers(cell: str) -> list[float]:
+    return [float(part.replace("−", "-")) for part in cell.strip("[]").split(",")]
+
+
+@pytest.mark.full
+def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report: Path) -> None:
+    found = {}
+    head = ""
+    for row in rows_of(report, "recovery"):
+        if " − intact" in row[0]:
+            found[head, row[0].removesuffix(" − intact")] = row
+        elif not any(row[1:]):
+            head = row[0]
+    for title, given in (("Accuracy (log odds)", ACCURACY), ("Reading time (log ms)", TIME)):
+        for level, truth in given.items():
+            row = found[title, level]
+            low, high = numbers(row[3])
+            assert low <= truth <= high, row
+            assert high - low < 1.8, "an interval that says something"
+            assert float(row[1].replace("−", "-")) == pytest.approx(truth, abs=0.005)
+
+
+@pytest.mark.full
+def test_the_rate_of_the_oracles_lapses_lies_in_the_reports_interval(report: Path) -> None:
+    (row,) = (row for row in rows_of(report, "recovery") if row[0] == "lapses of oracle")
+    low, high = numbers(row[3])
+    assert low <= LAPSES <= high and high - low < 0.25
+    assert row[-1] == "yes"
+
+
+@pytest.mark.full
+def test_the_planned_comparison_of_readers_holds_what_was_put_in(report: Path) -> None:
+    """People differ between positions, the oracle does not: each difference, and the difference of differences."""
+    planned = {"initial − internal": ACCURACY["initial"] - ACCURACY["internal"],
+               "final − internal": ACCURACY["final"] - ACCURACY["internal"]}  # fmt: skip
+    rows = rows_of(report, "differences_comprehension")
+    place = next(row.index("95% CI") for row in rows if "95% CI" in row)
+    seen = 0
+    who = ""
+    for row in rows:
+        if row[0] in planned:
+            truth = {"simulated readers": planned[row[0]], "oracle": 0.0}.get(who.lower(), planned[row[0]])
+            low, high = numbers(row[place])
+            assert low <= truth <= high, (who, row)
+            seen += 1
+        elif not any(row[1:]):
+            who = row[0]
+    assert seen == 6
