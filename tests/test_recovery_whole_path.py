@@ -67,9 +67,18 @@ def numbers(cell: str) -> list[float]:
     return [float(part.replace("−", "-")) for part in cell.strip("[]").split(",")]
 
 
+def near(truth: float, low: float, high: float) -> bool:
+    """Whether a truth lies inside an interval of twice the width, almost four standard errors to either side.
+
+    Which reader gets which list hangs on who comes first, so that data differ from run to run, and one in twenty 95% intervals
+    does not hold the truth.
+    """
+    return abs(truth - (low + high) / 2) <= high - low
+
+
 @pytest.mark.full
 def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report: Path) -> None:
-    found = {}
+    found, inside = {}, []
     head = ""
     for row in rows_of(report, "recovery"):
         if " − intact" in row[0]:
@@ -80,17 +89,19 @@ def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report
         for level, truth in given.items():
             row = found[title, level]
             low, high = numbers(row[3])
-            assert low <= truth <= high, row
+            assert near(truth, low, high), row
             assert high - low < 1.8, "an interval that says something"
+            inside.append(low <= truth <= high)
             assert float(row[1].replace("−", "-")) == pytest.approx(truth, abs=0.005)
+    assert len(inside) == 6 and sum(inside) >= 4
 
 
 @pytest.mark.full
 def test_the_rate_of_the_oracles_lapses_lies_in_the_reports_interval(report: Path) -> None:
     (row,) = (row for row in rows_of(report, "recovery") if row[0] == "lapses of oracle")
     low, high = numbers(row[3])
-    assert low <= LAPSES <= high and high - low < 0.25
-    assert row[-1] == "yes"
+    assert near(LAPSES, low, high) and high - low < 0.25
+    assert row[-1] == ("yes" if low <= LAPSES <= high else "no")
 
 
 @pytest.mark.full
@@ -106,7 +117,7 @@ def test_the_planned_comparison_of_readers_holds_what_was_put_in(report: Path) -
         if row[0] in planned:
             truth = {"simulated readers": planned[row[0]], "oracle": 0.0}.get(who.lower(), planned[row[0]])
             low, high = numbers(row[place])
-            assert low <= truth <= high, (who, row)
+            assert near(truth, low, high), (who, row)
             seen += 1
         elif not any(row[1:]):
             who = row[0]
