@@ -34,10 +34,21 @@ NAMES = {
     "gpt-3.5-turbo-0301": "GPT-3.5-turbo",
     "text-davinci-003": "text-davinci-003",
     "falcon-180B": "Falcon-180b",
+    "falcon-180B-chat": "Falcon-180b-chat",
+    "falcon-40b": "Falcon-40b",
+    "falcon-40b-instruct": "Falcon-40b-instruct",
     "Llama-2-70b-hf": "Llama-2-70b",
+    "Llama-2-70b-chat-hf": "Llama-2-70b-chat",
+    "Llama-2-13b-hf": "Llama-2-13b",
+    "Llama-2-13b-chat-hf": "Llama-2-13b-chat",
+    "Llama-2-7b-hf": "Llama-2-7b",
     "Llama-2-7b-chat-hf": "Llama-2-7b-chat",
     "mpt-30b": "MPT-30b",
+    "mpt-30b-instruct": "MPT-30b-instruct",
+    "ul2": "UL2",
+    "flan-ul2": "Flan-UL2",
     "flan-t5-xxl": "Flan-T5-xxl",
+    "byt5-xxl": "ByT5-xxl",
 }
 """Names of output files and of the paper's rows."""
 
@@ -53,6 +64,8 @@ COLUMNS = {
 """Conditions of the outputs and columns of the tables, in their order."""
 
 TABLES = {"3": ("rec", "few-shot"), "4": ("rec", "zero-shot"), "5": ("qa", "zero-shot")}
+DATA_SET = "realtimeqa"
+"""Whose responses are read, as lines call it."""
 _STIMULI = {"rec": "rec_realtimeqa.jsonl", "qa": "qa_realtimeqa.jsonl"}
 
 
@@ -78,6 +91,11 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
     """
     folder = Path(folder)
     files = sorted((folder / "outputs").glob("*.jsonl*"))
+    if not files and (folder / "output" / "scrambled_qa").is_dir():
+        raise UserError(
+            f"{folder} is the authors' repository, whose files hold a condition of one model each; these are not read",
+            mend="Put each model's responses to RealtimeQA into outputs/MODEL.jsonl, a line each, as docs/scrambled-bench.md says.",
+        )
     if not files:
         raise UserError(
             f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
@@ -87,6 +105,11 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
     for file in files:
         model = file.name.partition(".jsonl")[0]
         for number, row in enumerate(released_lines(file), 1):
+            if row.get("ds", DATA_SET) != DATA_SET:
+                raise UserError(
+                    f"{file}, line {number}: ds is {row['ds']!r}; Tables 3 to 5 are made from responses to {DATA_SET}",
+                    mend="Leave these lines out.",
+                )
             try:
                 rows.append({"model": model, **_measured(row, sentences)})
             except KeyError as error:

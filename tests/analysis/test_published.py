@@ -18,6 +18,7 @@ from analysis.published import (
     scrambled_bench_tables,
 )
 from analysis.published.__main__ import main
+from analysis.published.scrambled_bench import NAMES
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
 from stimuli.errors import UserError
@@ -66,6 +67,7 @@ def test_the_printed_figures_are_whole() -> None:
     assert len(cells) == 19 * 2 * (5 + 5 + 7) == 646
     assert cells.groupby("table")["model"].nunique().to_dict() == {"3": 19, "4": 19, "5": 19}
     assert not cells.duplicated(["table", "model", "measure", "column"]).any()
+    assert set(NAMES.values()) == set(cells["model"]), "each model of the paper has its file's name"
 
 
 def small_release(folder: Path) -> Path:
@@ -105,6 +107,26 @@ def test_faulty_releases_are_named(tmp_path: Path, capsys: pytest.CaptureFixture
     file.write_text("{\n", "utf-8")
     with pytest.raises(UserError, match="line 1 is not JSON"):
         released_trials(folder)
+
+
+def test_what_would_make_false_cells_is_refused(tmp_path: Path) -> None:
+    folder = small_release(tmp_path / "release")
+    line = {
+        "task": "qa",
+        "ds": "dream",
+        "method": "zero-shot",
+        "cond": "kf",
+        "i": 0,
+        "pred": "A",
+        "gold": "A",
+    }
+    (folder / "outputs" / "z.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    with pytest.raises(UserError, match=r"z\.jsonl, line 1: ds is 'dream'"):
+        released_trials(folder)
+    (tmp_path / "authors" / "output" / "scrambled_qa").mkdir(parents=True)
+    with pytest.raises(UserError, match="is the authors' repository") as fault:
+        released_trials(tmp_path / "authors")
+    assert "outputs/MODEL.jsonl" in str(fault.value.mend)
 
 
 def test_the_program_prints_tables_and_says_how_many_cells_agree(
