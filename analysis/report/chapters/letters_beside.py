@@ -20,6 +20,7 @@ from analysis.tables import Tables
 
 NAME = "letter_costs_beside"
 TITLE = "What changed letters cost people and models"
+WERE = {"transposition": "two letters were transposed", "substitution": "letters were substituted"}
 OF_TEXTS = {one.name: one for one in MEASURES}
 
 
@@ -39,7 +40,7 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
         _of_text(tables, found, "reading_time"),
         _of_text(tables, found, "surprisal"),
         right,
-        ("transposition", "substitution"),
+        tuple(WERE),
         tuple(PLACE_WORDS),
     )
     if not pairs:
@@ -69,23 +70,23 @@ def _opening(pairs: Sequence[Pair], kinds: dict[str, str]) -> Markup:
             f"([[figure:{NAME}]], [[table:{NAME}]])."
         )
     ]
-    for kind in ("transposition", "substitution"):
+    for kind in WERE:
         people = [(row.place, row.people[TIME].value) for row in pairs[0].rows if row.kind == kind]
         if len(people) < 2:
             continue
         who = named(pairs[0].people, kinds)
         parts = [f"reading time of {who}: {_ordered(people)}"]
         for pair in pairs:
-            for measure, noun in ((BITS, "surprisal"), (RIGHT, "accuracy")):
-                own = [
-                    (row.place, row.model[measure].value)
-                    for row in pair.rows
-                    if row.kind == kind and measure in row.model
-                ]
-                if len(own) > 1:
-                    parts.append(f"{noun} of {named(pair.model, kinds)}: {_ordered(own)}")
+            own = [
+                (row.place, row.model[BITS].value)
+                for row in pair.rows
+                if row.kind == kind and BITS in row.model
+            ]
+            if len(own) > 1:
+                parts.append(f"surprisal of {named(pair.model, kinds)}: {_ordered(own)}")
+        done = WERE[kind]
         told.append(
-            escape(f"Where {KIND_WORDS[kind]}, from the dearest place to the cheapest, {'; '.join(parts)}.")
+            escape(f"Where {done}, places in the order of the estimates, dearest first: {'; '.join(parts)}.")
         )
     return Markup(" ").join(told)
 
