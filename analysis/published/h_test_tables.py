@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
+from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
@@ -29,6 +30,7 @@ TASKS = (
 )
 """In the order of the paper's Tables 2 and 6."""
 MAKINGS = ("released", "fresh", "matched")
+UNANSWERED = "error"
 RULE = " rule"
 """How the item of a trial that asks for a rule ends, behind the name of its set."""
 FLIPS = 9999
@@ -50,12 +52,15 @@ class Asked:
         From few to many; empty where not varied.
     makings : tuple of str
         In the study's order; one empty name where not varied.
+    unanswered : int
+        Trials left out because the model was never heard: its server failed, or the prompt is longer than it reads.
     """
 
     trials: pd.DataFrame
     statements: pd.DataFrame
     ks: tuple[int, ...]
     makings: tuple[str, ...]
+    unanswered: int = 0
 
 
 def asked(tables: Tables) -> Asked | None:
@@ -68,7 +73,8 @@ def asked(tables: Tables) -> Asked | None:
     making = _set_by(trials, between, "items")
     trials = trials.assign(k=k, making=making.where(making.notna(), ""))
     usable = trials[trials["excluded_reason"].isna() & trials["task"].isin(TASKS)]
-    rows = usable[~usable["is_filler"].astype(bool)]
+    every = usable[~usable["is_filler"].astype(bool)]
+    rows = every[every["response_status"] != UNANSWERED]
     extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
     stated = trials[~extra & trials["item_id"].astype(str).str.endswith(RULE)]
     if rows.empty and stated.empty:
@@ -79,10 +85,11 @@ def asked(tables: Tables) -> Asked | None:
     )
     found = [str(one) for one in dict.fromkeys(rows["making"])]
     ks = sorted({int(one) for one in rows["k"].dropna()})
-    return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=_rank)))
+    return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
 
 
-def _rank(making: str) -> int:
+def rank(making: str) -> int:
+    """Return the place of a making of items: released, fresh, matched, others."""
     return MAKINGS.index(making) if making in MAKINGS else len(MAKINGS)
 
 
@@ -237,6 +244,8 @@ class Contrast:
     difference, low, high, p : float
         Second minus first: mean over tasks of the differences between item means; 95% interval and p by Welch's
         approximation over items within tasks.
+    p_equal : float
+        Larger p of two one-sided tests against the bound; NaN without a bound.
     """
 
     tasks: int
@@ -245,15 +254,18 @@ class Contrast:
     low: float
     high: float
     p: float
+    p_equal: float = np.nan
 
 
-def between_makings(first: pd.DataFrame, second: pd.DataFrame) -> Contrast | None:
+def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
     """Compare the items of two makings, each item's mean a unit, tasks weighing the same.
 
     Parameters
     ----------
     first, second : pandas.DataFrame
         Trials of one reader, with ``task``, ``item_id``, ``right``.
+    bound : float, optional
+        Smallest difference that matters, as a share.
 
     Returns
     -------
@@ -276,7 +288,22 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame) -> Contrast | Non
     df = variance**2 / sum(value**2 / free for value, free in parts)
     reach = float(stats.t.ppf(0.975, df)) * se
     p = float(2 * stats.t.sf(abs(mean) / se, df))
-    return Contrast(len(common), items, mean, mean - reach, mean + reach, p)
+    p_equal = (
+        np.nan
+        if bound is None
+        else float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
+    )
+    return Contrast(len(common), items, mean, mean - reach, mean + reach, p, p_equal)
+
+
+def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """Return a mean in percent with the ends of its 95% interval: over people, or over items for a model."""
+    unit = "reader" if rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS else "item_id"
+    keys = [unit] if unit == "reader" else ["task", unit]
+    means = 100 * rows.groupby(keys, observed=True)["right"].mean()
+    reach = 1.96 * float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+    mean = float(means.mean())
+    return mean, max(mean - reach, 0.0), min(mean + reach, 100.0)
 
 
 def thinking_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -294,7 +321,10 @@ def thinking_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, 
 
 
 def family_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return ``(family, smaller, larger)`` for models next to each other in size, asked without thoughts."""
+    """Return ``(family, smaller, larger)`` for models next to each other in size, asked without thoughts.
+
+    Models of one size keep the order of the study, such as one before and after more training.
+    """
     families: dict[str, list[tuple[float, str]]] = {}
     for name, one in readers.items():
         settings = one.get("settings") or {}
@@ -303,7 +333,7 @@ def family_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, st
             families.setdefault(str(settings["family"]), []).append((float(size), name))
     found = []
     for family, models in families.items():
-        row = [name for _, name in sorted(models)]
+        row = [name for _, name in sorted(models, key=lambda one: one[0])]
         found += [(family, small, large) for small, large in pairwise(row)]
     return found
 

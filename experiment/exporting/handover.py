@@ -20,6 +20,7 @@ from experiment.exporting.tables import own_columns
 from experiment.rows.items import item_columns, item_rows
 from experiment.rows.regions import region_rows
 from experiment.rows.trials import trial_rows
+from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, parsed_rows
 from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
@@ -33,7 +34,8 @@ TRUTH_FILE = "simulated.json"
 def hand_over(study: Study, store: Store, folder: Path) -> Path:
     """Write ``trials.parquet``, ``regions.parquet``, ``items.parquet`` and ``dictionary.json`` into a folder.
 
-    Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule.
+    Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule;
+    of H-TEST, ``published_parsing.parquet`` has both parsers' verdicts on each reply.
 
     Parameters
     ----------
@@ -63,6 +65,10 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         asked, people = told_of_calls(connection, study.id), told_of_people(study, connection)
         if is_of_typobench(study):
             write_parquet(folder / "published_scoring.parquet", FAULT_COLUMNS, fault_rows(study, connection))
+        if has_published_parser(study):
+            write_parquet(
+                folder / "published_parsing.parquet", PARSED_COLUMNS, parsed_rows(study, connection)
+            )
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     collected = str(versions[-1]["design_hash"]) if versions else None

@@ -6,14 +6,20 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from analysis import load
+from analysis.published.h_test_readings import both_parsers
+from analysis.published.h_test_tables import asked
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write
+from analysis.report.chapters.h_test_geometry import write as write_geometry
+from analysis.report.h_test_together import main as together
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
@@ -25,6 +31,8 @@ from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import tiny_llama
+from tests.scripted_answers import last_text
+from tests.scripted_openai import ScriptedOpenAI
 
 SMALL = (
     ("tasks: all", "tasks: [rhyme, uppercase]"),
@@ -162,32 +170,83 @@ def test_letter_geometry_is_asked_as_released_or_computed(tmp_path: Path, shared
         assert (sources == {"H-TEST"}) == (name == "old")
 
 
-@pytest.mark.full
-def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path: Path, shared: Path) -> None:
-    """People-like readers, a tiny model of this machine, asked directly and with thoughts, and a baseline."""
-    model = tiny_llama(tmp_path / "tiny")
-    who = (
-        'guesser: {use: "baseline:random"}\n'
-        f'    tiny: {{use: "hf:{model}", device: cpu, dtype: float32}}\n'
-        f'    thinks: {{use: "hf:{model}", device: cpu, dtype: float32, strategy: chain_of_thought, max_tokens: 4}}'
-    )
-    folder = tmp_path / "s"
-    made(folder, shared / "data", *SMALL, *FEW, ('guesser: {use: "baseline:random"}', who))
+def said(body: dict[str, Any]) -> str:
+    """Answer as a chatty model: now a letter, now a sentence, now that it cannot tell; of symbols always the second."""
+    text = last_text(body)
+    if "own words" in text:
+        return "Lines of A have a capital."
+    if "Label" not in text:
+        return text.splitlines()[2]
+    return ("A", "B", "I cannot tell", "Label: B", "The answer is A")[sum(text.encode()) % 5]
+
+
+def shown(folder: Path, tables: Path, *commands: list[str]) -> Material:
+    """Carry commands out on a study and hand its tables over."""
     runner = CliRunner()
-    for command in (
-        ["build", str(folder)],
-        ["run", str(folder), "--not-registered"],
-        ["simulate", str(folder), "--readers", "12"],
-        ["score", str(folder), "--parser", "corrected"],
-    ):
-        result = runner.invoke(main, command)
+    for command in commands:
+        result = runner.invoke(main, [command[0], str(folder), *command[1:]])
         assert result.exit_code == 0, f"{command}: {result.output}"
     with opened_study(folder) as opened:
-        handed = hand_over(opened.study, opened.store, tmp_path / "tables")
-    chapter = write(Material(load(handed)))
+        return Material(load(hand_over(opened.study, opened.store, tables)))
+
+
+@pytest.mark.full
+def test_the_template_runs_from_a_folder_to_the_papers_tables(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People-like readers, tiny models of this machine (one with thoughts), one behind a server, and a baseline."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    models = [tiny_llama(tmp_path / name, seed=seed) for seed, name in enumerate(("one", "two"))]
+    local = [f'use: "hf:{model}", device: cpu, dtype: float32' for model in models]
+    folder, letters = tmp_path / "s", tmp_path / "letters"
+    with ScriptedOpenAI(answer=said) as server:
+        talker = f'talker: {{use: "openai:{server.model}", base_url: "{server.url}"}}'
+        who = (
+            f'guesser: {{use: "baseline:random"}}\n    {talker}\n'
+            f"    small: {{{local[0]}, family: Tiny, parameters: 1M}}\n"
+            f"    large: {{{local[1]}, family: Tiny, parameters: 2M}}\n"
+            f"    thinks: {{{local[1]}, strategy: chain_of_thought, max_tokens: 4}}"
+        )
+        made(folder, shared / "data", *SMALL, *FEW, ('guesser: {use: "baseline:random"}', who))
+        run = ["run", "--not-registered"]
+        material = shown(folder, tmp_path / "tables", ["build"], run, ["simulate", "--readers", "12"])
+        begin = [
+            "new",
+            str(letters),
+            "--from",
+            "h-test",
+            "--part",
+            "geometry",
+            "--data",
+            str(shared / "data"),
+        ]
+        assert CliRunner().invoke(main, begin).exit_code == 0
+        file = letters / "study.yaml"
+        text = file.read_text("utf-8")
+        file.write_text(text.replace("    guesser: {", f"    {talker}\n    guesser: {{", 1), "utf-8")
+        questions = shown(letters, tmp_path / "answers", ["build"], run)
+    chapter = write(material)
     assert chapter is not None
     tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
     assert {"h_test_full_released", "h_test_full_fresh", "h_test_makings", "h_test_thoughts"} <= set(tables)
+    assert {"h_test_parsers", "h_test_labels", "h_test_read", "h_test_rules_tasks"} <= set(tables)
     rows = {row[0] for row in tables["h_test_full_matched"].rows}
     assert {"k = 4", "k = 14", "Rhyme", "Uppercase", "Average"} == rows
     assert "Rhyme" in {row[0] for row in tables["h_test_full_fresh"].rows}
+    # "I cannot tell" is A to the published parser, and no answer to a correct one
+    (talked,) = (
+        one
+        for one in both_parsers(asked_rows(material), material.tables.folder)
+        if one.task == "average" and one.reader_group == "talker"
+    )
+    assert talked.unread_published == 0 and talked.unread_corrected > 0.05 and talked.turned > 0
+    assert write_geometry(questions) is not None
+    assert together([str(tmp_path / "tables"), str(tmp_path / "answers"), "--out", str(tmp_path / "o")]) == 0
+    assert "talker" in capsys.readouterr().out and (tmp_path / "o" / "h_test_geometry.png").exists()
+
+
+def asked_rows(material: Material) -> pd.DataFrame:
+    """Return the analysed trials of a study of the ten tasks."""
+    found = asked(material.tables)
+    assert found is not None
+    return found.trials

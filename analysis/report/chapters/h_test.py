@@ -14,14 +14,17 @@ from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
 from analysis.mixed.adjustments import corrected
+from analysis.published.h_test_readings import is_as_published
 from analysis.published.h_test_tables import (
     FLIPS,
     Asked,
+    Contrast,
     Paired,
     accuracy,
     asked,
     between_makings,
     family_pairs,
+    mean_with_ends,
     paired,
     rules_stated,
     thinking_pairs,
@@ -37,6 +40,7 @@ from analysis.report.chapters.h_test_laid_out import (
     rules_table,
     thoughts_table,
 )
+from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
 from analysis.report.prose import named
 
 ALPHA = 0.05
@@ -62,7 +66,8 @@ def write(material: Material) -> Chapter | None:
     if len(found.trials):
         blocks += _classified(found, readers, kinds)
         blocks += _compared(found, readers, kinds, material)
-        blocks += _makings(found, kinds)
+        blocks += _makings(found, kinds, material)
+        blocks += readings(found, kinds, material)
     blocks += _stated(found, kinds)
     blocks += [
         Markup(
@@ -98,6 +103,10 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
         if isinstance(one, Mapping)
     }
     shares = accuracy(found.trials, ("k", "making"))
+    if found.unanswered:
+        yield escape(
+            f"{apa.counted(found.unanswered, 'trial')} left out: the server failed, or the prompt is longer than the model reads."
+        )
     for making in found.makings:
         own = shares[shares["making"] == making]
         most = own["k"].max()
@@ -105,10 +114,9 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
         present = [reader for reader in order if (own["reader_group"] == reader).any()]
         names = _stem("h_test_full", making), _stem("h_test_readers", making)
         told = []
-        for one in at_most[at_most["task"] == "average"].to_dict("records"):
-            group = str(one["reader_group"])
-            if kinds[group] != "baseline":
-                told.append(f"{named(group, kinds)} {apa.percent(one['accuracy'])}")
+        means = at_most[at_most["task"] == "average"].set_index("reader_group")["accuracy"]
+        for group in (one for one in present if one in means and kinds[one] != "baseline"):
+            told.append(f"{named(group, kinds)} {apa.percent(means[group])}")
         where = "" if pd.isna(most) else f" at k = {int(most)}"
         said = f" Mean over tasks{where}{_of(making)}: {'; '.join(told)}; chance is 50%." if told else ""
         yield Markup("[[table:{}]] and [[table:{}]] have the share of right answers{}.").format(
@@ -133,18 +141,8 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
         yield _thoughts_figure(found, pairs, kinds)
 
 
-def _mean_with_ends(rows: pd.DataFrame, value: str = "right") -> tuple[float, float, float]:
-    """Return a mean in percent with the ends of its 95% interval: over people, or over items for a model."""
-    unit = "reader" if rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS else "item_id"
-    keys = [unit] if unit == "reader" else ["task", unit]
-    means = 100 * rows.groupby(keys, observed=True)[value].mean()
-    reach = 1.96 * float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else 0.0
-    mean = float(means.mean())
-    return mean, max(mean - reach, 0.0), min(mean + reach, 100.0)
-
-
 def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open: bool = False) -> Line | None:
-    points = [(place, *_mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
+    points = [(place, *mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
     if not points:
         return None
     places, values, low, high = zip(*points, strict=True)
@@ -231,7 +229,7 @@ def _pairs(
             for few, many in steps:
                 yield group, f"k = {few}, k = {many}", making, own[own["k"] == few], own[own["k"] == many]
         if "label_map" in rows:
-            published = rows["label_map"].astype(str).map(_is_as_published)
+            published = rows["label_map"].astype(str).map(is_as_published)
             if published.any() and not published.all():
                 yield group, "labels as published, swapped", "", rows[published], rows[~published]
     for direct, thinks in thinking_pairs(readers):
@@ -239,6 +237,9 @@ def _pairs(
             for making in found.makings:
                 first, second = (models[name][models[name]["making"] == making] for name in (direct, thinks))
                 yield direct, f"direct, with thoughts ({thinks})", making, first, second
+                read = [rows[rows["answered"] == 1] for rows in (first, second)]
+                if len(read[1]) < len(second) and len(read[0]) and len(read[1]):
+                    yield direct, f"direct, with thoughts ({thinks}), both read", making, read[0], read[1]
     for family, small, large in family_pairs(readers):
         if small in models and large in models:
             for making in found.makings:
@@ -246,16 +247,8 @@ def _pairs(
                 yield small, f"{small}, {large} ({family})", making, first, second
 
 
-def _is_as_published(label_map: str) -> bool:
-    """Say whether a trial's labels stood for their own classes."""
-    pairs = [one.split("=", 1) for one in label_map.split(",") if "=" in one]
-    return all(name == label for name, label in pairs)
-
-
-def _compared(
-    found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
-) -> Iterator[Block]:
-    """Test every claim that a condition has no effect, over the items that both conditions asked."""
+def _bound(material: Material) -> tuple[float | None, str | None]:
+    """Return the plan's bound for equivalence of accuracy, as half a width in shares and in words; None without one."""
     bounds = [
         plan.equivalence
         for one in material.analyses
@@ -263,9 +256,17 @@ def _compared(
         and plan.equivalence.unit == "points"
         and plan.measure.name == "correct"
     ]
-    bound = bounds[0] if bounds else None
+    if not bounds:
+        return None, None
+    return bounds[0].half_width / 100, bounds[0].said or f"{bounds[0].value:g} points"
+
+
+def _compared(
+    found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
+) -> Iterator[Block]:
+    """Test every claim that a condition has no effect, over the items that both conditions asked."""
+    half, bound = _bound(material)
     seed = int(material.tables.dictionary.get("seed") or 0)
-    half = None if bound is None else bound.half_width / 100
     tested: list[tuple[str, str, str, Paired]] = []
     for reader, what, making, first, second in _pairs(found, readers, kinds):
         one = paired(first, second, half, seed)
@@ -285,9 +286,7 @@ def _compared(
         yield Markup(
             "[[table:h_test_paired]] compares conditions item by item; only baselines answered the same items in several."
         )
-        yield paired_table(
-            "h_test_paired", rows, None if bound is None else (bound.said or f"{bound.value:g} points")
-        )
+        yield paired_table("h_test_paired", rows, bound)
         return
     told = [
         f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
@@ -302,39 +301,40 @@ def _compared(
         told.append("The plan states no bound, so that none of the others is said to be without effect.")
     else:
         told.append(
-            f"Within {bound.said or f'{bound.value:g} points'} of each other by two one-sided tests: "
+            f"Within {bound} of each other by two one-sided tests: "
             f"{apa.count(len(alike))} of {apa.count(len(data))}. A difference neither significant nor within the bound is open."
         )
     yield Markup("[[table:h_test_paired]] tests each condition against its neighbour. ") + escape(
         " ".join(told)
     )
-    yield paired_table(
-        "h_test_paired", rows, None if bound is None else (bound.said or f"{bound.value:g} points")
-    )
+    yield paired_table("h_test_paired", rows, bound)
 
 
-def _makings(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
+def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
     """Contrast released with fresh, and fresh with matched items."""
     if len(found.makings) < 2:
         return
-    rows = []
+    half, bound = _bound(material)
+    contrasted: list[tuple[str, str, Contrast]] = []
     for group in group_order(found.trials):
         own = found.trials[found.trials["reader_group"] == group]
         for first, second in pairwise(found.makings):
-            one = between_makings(own[own["making"] == first], own[own["making"] == second])
+            one = between_makings(own[own["making"] == first], own[own["making"] == second], half)
             if one is not None:
-                rows.append((group, f"{second} − {first}", one))
-    if not rows:
+                contrasted.append((group, f"{second} − {first}", one))
+    if not contrasted:
         yield escape("Makings of items could not be contrasted: no task has two items of each.")
         return
+    adjusted = corrected(np.array([one.p for *_, one in contrasted]), "BH")
+    rows = [(*one, float(p)) for one, p in zip(contrasted, adjusted, strict=True)]
     told = [
         f"{headed(group)}, {what}: {apa.number(100 * one.difference, 1)} points, 95% CI "
-        f"{apa.interval(100 * one.low, 100 * one.high, 1)}, {apa.p_phrase(one.p)}."
-        for group, what, one in rows
+        f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
+        for group, what, one, p in rows
         if kinds[group] != "baseline"
     ]
     yield Markup("[[table:h_test_makings]] contrasts the makings of items. ") + escape(" ".join(told))
-    yield makings_table("h_test_makings", rows)
+    yield makings_table("h_test_makings", rows, bound)
 
 
 def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
@@ -351,3 +351,4 @@ def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     )
     yield Markup("[[table:h_test_rules]] has the rules that were stated.") + escape(said)
     yield rules_table("h_test_rules", stated, kinds)
+    yield from sorted_and_stated(found, kinds)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.published.h_test_tables import TASKS, Contrast, Paired, printed
+from analysis.published.h_test_tables import TASKS, Contrast, Paired, printed, rank
 from analysis.readers import headed, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
@@ -35,8 +35,11 @@ def full_table(
             if task in wide.index:
                 rows.append((NAMES[task], *(_percent(wide, task, reader) for reader in readers)))
     columns = ("Task", *(marked(reader, kinds[reader]) for reader in readers))
-    note = "Percentage right; answers that name no label are wrong. Average: mean of the tasks. Chance is 50. En dash: not asked."
-    title = f"Accuracy on H-TEST by task, number of examples (k) and reader{of}, laid out as Table 6 of Lee and Lim (2024)"
+    note = (
+        "Percentage right; answers that name no label are wrong. Average: mean of the tasks asked. Chance is 50. "
+        "En dash: not asked."
+    )
+    title = f"Accuracy on H-TEST by task, number of examples (k) and reader{of}, laid out as Tables 2 and 6 of Lee and Lim (2024)"
     return ApaTable(name, title, columns, tuple(rows), note, ORIGIN)
 
 
@@ -65,7 +68,7 @@ def reader_table(
     note = "Percentage right, every column under its own task (the columns of the printed table are partly under another's)."
     return ApaTable(
         name,
-        f"Accuracy by reader and task{of}, laid out as Tables 2 and 5",
+        f"Accuracy by reader and task{of}, laid out as Table 5",
         columns,
         tuple(rows),
         note,
@@ -84,7 +87,7 @@ def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, s
                     (
                         headed(reader),
                         how,
-                        *_k(one["k"]),
+                        *examples(one["k"]),
                         str(one["making"]) or apa.MISSING,
                         apa.number(100 * one["accuracy"], 1),
                         apa.number(100 * one["adjusted"], 1),
@@ -104,38 +107,33 @@ def paired_table(
     name: str, compared: Sequence[tuple[str, str, str, Paired, float]], bound: str | None
 ) -> ApaTable:
     """Tell every comparison of two conditions over the same items."""
-    rows = [
-        (
-            headed(reader),
-            what,
-            making or apa.MISSING,
-            apa.count(one.items),
-            apa.number(100 * one.first, 1),
-            apa.number(100 * one.second, 1),
-            apa.number(100 * one.difference, 1),
-            apa.interval(100 * one.low, 100 * one.high, 1),
-            apa.count(one.changed),
-            apa.p_value(one.p),
-            apa.p_value(adjusted),
-            *((apa.p_value(one.p_equal),) if bound else ()),
+    rows: list[tuple[str, ...]] = []
+    before = ""
+    for reader, what, making, one, adjusted in sorted(compared, key=lambda each: (each[0], rank(each[2]))):
+        head = f"{headed(reader)}, {making or 'all'} items"
+        if head != before:
+            rows.append(Head([head]))
+            before = head
+        rows.append(
+            (
+                what,
+                apa.count(one.items),
+                apa.number(100 * one.first, 1),
+                apa.number(100 * one.second, 1),
+                apa.number(100 * one.difference, 1),
+                apa.interval(100 * one.low, 100 * one.high, 1),
+                apa.count(one.changed),
+                apa.p_value(one.p),
+                apa.p_value(adjusted),
+                *((apa.p_value(one.p_equal),) if bound else ()),
+            )
         )
-        for reader, what, making, one, adjusted in compared
-    ]
     columns: tuple[str, ...] = (
-        "Reader",
-        "Comparison",
-        "Items asked",
-        "n",
-        "% first",
-        "% second",
-        "Difference",
-        "95% CI",
-        "Changed",
-        "p",
-        "p adjusted",
+        *("Comparison", "n", "% first", "% second", "Difference", "95% CI", "Changed", "p", "p adjusted"),
     )
     note = (
-        "Paired by item; second minus first, in points. p: McNemar's exact test, or 9,999 random sign flips of items' differences "
+        "Paired by item (n: items; changed: those with another share right); second minus first, in points. "
+        "p: McNemar's exact test, or 9,999 random sign flips of items' differences "
         "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table."
     )
     if bound:
@@ -144,7 +142,9 @@ def paired_table(
     return ApaTable(name, "Conditions compared over the same items", columns, tuple(rows), note, ORIGIN)
 
 
-def makings_table(name: str, compared: Sequence[tuple[str, str, Contrast]]) -> ApaTable:
+def makings_table(
+    name: str, compared: Sequence[tuple[str, str, Contrast, float]], bound: str | None
+) -> ApaTable:
     """Tell what released items owe to being known, and to their making."""
     rows = [
         (
@@ -155,14 +155,23 @@ def makings_table(name: str, compared: Sequence[tuple[str, str, Contrast]]) -> A
             apa.number(100 * one.difference, 1),
             apa.interval(100 * one.low, 100 * one.high, 1),
             apa.p_value(one.p),
+            apa.p_value(adjusted),
+            *((apa.p_value(one.p_equal),) if bound else ()),
         )
-        for reader, what, one in compared
+        for reader, what, one, adjusted in compared
     ]
     note = (
         "Points; mean over the tasks that both makings have. Fresh minus released: contamination and memorising. Matched minus fresh: "
-        "shortcuts in the released making, and the repair of its faults. Items are the units; Welch's approximation within tasks."
+        "shortcuts in the released making, and the repair of its faults. No item of one making has a counterpart in another, so that "
+        "items are not paired: they are the units, with Welch's approximation within tasks. Adjusted after Benjamini and Hochberg "
+        "over the table."
     )
-    columns = ("Reader", "Contrast", "Tasks", "n", "Difference", "95% CI", "p")
+    columns: tuple[str, ...] = (
+        *("Reader", "Contrast", "Tasks", "n", "Difference", "95% CI", "p", "p adjusted"),
+    )
+    if bound:
+        columns = (*columns, "p equal")
+        note += f" p equal: two one-sided tests against {bound}; small values say that makings are alike."
     return ApaTable(name, "Released, fresh and matched items", columns, tuple(rows), note, ORIGIN)
 
 
@@ -171,7 +180,7 @@ def rules_table(name: str, stated: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
     rows = [
         (
             marked(str(one["reader_group"]), kinds[str(one["reader_group"])]),
-            *_k(one["k"]),
+            *examples(one["k"]),
             apa.count(one["readers"]),
             apa.count(one["stated"]),
             apa.count(one["rated"]),
@@ -216,5 +225,6 @@ def _percent(wide: pd.DataFrame, task: str, reader: str) -> str:
     return apa.number(100 * float(wide[reader][task]), 1) if reader in wide else apa.MISSING
 
 
-def _k(value: Any) -> tuple[str]:
+def examples(value: Any) -> tuple[str]:
+    """Write a number of examples as a cell; a dash where a study does not vary it."""
     return (apa.MISSING if pd.isna(value) else apa.count(value),)

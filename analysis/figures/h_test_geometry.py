@@ -1,0 +1,107 @@
+"""H-TEST against letter geometry, reader by reader (Figure 5 of Lee and Lim, 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from analysis import apa
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
+from analysis.published.h_test_geometry import Fitted, Point
+from analysis.readers import headed
+
+_GREY, _LINE, _PRINTED_LINE = "#777777", "#B3261E", "#999999"
+_LONGEST = 30
+_LETTER, _LEAST_X, _MOST_X = 0.8, 18.5, 102.5
+
+
+def geometry_figure(
+    name: str,
+    title: str,
+    note: str,
+    points: Sequence[Point],
+    printed: Sequence[Point],
+    line: Fitted | None,
+    printed_line: Fitted | None,
+) -> Drawing:
+    """Draw readers as points with intervals both ways, the paper's printed models in grey behind them.
+
+    Parameters
+    ----------
+    name, title, note : str
+    points, printed : sequence of Point
+    line, printed_line : Fitted or None
+        Straight lines through the study's models, and through the printed ones.
+    """
+    kinds = {one.group: one.kind for one in points}
+    look = looks(kinds)
+    with styled():
+        figure = Figure(figsize=(WIDTH, 4.4))
+        axes = figure.add_axes((0.1, 0.12, 0.86, 0.82))
+        axes.set(xlim=(18, 103), ylim=(-3, 103), xlabel="H-TEST", ylabel="Letter geometry")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
+        axes.axvline(50, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        axes.axhline(25, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        axes.text(50.6, 102, "chance", fontsize=7, color="#555555", va="top")
+        axes.text(19, 25.8, "chance", fontsize=7, color="#555555")
+        _straight(axes, printed, printed_line, _PRINTED_LINE, (0, (1, 1.5)))
+        _straight(axes, [one for one in points if one.kind == "model"], line, _LINE, "-")
+        for one in printed:
+            axes.plot(one.x[0], one.y[0], ls="", marker="o", ms=4, mfc="white", mec=_GREY, zorder=2)
+        for one in points:
+            _point(axes, one, look[one.group])
+        own = [(one, look[one.group].colour, look[one.group].label) for one in points]
+        _labels(axes, [*own, *((one, _GREY, one.group) for one in printed)])
+        mark_not_data(figure, kinds)
+    alternative = _in_words(points, printed, line)
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _straight(axes: Axes, points: Sequence[Point], line: Fitted | None, colour: str, dashes: object) -> None:
+    if line is None:
+        return
+    ends = np.array([min(one.x[0] for one in points), max(one.x[0] for one in points)])
+    axes.plot(ends, line.intercept + line.slope * ends, color=colour, ls=dashes, lw=1.3, zorder=2)
+
+
+def _point(axes: Axes, one: Point, look: Look) -> None:
+    x, y = one.x[0], one.y[0]
+    axes.plot(one.x[1:], [y, y], color=look.colour, lw=1, zorder=3)
+    axes.plot([x, x], one.y[1:], color=look.colour, lw=1, zorder=3)
+    axes.plot(x, y, ls="", marker=look.marker, ms=6, color=look.colour, zorder=4)
+
+
+def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]]) -> None:
+    """Write each name beside its point, where neither another point nor a name stands."""
+    taken = [(one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named]
+    for one, colour, label in named:
+        text = shortened(label, _LONGEST)
+        wide = _LETTER * len(text)
+        x, y = one.x[0], one.y[0]
+        right, left = (x + 1.2, x + 1.2 + wide), (x - 1.2 - wide, x - 1.2)
+        tries = [(*ends, y + up, y + up + 3.0) for up in (1.2, -4.2, 4.4, -7.4) for ends in (right, left)]
+        inside = [box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X] or tries
+        free = [box for box in inside if not any(_touch(box, other) for other in taken)] or inside
+        taken.append(free[0])
+        is_left = free[0][1] < x
+        place, side = (free[0][1], "right") if is_left else (free[0][0], "left")
+        axes.text(place, free[0][2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=5)
+
+
+def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def _in_words(points: Sequence[Point], printed: Sequence[Point], line: Fitted | None) -> str:
+    told = [
+        f"{headed(one.group)}{'' if one.kind else ' (printed)'}: H-TEST {apa.number(one.x[0], 1)}%, "
+        f"letter geometry {apa.number(one.y[0], 1)}%"
+        for one in (*points, *printed)
+    ]
+    said = "" if line is None else f" Line through the models: r = {apa.correlation(line.r)}."
+    return f"Percentage right. {'; '.join(told)}.{said}"

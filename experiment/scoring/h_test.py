@@ -1,0 +1,70 @@
+"""What H-TEST's published parser makes of a study's replies, beside wrods' own: both verdicts on every reply of a model.
+
+Thoughts are left out: the paper had them read by a second model (``wrods score --judge``), not by its parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection
+
+from experiment.columns import Column
+from experiment.scoring.again import MODEL_KINDS, responses
+from experiment.scoring.published import paper_of
+from experiment.scoring.trial import Score, score_trial
+from experiment.study import Study
+from experiment.study.meaning import kind_of_material
+
+MATERIALS = ("htest", "letter_geometry")
+PARSED_COLUMNS = {
+    "session_id": Column("session_id", "string", None, "the session"),
+    "trial_index": Column("trial_index", "integer", None, "the trial"),
+    "attempt": Column("attempt", "integer", None, "its attempt"),
+    "published": Column(
+        "published",
+        "number",
+        None,
+        "1 right, 0 wrong by the published parser; null where it reads no answer",
+    ),
+    "corrected": Column(
+        "corrected", "number", None, "1 right, 0 wrong by wrods' parser; null where it reads no answer"
+    ),
+}
+
+
+def has_published_parser(study: Study) -> bool:
+    """Say whether a study's items are those that H-TEST's parsers read."""
+    return kind_of_material(study) in MATERIALS
+
+
+def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
+    """Iterate over every model's reply to an item, read by both parsers.
+
+    Yields
+    ------
+    dict
+        As :data:`PARSED_COLUMNS` says.
+    """
+    for one in responses(study, connection):
+        if one.reader_kind not in MODEL_KINDS or one.raw is None or one.thinks:
+            continue
+        paper = paper_of(one.trial)
+        if paper not in MATERIALS:
+            continue
+        published, corrected = (
+            score_trial(one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, parser=parser)
+            for parser in (paper, None)
+        )
+        yield {
+            "session_id": one.session_id,
+            "trial_index": one.trial["trial_index"],
+            "attempt": one.attempt,
+            "published": _value(published),
+            "corrected": _value(corrected),
+        }
+
+
+def _value(score: Score) -> float | None:
+    return None if score.response_status != "valid" or score.correct is None else float(score.correct)

@@ -1,0 +1,149 @@
+"""Letter geometry against chance, against a rule that sees no letter, and beside H-TEST."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import Tables, load
+from analysis.published.h_test_geometry import (
+    Point,
+    both_tests,
+    by_option_alone,
+    fitted,
+    geometry,
+    printed_points,
+    share,
+)
+from analysis.published.h_test_tables import asked
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Material
+from analysis.report.chapters.h_test_geometry import beside_figure, write
+from analysis.report.h_test_together import main
+from stimuli.recipes.geometry import geometry_released_items
+from tests.analysis.test_report_h_test import READERS, rows_of, study
+
+SHARES = {"small": 10, "large": 30, "P1": 36}
+
+
+def questions(folder: Path) -> Tables:
+    """Write a study of 40 questions, of which each reader answers so many right."""
+    rows: list[dict[str, Any]] = [
+        {
+            **{"study": "g", "version": 1, "session_id": f"g-{reader}", "design_hash": "d", "attempt": 1},
+            **{"reader_kind": "human" if reader == "P1" else "model", "reader": reader, "trial_index": item},
+            **{"set": "letter_geometry", "family": "rotation" if item % 2 else "flip", "item_id": f"q{item}"},
+            **{"is_practice": False, "is_filler": False, "is_attention_check": False, "is_pilot": False},
+            **{"excluded_reason": None, "trial_type": "choose", "response_status": "valid"},
+            "correct": item < right,
+        }
+        for reader, right in SHARES.items()
+        for item in range(40)
+    ]
+    folder.mkdir(parents=True)
+    trials = pd.DataFrame(rows)
+    for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
+        trials[name] = trials[name].astype("boolean")
+    trials["excluded_reason"] = trials["excluded_reason"].astype("string")
+    trials.to_parquet(folder / "trials.parquet")
+    pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
+    dictionary = {
+        **{"study": "g", "title": "G", "versions": [1], "design_hash": "d", "language": "en", "seed": 1},
+        "factors": {"family": {"levels": ["rotation", "flip"], "reference": "rotation"}},
+        **{"between": {}, "readers": {}, "planned": {}, "exclude": {}, "truth": None, "columns": {}},
+        **{"created_at": "2026-11-21T10:00:00Z", "wrods": "0"},
+    }
+    (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, Tables]:
+    folder = tmp_path_factory.mktemp("both")
+    rows = [row for name in ("small", "large") for row in rows_of(name, "model", ks=(4, 50))]
+    return study(folder / "tasks", rows, READERS), questions(folder / "letters")
+
+
+def test_shares_are_tested_against_chance(both: tuple[Tables, Tables]) -> None:
+    rows = geometry(both[1])
+    assert rows is not None
+    for reader, right in SHARES.items():
+        own = share(rows[rows["reader"] == reader])
+        assert (own.items, own.value) == (40, right / 40)
+        if reader != "P1":
+            assert own.p == pytest.approx(stats.binomtest(right, 40, 0.25).pvalue)
+    twice = rows[rows["reader"] == "small"]
+    again = share(pd.concat([twice, twice]))
+    units = [1.0] * 10 + [0.0] * 30
+    assert again.answers == 80 and again.p == pytest.approx(stats.ttest_1samp(units, 0.25).pvalue)
+
+
+def test_the_chapter_tells_each_kind_of_question(both: tuple[Tables, Tables]) -> None:
+    chapter = write(Material(both[1]))
+    assert chapter is not None and write(Material(both[0])) is None
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable))
+    assert [row[0] for row in table.rows] == ["People", "Rotation", "Flip", "All questions"] + [
+        name for reader in ("large", "small") for name in (reader, "Rotation", "Flip", "All questions")
+    ]
+    assert table.rows[3][3] == "90.0" and "large 75.0%" in " ".join(str(one) for one in chapter.blocks)
+
+
+@pytest.mark.shared
+def test_a_rule_about_options_alone_answers_79_of_the_90_released_questions(shared: Path) -> None:
+    items = [
+        {"set": item.set_name, "item_id": item.item_id, "role": item.role, "answer": item.answer}
+        | {"choices": json.dumps(item.choices)}
+        for item in geometry_released_items(shared / "data" / "htest")
+    ]
+    assert by_option_alone(pd.DataFrame(items)) == (79, 90)
+    assert by_option_alone(pd.DataFrame(items).assign(set="other")) is None
+    assert by_option_alone(pd.DataFrame()) is None
+
+
+def test_a_line_goes_through_at_least_four_points_that_differ() -> None:
+    points = [Point(str(x), "model", (x, x, x), (2 * x - 40, 0, 0)) for x in (40.0, 50.0, 55.0, 60.0)]
+    line = fitted(points)
+    assert line is not None and line.slope == pytest.approx(2) and line.intercept == pytest.approx(-40)
+    assert line.r == pytest.approx(1) and line.points == 4
+    assert fitted(points[:3]) is None and fitted([points[0]] * 5) is None
+    other = fitted([*points[:3], Point("x", "model", (60.0,) * 3, (10.0,) * 3)])
+    assert other is not None and other.low < other.r < other.high < 1
+
+
+def test_readers_of_both_tests_are_set_side_by_side(both: tuple[Tables, Tables]) -> None:
+    found, rows = asked(both[0]), geometry(both[1])
+    assert found is not None and rows is not None
+    points = {one.group: one for one in both_tests(found, rows)}
+    assert set(points) == {"small", "large"}
+    assert points["large"].x[0] == pytest.approx(80) and points["large"].y[0] == pytest.approx(75)
+    assert points["large"].x[1] < 80 < points["large"].x[2]
+
+
+def test_the_printed_models_are_the_six_of_which_both_numbers_are_printed() -> None:
+    told = {one.group: (one.x[0], one.y[0]) for one in printed_points()}
+    assert len(told) == 6 and told["GPT 3.5"] == pytest.approx((52.3, 44.4))
+
+
+def test_figure_5_says_in_words_what_it_shows(both: tuple[Tables, Tables]) -> None:
+    found, rows = asked(both[0]), geometry(both[1])
+    assert found is not None and rows is not None
+    drawing, line, printed = beside_figure("f", both_tests(found, rows))
+    assert line is None and printed is not None and printed.points == 6
+    assert "large: H-TEST 80.0%, letter geometry 75.0%" in drawing.alternative
+    assert "GPT 3.5 (printed)" in drawing.alternative and "Fewer than four models" in drawing.note
+
+
+def test_from_a_shell_table_and_figure_are_written(
+    both: tuple[Tables, Tables], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, letters = (str(one.folder) for one in both)
+    assert main([tasks, letters, "--out", str(tmp_path / "o")]) == 0
+    assert "As printed in the paper" in capsys.readouterr().out
+    assert {one.name for one in (tmp_path / "o").iterdir()} >= {"h_test_geometry.csv", "h_test_geometry.svg"}
+    assert main([letters, tasks]) == 1
+    assert "has none of H-TEST's tasks" in capsys.readouterr().err
