@@ -230,7 +230,16 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     sessions = int(models.groupby("machine")["model_session"].nunique().max())
     pairs = models[["model_session", "prompt"]].drop_duplicates()
     with_prompt = pairs["model_session"].is_unique and pairs["prompt"].is_unique
-    if repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
+    by_session = models.groupby("model_session")[factor].nunique()
+    in_one_condition = bool((by_session == 1).all()) and models[factor].nunique() > 1
+    if in_one_condition:
+        sessions = int(models.groupby(["machine", factor], observed=True)["model_session"].nunique().min())
+    if repeated and in_one_condition and sessions < VARIANTS_FOR_A_VARIANCE:
+        remarks.append(
+            f"Each session of a model holds one condition of {factor}, so that a variance of sessions could not be told from the "
+            "conditions: the model has none."
+        )
+    elif repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
         if with_prompt:
             remarks.append(
                 "Each prompt wording has one session of a model: what differs between them is put down to wordings."

@@ -63,6 +63,16 @@ class TestWhereItStarts:
             f"{PEOPLE} + (1 + model | item) + (1 + model | item_condition) + (0 + model | item_reader)"
         )
 
+    def test_sessions_of_one_condition_each_are_no_variance_of_their_own(self, handover: Make) -> None:
+        rows = repeated(study_rows(human=12, models=("a", "b"), items=12), sessions=2)
+        machine = rows["reader_kind"] == "model"
+        of_one = rows["session_id"] + "-" + rows["position"].fillna("none")
+        rows["session_id"] = rows["session_id"].mask(machine, of_one)
+        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
+        structure, remarks = started(tables)
+        assert "item_cell" in structure and "model_session" not in structure
+        assert any("Each session of a model holds one condition of position" in one for one in remarks)
+
     def test_repeated_answers_bring_cells_and_sessions(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("a", "b"), items=12), sessions=6, prompts=2)
         tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
