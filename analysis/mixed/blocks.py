@@ -61,6 +61,12 @@ class Vector:
     def __mul__(self, scale: float) -> Vector:
         return Vector(self.first * scale, self.rest * scale)
 
+    def combined(self, weights: Array) -> Vector:
+        """Multiply the last axis by weights, (c,) or (c, d)."""
+        m, k, c = self.first.shape
+        first = self.first.reshape(m * k, c) @ weights
+        return Vector(first.reshape(m, k, *weights.shape[1:]), self.rest @ weights)
+
     def dot(self, other: Vector) -> float:
         """Inner product over all effects."""
         return float(np.vdot(self.first, other.first) + np.vdot(self.rest, other.rest))
@@ -238,6 +244,9 @@ class Layout:
         for i in range(1, len(self.factors)):
             f = self.factors[i]
             part = slice(self.offsets[i - 1], self.offsets[i - 1] + f.n_levels * f.width)
+            if f.width == 1:
+                np.multiply(array[..., part], lambdas[i][0, 0], out=result[..., part])
+                continue
             shaped = array[..., part].reshape(*array.shape[:-1], f.n_levels, f.width)
             result[..., part] = (shaped @ lambdas[i]).reshape(*array.shape[:-1], f.n_levels * f.width)
         return result
@@ -269,7 +278,22 @@ def _left(matrix: Array, array: Array) -> Array:
     return np.asarray(array @ matrix.T if array.ndim == 2 else matrix @ array)
 
 
+def _each(blocks: Array, array: Array) -> Array:
+    """Multiply (m, k, k) blocks and a (m, k, c) array level by level; the loop over many blocks of one number is slow."""
+    return np.asarray(blocks * array if blocks.shape[-1] == 1 else blocks @ array)
+
+
+def _squares(a: Array, b: Array) -> Array:
+    """Multiply (m, k, c) by the transpose of (m, k, c) level by level, shape (m, k, k)."""
+    if a.shape[1] == 1:
+        return np.asarray(np.einsum("mkc,mkc->mk", a, b)[..., None])
+    return np.asarray(a @ np.swapaxes(b, 1, 2))
+
+
 def _outer(s: Array, t: Array) -> Array:
+    if s.shape[1] == 1:
+        axes = "mijk"[: s.ndim]
+        return np.asarray(np.einsum(f"{axes},{axes}->", s, t)).reshape(1, 1)
     a = s.swapaxes(0, 1).reshape(s.shape[1], -1)
     b = t.swapaxes(0, 1).reshape(t.shape[1], -1)
     return np.asarray(a @ b.T)
@@ -296,7 +320,7 @@ class PenalisedCholesky:
     def __init__(self, layout: Layout, a: Products, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas
         l1 = lambdas[0]
-        h11 = l1.T @ a.a11 @ l1
+        h11 = a.a11 * l1[0, 0] ** 2 if layout.k1 == 1 else l1.T @ a.a11 @ l1
         h11 += np.eye(layout.k1)
         # LAPACK's loop over many blocks of one number is slow.
         l11 = np.linalg.cholesky(h11) if layout.k1 > 1 else np.sqrt(h11)
@@ -304,9 +328,9 @@ class PenalisedCholesky:
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", l11)).sum())
         # a12 Lambda2 serves again in the trace terms of the gradient.
         self.a12_scaled = layout.scale_right(a.a12, lambdas)
-        self.h12 = l1.T @ self.a12_scaled
+        self.h12 = _left(l1.T, self.a12_scaled)
         if layout.q2:
-            c = (self.inverse_l11 @ self.h12).reshape(-1, layout.q2)
+            c = _each(self.inverse_l11, self.h12).reshape(-1, layout.q2)
             self.a22_scaled = layout.scale_right(a.a22, lambdas)
             h22 = layout.scale(
                 lambdas, Vector(np.zeros((1, layout.k1)), self.a22_scaled), transpose=True
@@ -326,11 +350,12 @@ class PenalisedCholesky:
         rest = r.rest[..., None] if flat else r.rest
         q2, c = self.layout.q2, first.shape[-1]
         inv = self.inverse_l11
-        x1 = np.swapaxes(inv, 1, 2) @ (inv @ first)
+        back = inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2)
+        x1 = _each(back, _each(inv, first))
         if q2:
             h12 = self.h12.reshape(-1, q2)
             x2 = linalg.lapack.dpotrs(self.l22, rest - h12.T @ x1.reshape(-1, c), lower=1)[0]
-            x1 = np.swapaxes(inv, 1, 2) @ (inv @ (first - (h12 @ x2).reshape(first.shape)))
+            x1 = _each(back, _each(inv, first - (h12 @ x2).reshape(first.shape)))
         else:
             x2 = rest
         return Vector(x1[..., 0], x2[..., 0]) if flat else Vector(x1, x2)
@@ -338,7 +363,7 @@ class PenalisedCholesky:
     def invert(self) -> InverseBlocks:
         """Blocks of H^-1 that gradients need."""
         inv = self.inverse_l11
-        p11 = np.swapaxes(inv, 1, 2) @ inv
+        p11 = inv * inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2) @ inv
         q2 = self.layout.q2
         if not q2:
             return InverseBlocks(self, p11, np.zeros_like(self.h12), np.zeros((0, 0)))
@@ -346,9 +371,9 @@ class PenalisedCholesky:
         # Above the diagonal are the factor's zeros.
         p22 = lower + lower.T
         p22.flat[:: q2 + 1] /= 2.0
-        e = p11 @ self.h12
+        e = _each(p11, self.h12)
         p12 = -(e.reshape(-1, q2) @ p22).reshape(e.shape)
-        return InverseBlocks(self, p11 - p12 @ np.swapaxes(e, 1, 2), p12, p22)
+        return InverseBlocks(self, p11 - _squares(p12, e), p12, p22)
 
 
 @dataclass(frozen=True)
@@ -366,12 +391,15 @@ class InverseBlocks:
         Half the derivative of log|H| with respect to the entries of that factor's Lambda.
         """
         of, layout = self.of, self.of.layout
-        first = np.einsum("mik,mkj->ij", of.a.a11 @ of.lambdas[0], self.p11)
+        if layout.k1 == 1:
+            first = _outer(of.a.a11, self.p11) * of.lambdas[0]
+        else:
+            first = np.einsum("mik,mkj->ij", of.a.a11 @ of.lambdas[0], self.p11)
         if not layout.q2:
             return [first]
         first = first + _outer(of.a12_scaled, self.p12)
         # Row (l, k) of A21 Lambda1, laid beside P12: contract over the first factor's effects.
-        a21 = (of.lambdas[0].T @ of.a.a12).reshape(-1, layout.q2).T
+        a21 = _left(of.lambdas[0].T, of.a.a12).reshape(-1, layout.q2).T
         p21 = self.p12.reshape(-1, layout.q2).T
         sums = [first]
         for b in range(1, len(layout.factors)):

@@ -199,6 +199,8 @@ def orthonormalising(columns: Array) -> Array:
     n, k = columns.shape
     size = np.sqrt(np.mean(columns**2, axis=0))
     size[size == 0] = 1.0
+    if k == 1:
+        return np.diag(1.0 / size)
     r = np.linalg.qr(columns / size, mode="r") / np.sqrt(n) if n >= k else np.zeros((k, k))
     pivots = np.diag(r)
     if np.abs(pivots).min() < 1e-6:

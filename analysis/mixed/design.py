@@ -131,15 +131,15 @@ def independent_columns(x: Array) -> list[int]:
     x : ndarray, shape (n, p)
         A model matrix.
     """
-    basis = np.empty((x.shape[0], 0))
-    kept = []
+    found = np.empty(x.shape, order="F")
+    kept: list[int] = []
     for j in range(x.shape[1]):
-        column = x[:, j]
+        column, basis = x[:, j], found[:, : len(kept)]
         size = float(np.linalg.norm(column))
         rest = column - basis @ (basis.T @ column)
         rest = rest - basis @ (basis.T @ rest)
         left = float(np.linalg.norm(rest))
         if size > 0 and left > RANK_TOLERANCE * size:
+            found[:, len(kept)] = rest / left
             kept.append(j)
-            basis = np.column_stack([basis, rest / left])
     return kept

@@ -42,9 +42,23 @@ def _alphabetical(text: str) -> tuple[list[tuple[int, int | str]], str, str]:
     return letters, unicodedata.normalize("NFKD", text).casefold(), text.swapcase()
 
 
-def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Cells:
+    """A column's distinct values in order of appearance, and the place of each row's among them, shape (n,)."""
+
+    places: NDArray[np.intp]
+    values: list[Any]
+
+
+def read_cells(column: pd.Series[Any]) -> Cells:
+    """Find the distinct values of a column."""
+    places, values = pd.factorize(column)
+    return Cells(places, values.tolist())
+
+
+def natural_levels(column: pd.Series[Any], cells: Cells | None = None) -> tuple[str, ...]:
     """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
-    values = pd.factorize(column)[1].tolist()
+    values = (cells or read_cells(column)).values
     if isinstance(column.dtype, pd.CategoricalDtype):
         used = set(values)
         return tuple(level_name(c) for c in column.cat.categories if c in used)
@@ -55,7 +69,10 @@ def natural_levels(column: pd.Series[Any]) -> tuple[str, ...]:
 
 def alphabetical(levels: Sequence[str]) -> tuple[str, ...]:
     """Sort levels as R does, whatever their case, small letters first."""
-    return tuple(sorted(levels, key=_alphabetical))
+    letters = "".join(levels)
+    # Digits and small letters of ASCII stand in that order already, which spares making keys.
+    plain = letters.isascii() and letters.isalnum() and letters == letters.lower()
+    return tuple(sorted(levels) if plain else sorted(levels, key=_alphabetical))
 
 
 @dataclass(frozen=True)
@@ -175,13 +192,16 @@ class Factor:
         """
         if self.condition is not None:
             return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
-        cells, values = pd.factorize(data[self.column])
+        return self.codes_of(read_cells(data[self.column]))
+
+    def codes_of(self, cells: Cells) -> NDArray[np.intp]:
+        """Positions in ``levels`` of a column's cells; shape (n,)."""
         place = {level: at for at, level in enumerate(self.levels)}
-        names = [level_name(v) for v in values.tolist()]
+        names = [level_name(v) for v in cells.values]
         for name in names:
             if name not in place:
                 raise unknown_name(f"level of {self.column}", name, self.levels)
-        return np.array([place[name] for name in names], dtype=np.intp)[cells]
+        return np.array([place[name] for name in names], dtype=np.intp)[cells.places]
 
     def coding(self) -> tuple[Array, tuple[str, ...]]:
         """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""

@@ -268,7 +268,7 @@ def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:
         raw = whole[:, term.at : term.at + term.width] @ term.transform.T
         table = pd.DataFrame(raw, index=list(grouping.levels), columns=list(term.names))
         parts.setdefault(grouping.name, []).append(table)
-    return {name: pd.concat(tables, axis=1) for name, tables in parts.items()}
+    return {name: pd.concat(tables, axis=1) if tables[1:] else tables[0] for name, tables in parts.items()}
 
 
 def _assemble(model: Model, found: _Estimates) -> Fit:

@@ -92,7 +92,7 @@ class Frame:
         for node in term.group:
             column = node.name if isinstance(node, Name) else columns_of(node)[0]
             factor = self.variables.factor(column)
-            codes = codes * len(factor.levels) + factor.codes(self.data)
+            codes = codes * len(factor.levels) + factor.codes_of(self.variables.cells(column))
             inner = np.array(factor.levels, dtype=object)
             labels = (
                 inner if labels.size == 1 and labels[0] == "" else (labels[:, None] + ":" + inner).ravel()
@@ -236,7 +236,7 @@ def make_frame(
     for name, given in (("weights", weight_given), ("offset", offset_given)):
         if given is not None:
             missing[name] = given.isna()
-    rows = np.flatnonzero(~missing.any(axis=1).to_numpy())
+    rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
     notes = [_missing_note(missing, len(data))] if len(rows) < len(data) else []
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
@@ -268,8 +268,7 @@ def make_frame(
 def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
     """Take columns of Python objects that are all numbers for numbers; refuse dates, which are neither numbers nor levels."""
     found = {}
-    for name in data.columns:
-        column = data[name]
+    for name, column in data.items():
         if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
             raise UserError(
                 f"column {name!r} holds dates or durations",
@@ -280,7 +279,7 @@ def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
             if len(cells) and all(
                 isinstance(v, Number) and not isinstance(v, bool | np.bool_) for v in cells
             ):
-                found[name] = column.astype(float)
+                found[str(name)] = column.astype(float)
     return data.assign(**found) if found else data
 
 
@@ -305,9 +304,9 @@ def _vector(
 
 
 def _refuse_infinite(data: pd.DataFrame) -> None:
-    for name in data.columns:
-        if is_numeric(data[name]):
-            bad = np.isinf(data[name].to_numpy(dtype=float))
+    for name, column in data.items():
+        if is_numeric(column):
+            bad = np.isinf(column.to_numpy(dtype=float))
             if bad.any():
                 raise UserError(
                     f"column {name!r} is infinite in {int(bad.sum())} rows; a model needs finite numbers",

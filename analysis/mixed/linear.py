@@ -65,11 +65,12 @@ class LinearPoint:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What the average information reuses of a solution: the factor of H, and Z'W times the residual."""
+    """What a solution leaves for others to use: the factor of H, sums of blocks of A Lambda P, and Z'W times the residual."""
 
     point: LinearPoint
     lambdas: list[Array]
     h: Factor
+    traces: list[Array]
     z_residual: Vector
 
 
@@ -100,8 +101,9 @@ class LinearDeviance:
         x = q / root[:, None]
         both = np.column_stack([x, residual / self.scale])
         self.a = self.layout.products(frame.weights)
-        self.c = self.layout.transpose_times_columns(frame.weights[:, None] * both)
-        self.s = both.T @ (frame.weights[:, None] * both)
+        weighted = np.asfortranarray(frame.weights[:, None] * both)
+        self.c = self.layout.transpose_times_columns(weighted)
+        self.s = both.T @ weighted
         log_weights = float(np.log(frame.weights).sum())
         self.df = self.n - self.p if reml else self.n
         self.constant = self.df * (1.0 + np.log(2.0 * np.pi / self.df)) - log_weights
@@ -134,29 +136,44 @@ class LinearDeviance:
         beta = linalg.lapack.dpotrs(factor, s[:p, p], lower=1)[0] if p else np.zeros(0)
         rss = float(s[p, p] - s[:p, p] @ beta)
         contrast = np.append(-beta, 1.0)
-        u = Vector(g.first @ contrast, g.rest @ contrast)
-        z_residual = Vector(left.first @ contrast, left.rest @ contrast)
+        u, z_residual = g.combined(contrast), left.combined(contrast)
         rss_slope = -2.0 * self.covariance.gradient(self.layout.outer(z_residual, u))
         logdet = h.logdet
-        slopes = [2.0 * b for b in h.invert().trace_terms()]
+        traces = h.invert().trace_terms()
+        slopes = [2.0 * b for b in traces]
         if self.reml and p:
             logdet += 2.0 * float(np.log(np.diag(factor)).sum())
-            inverse = linalg.lapack.dpotrs(factor, np.eye(p), lower=1)[0]
-            q = Vector(left.first[..., :p] @ inverse, left.rest[..., :p] @ inverse)
-            gx = Vector(g.first[..., :p], g.rest[..., :p])
-            slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, gx), strict=True)]
+            # Zeros for the response spare cutting the fixed columns out.
+            inverse = np.zeros((p + 1, p + 1))
+            inverse[:p, :p] = linalg.lapack.dpotrs(factor, np.eye(p), lower=1)[0]
+            q = left.combined(inverse)
+            slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, g), strict=True)]
         point = LinearPoint(logdet, self.covariance.gradient(slopes), rss, rss_slope, information, beta, u)
-        self._last = _Solved(point, lambdas, h, z_residual)
+        self._last = _Solved(point, lambdas, h, traces, z_residual)
         return point
 
     def nearer(self, theta: Array) -> Array:
-        """Guess theta from the spread of the random effects at a first guess."""
-        point, lambdas = self.at(theta), self.covariance.lambdas(theta)
-        b = self.layout.scale(lambdas, point.u)
+        """Guess theta from the spread of the random effects at the first guess, Lambda = I.
+
+        That spread is too large by about the variance of their errors, the blocks of P = H^-1 = I - A P.
+        """
+        found = self._solution(theta)
         levels = [f.n_levels for f in self.layout.factors]
-        squares = self.layout.outer(b, b)
-        sigma2 = max(point.rss / self.df, NO_RESIDUAL)
-        return self.covariance.from_moments([s / m / sigma2 for s, m in zip(squares, levels, strict=True)])
+        squares = self.layout.outer(found.point.u, found.point.u)
+        sigma2 = max(found.point.rss / self.df, NO_RESIDUAL)
+        return self.covariance.from_moments(
+            [
+                _less(square / m / sigma2, np.eye(len(square)) - (trace + trace.T) / (2.0 * m))
+                for square, trace, m in zip(squares, found.traces, levels, strict=True)
+            ]
+        )
+
+    def _solution(self, theta: Array) -> _Solved:
+        point = self.at(theta)
+        if self._last is None or self._last.point is not point:
+            self._solve(theta)
+        assert self._last is not None
+        return self._last
 
     def metric(self, theta: Array) -> Array:
         """Average of observed and expected second derivatives of the deviance, shape (theta, theta).
@@ -164,11 +181,8 @@ class LinearDeviance:
         Gilmour, Thompson and Cullis (1995) call it average information: with f_i = dV/dtheta_i V^-1 (y - X beta), its
         entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
         """
-        point, p = self.at(theta), self.p
-        if self._last is None or self._last.point is not point:
-            self._solve(theta)
-        last = self._last
-        assert last is not None
+        last, p = self._solution(theta), self.p
+        point = last.point
         moved = self.layout.moved(self.covariance.entries(), last.lambdas, last.point.u, last.z_residual)
         products = self.a.times(moved)
         scaled = self.layout.scale(last.lambdas, products, transpose=True)
@@ -220,3 +234,13 @@ class LinearDeviance:
     def effects(self, point: LinearPoint, theta: Array) -> Vector:
         """Random effects b = Lambda u for the columns of Z, in the units of y."""
         return self.layout.scale(self.covariance.lambdas(theta), point.u) * self.scale
+
+
+def _less(spread: Array, error: Array) -> Array:
+    """Take one covariance matrix from another, in no direction more than nine tenths of what is there."""
+    size = np.maximum(np.trace(spread) / len(spread), 1e-10)
+    root = np.linalg.cholesky(spread + 1e-8 * size * np.eye(len(spread)))
+    half = np.linalg.solve(root, error)
+    shares, axes = np.linalg.eigh(np.linalg.solve(root, half.T))
+    back = root @ axes
+    return np.asarray((back * np.clip(1.0 - shares, 0.1, 1.0)) @ back.T)

@@ -26,7 +26,7 @@ from .expression import (
     columns_of,
     is_condition,
 )
-from .factors import Cut, Factor, alphabetical, interval_names, natural_levels
+from .factors import Cells, Cut, Factor, alphabetical, interval_names, natural_levels, read_cells
 from .numeric import Numeric, evaluate, is_boolean, is_numeric
 from .transforms import WHOLE_COLUMN, level_name
 
@@ -68,6 +68,7 @@ class Variables:
         self.notes: list[str] = []
         self.contrasts = dict(contrasts)
         self._made: dict[str, Variable] = {}
+        self._cells: dict[str, Cells] = {}
         for name, wanted in levels.items():
             if name in data.columns:
                 self.levels[name] = self._checked_levels(name, [level_name(v) for v in wanted])
@@ -96,9 +97,15 @@ class Variables:
 
     def factor(self, column: str, label: str | None = None) -> Factor:
         """Treat a column as a factor whatever it holds."""
-        levels = self.levels.get(column) or natural_levels(self.data[column])
+        levels = self.levels.get(column) or natural_levels(self.data[column], self.cells(column))
         coding = read_coding(column, self.contrasts.get(column, "treatment"), levels)
         return Factor(label or column, column, levels, coding)
+
+    def cells(self, column: str) -> Cells:
+        """Return the distinct values of a column of the data, found once."""
+        if column not in self._cells:
+            self._cells[column] = read_cells(self.data[column])
+        return self._cells[column]
 
     def make(self, node: Node) -> Variable:
         """Return the variable that an expression of the formula stands for."""
