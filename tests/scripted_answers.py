@@ -15,7 +15,14 @@ def last_text(body: dict[str, Any]) -> str:
     if "prompt" in body:
         return str(body["prompt"])
     messages = body.get("messages") or body.get("input") or [{"content": ""}]
-    return str(messages[-1]["content"])
+    return text_of(messages[-1]["content"])
+
+
+def text_of(content: Any) -> str:
+    """Return what a turn says; of parts the texts, and a mark for each picture."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "\ufffc")) for part in content)
+    return str(content)
 
 
 def words_of(text: str) -> list[str]:
@@ -65,7 +72,7 @@ def chat(
     }  # fmt: skip
     if body.get("logprobs") and logprobs is not None:
         choice["logprobs"] = {"content": _answer_tokens(logprobs(body), content, body["top_logprobs"])}
-    read = " ".join(turn["content"] for turn in body["messages"])
+    read = " ".join(text_of(turn["content"]) for turn in body["messages"])
     payload: dict[str, Any] = {
         "id": "x", "object": "chat.completion", "created": 0, "model": model, "choices": [choice],
         "usage": usage_of(read, content or "", _within(body, usage or {})),
@@ -125,7 +132,7 @@ def response(
         part = {"type": "refusal", "refusal": refusal}
     elif body.get("top_logprobs") and logprobs is not None:
         part["logprobs"] = _answer_tokens(logprobs(body), text, body["top_logprobs"])
-    read = " ".join(turn["content"] for turn in body["input"])
+    read = " ".join(text_of(turn["content"]) for turn in body["input"])
     payload = {
         "id": "r", "object": "response", "model": model,
         "status": "incomplete" if finish == "length" else "completed",

@@ -37,6 +37,7 @@ BEHAVIOURS = (
 _PROBE = json.loads((files("experiment.models.api") / "probe.json").read_text("utf-8"))
 _PROBES = {part["user"] for part in _PROBE.values() if isinstance(part, dict)}
 _DRAW = str(_PROBE["draw"]["user"])
+_PICTURE = _PROBE["picture"]
 
 
 class ScriptedOpenAI:
@@ -51,7 +52,10 @@ class ScriptedOpenAI:
     rates : dict
         Behaviour → share of requests that meet it, drawn by ``seed`` and the number of the request.
     refuses : set of str
-        Parameters that are answered with a 400 naming them (``system`` for the role, ``completions`` for that whole form).
+        Parameters that are answered with a 400 naming them (``system`` for the role, ``completions`` for that whole form,
+        ``pictures`` for turns with pictures).
+    sees : bool
+        Whether it reads the word in the probe's picture.
     breaks_on : set of str
         Parameters at which it fails (500) without a word about them.
     logprobs : callable or None
@@ -90,6 +94,7 @@ class ScriptedOpenAI:
         self.delay = delay
         self.elsewhere: str | None = None
         self.draws = "seed"
+        self.sees = True
         self.agrees = True
         self.keeps_requests = True
         self.requests: list[dict[str, Any]] = []
@@ -186,7 +191,7 @@ class ScriptedOpenAI:
             self.probes.append(body)
             if self.elsewhere is not None:
                 return web.Response(status=307, headers={"Location": self.elsewhere})
-            answer = self._drawn(body) or self.answer_to(body)
+            answer = self._drawn(body) or self._seen(body) or self.answer_to(body)
             told = self._told_of_ends(body)
             refusal = self._refusal(request, body)
             return refusal or _json(self._bill(self.whole(request.path, body, answer, prompt=told)))
@@ -211,6 +216,9 @@ class ScriptedOpenAI:
             return None
         seed = body.get("seed") if self.draws == "seed" else None
         return " ".join(random.Random(seed).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=12))
+
+    def _seen(self, body: dict[str, Any]) -> str | None:
+        return str(_PICTURE["word"]) if _PICTURE["user"] in answers.last_text(body) and self.sees else None
 
     def answer_to(self, body: dict[str, Any]) -> str:
         """Return the answer, held to labels where that is asked and heeded."""
@@ -250,6 +258,8 @@ class ScriptedOpenAI:
         turns = body.get("messages") or body.get("input") or ()
         if "system" in self.refuses and any(turn["role"] == "system" for turn in turns):
             return _error(400, "System role not supported")
+        if "pictures" in self.refuses and any(isinstance(turn["content"], list) for turn in turns):
+            return _error(400, "Invalid content type: this model takes text and no images.")
         if "completions" in self.refuses and request.path == "/v1/completions":
             return _error(404, "not found")
         return None

@@ -113,7 +113,7 @@ def giving_of(
         return Giving(
             "its kind",
             tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
-            lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning")),
+            lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning", "pictures")),
         )
     return Giving(None, remark=f"What {settings.use} gives, its package alone knows.")
 
@@ -168,7 +168,11 @@ def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Requ
             "states": "reads with an encoder: its hidden states are not kept",
         }
         gaps += [f"{settings.name} {told[need]}." for need in needs if need in told]
-    gaps += _too_long(folder, settings, longest)
+    if "pictures" in needs:
+        gaps += _of_pictures(folder, settings)
+        lacks |= {"surprisal", "states"}
+    else:
+        gaps += _too_long(folder, settings, longest)
     if "system_role" in needs and not _takes_system(folder, settings):
         gaps.append(
             f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
@@ -195,6 +199,19 @@ def _has_encoder(folder: Path) -> bool:
             mend="Name a folder written by save_pretrained.",
         ) from fault
     return bool(getattr(config, "is_encoder_decoder", False))
+
+
+def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
+    """Say why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
+    from experiment.models.local.checkpoints import find_source, load_tokenizer
+    from experiment.models.local.looking import Eyes
+
+    source = find_source(settings)
+    try:
+        Eyes(source, load_tokenizer(source)[0], settings.name)
+    except UserError as fault:
+        return [f"{fault.message}."]
+    return []
 
 
 def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) -> list[str]:

@@ -71,6 +71,8 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     replicates = int(study.get("models", "replicates", default=1))
     if replicates > 1:
         found.append(Asked("sampling", f"{replicates} replicates that differ"))
+    if manner.presentation == "image":
+        found.append(Asked("pictures", "items as pictures"))
     if manner.system:
         found.append(Asked("system_role", "instructions in a system message"))
     if settings.options.get("reasoning_effort") not in (None, "none"):

@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--prompts",
     is_flag=True,
-    help="Also write what each call sent to a model (the calls table, column request).",
+    help="Also write what each call sent to a model (the calls table, column request), and the pictures in it.",
 )
 @click.option("--replace", is_flag=True, help="Write over an earlier export in DIR.")
 @click.option("--author", "authors", multiple=True, metavar="NAME", help="Psych-DS: an author. Repeatable.")
@@ -83,6 +83,12 @@ def export(
         click.echo(json.dumps({"folder": str(done.folder), "rows": done.rows, "missing": list(done.missing)}))
         return
     click.echo(f"Wrote {done.folder}: " + ", ".join(f"{number} {name}" for name, number in done.rows.items()))
+    if done.lost_pictures:
+        click.echo(
+            f"Note: {done.lost_pictures} pictures that models were shown are not among them: drawn here they have other pixels. Take "
+            "the versions of Pillow and of wrods that the run's record names.",
+            err=True,
+        )
     if done.missing:
         click.echo(
             f"Note: no {' and no '.join(done.missing)} given, so a stand-in was written; say them in study.yaml (about:).",

@@ -14,6 +14,7 @@ import click
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from experiment.models.engine import Request
     from experiment.models.money import Price
     from experiment.models.planning import ModelSession
     from experiment.store import Store
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 BYTES_A_TOKEN = 4.0
 """English text has about four bytes a token; a rough guess where the server alone knows."""
+
+PICTURES = "pictures"
+"""Folder of a study into which pictures are written that would be sent."""
 
 COUNTED_SESSIONS = 8
 COUNTED_PROMPTS = 200
@@ -57,6 +61,7 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
                 "item_id": one.trial["item_id"], "turn": one.turn, "stands_in": one.stands_in,
                 "labels": one.request.labels, **show(one.request),
             }
+            | _pictures_of(study, one.request)
             for one in kinds.examples
         ]  # fmt: skip
         judged = _judged(study, name, model.options.get("judge"), next(iter(plan())))
@@ -77,6 +82,18 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
         "room": price.room,
         "prompts": prompts + judged,
     }
+
+
+def _pictures_of(study: Study, request: Request) -> dict[str, Any]:
+    """Write the pictures of a request into the study's folder and say where they lie; nothing where it has none."""
+    found = []
+    for message in request.messages:
+        for picture in message.pictures:
+            file = study.folder / PICTURES / f"{picture.sha256[:16]}.png"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(picture.png)
+            found.append({**picture.to_json(), "file": str(file)})
+    return {"pictures": found} if found else {}
 
 
 def _judged(study: Study, name: str, judge: object, session: ModelSession) -> list[dict[str, Any]]:
@@ -148,7 +165,10 @@ def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None
                 read.append(known)
                 continue
             is_guess = True
-            read.append(sum(len(message.content.encode()) for message in request.messages) / BYTES_A_TOKEN)
+            seen = sum(message.picture_tokens for message in request.messages)
+            read.append(
+                sum(len(message.content.encode()) for message in request.messages) / BYTES_A_TOKEN + seen
+            )
         if grows(session):
             is_guess = True
             read += [chars * a_character for chars, _ in turns_of(session, {}).values()]
@@ -210,6 +230,9 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                 if "text" in prompt
                 else json.dumps(prompt["body"], ensure_ascii=False, indent=1)
             )
+            for number, picture in enumerate(prompt.get("pictures", ()), 1):
+                size = f"{picture['width']} × {picture['height']} pixels"
+                click.echo(f"picture {number}: {picture['file']} ({size}): {picture['text']}")
         click.echo("─" * 100)
         hidden = len(model["kinds"]) - sum(prompt["of_this_kind"] is not None for prompt in model["prompts"])
         if hidden > 0:

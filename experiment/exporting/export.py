@@ -7,6 +7,7 @@ from pathlib import Path
 
 from experiment.exporting.files import write_csv, write_parquet
 from experiment.exporting.jspsych_files import write_jspsych
+from experiment.exporting.pictures import write_pictures
 from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
 from experiment.exporting.tables import Choice, tables_of
 from experiment.store import Store, queries
@@ -16,11 +17,15 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote: the folder, rows (jsPsych: sessions) by table, and what could only be filled with a stand-in."""
+    """What an export wrote: the folder, rows (jsPsych: sessions) by table, and what could only be filled with a stand-in.
+
+    ``lost_pictures`` counts those sent to models that cannot be drawn here with the same pixels.
+    """
 
     folder: Path
     rows: dict[str, int]
     missing: tuple[str, ...] = ()
+    lost_pictures: int = 0
 
 
 def export_study(
@@ -62,6 +67,7 @@ def export_study(
         )
     folder.mkdir(parents=True, exist_ok=True)
     chosen = choice or Choice()
+    lost = 0
     with store.read() as connection:
         tables = tables_of(study, connection, chosen)
         if form == "psych-ds":
@@ -82,5 +88,9 @@ def export_study(
                 table.name: write(folder / f"{table.name}.{form}", table.columns, table.rows())
                 for table in tables
             }
+            if chosen.prompts:
+                calls = next(table for table in tables if table.name == "calls")
+                written, lost = write_pictures(folder / "pictures", calls.rows())
+                rows |= {"pictures": written} if written else {}
     (folder / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
-    return Exported(folder, rows)
+    return Exported(folder, rows, lost_pictures=lost)

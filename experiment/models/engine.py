@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
 
+from experiment.models.pictures import MARK, Picture
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -25,10 +27,41 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of what a model reads."""
+    """One turn of what a model reads.
+
+    Attributes
+    ----------
+    content : str
+        Where a picture stands, it holds :data:`experiment.models.pictures.MARK`.
+    pictures : tuple of Picture
+        As many as there are marks, in their order; of a message without pictures a mark is a letter like others.
+    """
 
     role: Role
     content: str
+    pictures: tuple[Picture, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pictures and self.content.count(MARK) != len(self.pictures):
+            raise ValueError(
+                f"{len(self.pictures)} pictures for {self.content.count(MARK)} marks in {self.content!r}"
+            )
+
+    @property
+    def picture_tokens(self) -> int:
+        """About the most tokens that a server counts for the pictures of the message."""
+        return sum(picture.tokens for picture in self.pictures)
+
+    @property
+    def parts(self) -> tuple[str | Picture, ...]:
+        """The texts and pictures of the message, in order; texts that are empty are left out."""
+        if not self.pictures:
+            return (self.content,)
+        texts = self.content.split(MARK)
+        found: list[str | Picture] = [texts[0]]
+        for picture, text in zip(self.pictures, texts[1:], strict=True):
+            found += [picture, text]
+        return tuple(part for part in found if part)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ Opener = Callable[[ModelSettings], Engine]
 
 
 def _open_local(settings: ModelSettings) -> Engine:
-    from experiment.models.local import LocalEngine
+    from experiment.models.local import LocalEngine, SeeingEngine
 
-    return LocalEngine(settings)
+    return (
+        SeeingEngine(settings) if settings.options.get("presentation") == "image" else LocalEngine(settings)
+    )
 
 
 def _open_api(settings: ModelSettings) -> Engine:

@@ -110,6 +110,11 @@ class RayEngine:
             ) from error
         from experiment.models.local import LocalEngine
 
+        if settings.options.get("presentation") == "image":
+            raise UserError(
+                f"{settings.use} is shown pictures, which the engines of Ray do not take",
+                mend="Leave --engine ray out for this model.",
+            )
         self.settings = settings
         self._local = LocalEngine(settings)
         self._ray: Any = ray

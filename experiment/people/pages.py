@@ -37,7 +37,7 @@ def digest(file: Path) -> str:
 
 def bundle_version() -> str:
     """Return the version of the built browser side, ``none`` where it is not built."""
-    from experiment.people.bundle import bundle_folder
+    from experiment.bundle import bundle_folder
     from stimuli.errors import UserError
 
     try:
@@ -158,7 +158,7 @@ def _station_help() -> str | None:
 @pages.get("/static/<path:name>")
 def bundle(name: str) -> Response:
     """Send a file of the built browser side."""
-    from experiment.people.bundle import bundle_folder
+    from experiment.bundle import bundle_folder
     from stimuli.errors import UserError
 
     try:

@@ -34,8 +34,8 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """
     sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
-    for session_id, is_timed in queries.timed_sessions(connection, study):
-        sessions[session_id]["timed"] = is_timed
+    for session_id, is_timed, presentation in queries.model_sessions(connection, study):
+        sessions[session_id] |= {"timed": is_timed, "presentation": presentation}
 
     def place(trial: Mapping[str, Any]) -> tuple[str, str, int, int]:
         key = trial["session_id"]
@@ -61,6 +61,7 @@ def _flat(
         **{name: session[name] for name in OF_SESSION},
         **(trial["condition"] or {}),
         "timed": session.get("timed"),
+        "presentation": session.get("presentation"),
         "set": trial["item_set"],
         "label_map": ",".join(f"{name}={label}" for name, label in label_map.items()) or None,
         "choice_order": ",".join(str(i) for i in trial["choice_order"] or []) or None,

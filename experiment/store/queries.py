@@ -63,14 +63,22 @@ def sessions_overview(connection: Connection, study: str | None = None) -> list[
     return list(_rows(connection, query))
 
 
-def timed_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool]]:
-    """Iterate over the sessions of models and baselines, and say of each whether its trials were run alone for their times."""
+def model_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool, str]]:
+    """Iterate over the sessions of models and baselines, and say of each how it was run.
+
+    Yields
+    ------
+    tuple
+        Its id, whether its trials were run alone for their times, and whether items were shown as ``text`` or as ``image``.
+    """
     query = select(sessions.c.session_id, sessions.c.client).where(
         sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
     )
     for row in connection.execute(query):
         told = row.client if isinstance(row.client, dict) else {}
-        yield str(row.session_id), bool(told.get("timed"))
+        settings = told.get("settings")
+        shown = settings.get("presentation") if isinstance(settings, dict) else None
+        yield str(row.session_id), bool(told.get("timed")), str(shown or "text")
 
 
 def session(connection: Connection, session_id: str) -> Row | None:

@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiment.people.bundle import bundle_folder  # noqa: E402
+from experiment.bundle import bundle_folder  # noqa: E402
 from hatch_build import node_and_npm  # noqa: E402
 from tests.browser.plans import ab, block, plan  # noqa: E402
 from tests.browser.scripted_server import Listening, ScriptedServer  # noqa: E402

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiment.people.bundle import bundle_folder
+from experiment.bundle import bundle_folder
 from stimuli.errors import UserError
 from tests.browser.scripted_server import Listening, ScriptedServer
 

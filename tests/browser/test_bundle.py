@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from experiment.people.bundle import bundle_folder
+from experiment.bundle import bundle_folder
 from stimuli.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]

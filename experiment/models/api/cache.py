@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.api.retrying import parsed
-from experiment.models.engine import RegionScore, Reply, Request
+from experiment.models.engine import Message, RegionScore, Reply, Request
 from stimuli.errors import UserError
 
 FILE = "answers-cache.db"
@@ -58,6 +58,7 @@ def cache_key(about: Mapping[str, object], request: Request) -> str:
         All of it but its names (``work_key``, ``purpose``).
     """
     said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
+    said["messages"] = [_said(message) for message in request.messages]
     text = json.dumps(
         {"schema": SCHEMA, "reading": READING, "about": about, "request": said},
         sort_keys=True,
@@ -65,6 +66,13 @@ def cache_key(about: Mapping[str, object], request: Request) -> str:
         separators=(",", ":"),
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(message: Message) -> dict[str, object]:
+    """Return what a message says; pictures by their pixels, which what draws them may change."""
+    pictures = [picture.sha256 for picture in message.pictures]
+    said: dict[str, object] = {"role": message.role, "content": message.content}
+    return said | ({"pictures": pictures} if pictures else {})
 
 
 def is_worth_keeping(reply: Reply) -> bool:

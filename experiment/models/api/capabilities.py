@@ -18,13 +18,15 @@ Need = Literal[
     "sampling",
     "system_role",
     "reasoning",
+    "pictures",
 ]
 NEEDS: tuple[Need, ...] = (
     "choices", "label_logprobs", "long_labels", "likelihoods", "surprisal", "states", "sampling", "system_role", "reasoning",
+    "pictures",
 )  # fmt: skip
 """What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer), how likely
 a person's answers are to it, surprisal of regions, hidden states, samples that differ from replicate to replicate, a system
-message, thoughts."""
+message, thoughts, a look at pictures."""
 
 
 UNTRIED = "not tried"
@@ -63,6 +65,8 @@ class Capabilities:
         Whether the tokens of thoughts are counted apart.
     cached_counts : bool
         Whether tokens from the provider's own cache are counted apart.
+    pictures : bool or None
+        Whether it read a word from a picture; None where the study shows it none.
     limit_name : str
     requests : int
         Requests that the probe took.
@@ -89,6 +93,7 @@ class Capabilities:
     thinks: bool = False
     reasoning_counts: bool = False
     cached_counts: bool = False
+    pictures: bool | None = None
     limit_name: str = "max_tokens"
     requests: int = 0
     answered: bool = False
@@ -121,6 +126,7 @@ class Capabilities:
             else "It takes no system message: its text opens the first message of the user.",
             self._of_structure(),
             self._of_thoughts(),
+            *(["It reads a word from a picture."] if self.pictures else []),
             *self.remarks,
         ]
 
@@ -193,6 +199,12 @@ class Capabilities:
             "system_role": (self.system_role, "takes no system message"),
             "reasoning": (self.reasoning_counts, "does not count the tokens of its thoughts"),
             "choices": (True, ""),
+            "pictures": (
+                self.pictures is True,
+                "was not seen to read pictures: ask its server again (wrods check --probe)"
+                if self.pictures is None
+                else "takes a picture and did not read the word in it",
+            ),
         }
         gaps = []
         for need in needs:

@@ -86,6 +86,8 @@ class Wishes:
         Whether a space stands before a label in plain text.
     system_role : bool or None
         None takes it where the server does.
+    pictures : bool
+        Items are shown as pictures.
     extra_body : mapping
         Added to every request as it is.
     """
@@ -100,6 +102,7 @@ class Wishes:
     system_role: bool | None = None
     temperature_given: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    pictures: bool = False
 
     @property
     def room(self) -> int:
@@ -109,7 +112,8 @@ class Wishes:
 
     def describe(self) -> dict[str, object]:
         """Return what may change an answer, as JSON."""
-        return {**asdict(self), "extra_body": dict(self.extra_body)}
+        said = {**asdict(self), "extra_body": dict(self.extra_body)}
+        return said if self.pictures else {name: value for name, value in said.items() if name != "pictures"}
 
 
 def read_wishes(settings: ModelSettings) -> Wishes:
@@ -131,6 +135,12 @@ def read_wishes(settings: ModelSettings) -> Wishes:
         raise UserError(
             f"template: {template} means api: {meant}, and api is {surface}",
             mend="Take template or api out: plain text is sent by completions, turns by chat and responses.",
+        )
+    sees = options.get("presentation") == "image"
+    if sees and surface == "completions":
+        raise UserError(
+            "presentation: image cannot be had with api: completions (template: plain), which takes one text and no pictures",
+            mend="Write api: chat or api: responses, or show this model text.",
         )
     scoring = str(options.get("label_scoring", "first"))
     if scoring not in ("first", "whole"):
@@ -159,6 +169,7 @@ def read_wishes(settings: ModelSettings) -> Wishes:
         system_role=None if system is None else bool(system),
         temperature_given=options.get("temperature") is not None,
         extra_body=dict(extra),
+        pictures=sees,
     )
 
 

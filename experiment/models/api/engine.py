@@ -22,6 +22,7 @@ from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
 from experiment.models.api.probe import Till, probe
+from experiment.models.api.reading import without_bytes
 from experiment.models.api.remembering import Remembered
 from experiment.models.api.sending import GRACE_S, Allow, Sending
 from experiment.models.api.status import Status
@@ -143,9 +144,11 @@ class ApiEngine:
         }
 
     def preview(self, request: Request) -> dict[str, object]:
-        """Return address and JSON as they would be sent."""
+        """Return address and JSON as they would be sent; the bytes of pictures are left out, and told apart by ``pictures``."""
         path, body = self._speaker.body(request)
-        return {"url": self.base_url.rstrip("/") + path, "body": body}
+        shown: dict[str, object] = {"url": self.base_url.rstrip("/") + path, "body": without_bytes(body)}
+        pictures = [picture.to_json() for message in request.messages for picture in message.pictures]
+        return shown | ({"pictures": pictures} if pictures else {})
 
     def probe(self) -> Capabilities:
         """Find out by a few tiny requests what the endpoint gives; once, then remembered.

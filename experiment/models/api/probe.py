@@ -5,7 +5,8 @@
 2. The same asked for a word, held to labels: a server that only seems to heed it writes the word.
 3. A prompt whose own log-probabilities are asked for, twice: they differ where a server caches prefixes. What is told of the
    first tokens of an answer is held against what is told of them as the end of a prompt: some servers are off by a token.
-4. Letters drawn at temperature 1, twice with one seed and once with another: a seed that is heeded gives the same twice, a server
+4. A word in a picture, where the study shows pictures: a server that refuses it ends the run before money is spent.
+5. Letters drawn at temperature 1, twice with one seed and once with another: a seed that is heeded gives the same twice, a server
    that draws at all gives another text.
 """
 
@@ -41,6 +42,7 @@ from experiment.models.api.retrying import (
 from experiment.models.api.surfaces import Call, Speaker
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Message, Reply, Request, Span
+from experiment.models.pictures import MARK, Picture
 from stimuli.seeds import stable_seed
 
 MOST_REWORDED = 12
@@ -245,6 +247,7 @@ async def probe(
     is_stable = await _find_prompt_logprobs(asking, short, texts["prompt"], remarks)
     if wishes.whole_labels and not dialect.prompt_logprobs:
         raise no_whole_labels(remarks)
+    pictures = await _find_pictures(asking, plain, texts["picture"], remarks) if wishes.pictures else None
     # each answer with room for thoughts may cost thousands of tokens: what the study does not ask for is not tried
     is_dear = thinks and wishes.thinking_tokens > 0
     is_held = wishes.label_only or not is_dear
@@ -278,6 +281,7 @@ async def probe(
         thinks=thinks,
         reasoning_counts=reply is not None and reply.reasoning_tokens is not None,
         cached_counts=reply is not None and reply.cached_tokens is not None,
+        pictures=pictures,
         limit_name=dialect.limit_name,
         requests=asking.count,
         answered=asking.has_answered,
@@ -337,6 +341,33 @@ def _of_labels(reply: Reply) -> str | None:
         "words. Choices are read from what it writes; their label_logprobs say little, unless label_only: true holds it to labels or "
         "label_scoring: whole scores them."
     )
+
+
+async def _find_pictures(
+    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+) -> bool:
+    """Find out whether the model reads a word from a picture; False where it takes the picture and reads another.
+
+    Raises
+    ------
+    RunStopped
+        The server takes no pictures.
+    """
+    message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
+    try:
+        reply = await asking.ask(Request("probe", (message,), None, 16, 0.0, 0), speaker)
+    except _Unanswered as fault:
+        raise RunStopped(
+            f"{speaker.model} at {asking.transport.base_url} takes no pictures: {fault}",
+            mend="Name a model that looks at pictures, or show this one text (presentation: text).",
+        ) from fault
+    if str(texts["word"]) in f"{reply.reasoning or ''}{reply.text or ''}".lower():
+        return True
+    remarks.append(
+        f"It takes a picture and did not read the word in it (it wrote {(reply.text or '')[:40]!r}): what it answers to pictures may "
+        "tell nothing of them."
+    )
+    return False
 
 
 async def _find_draws(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from experiment.models.api import labels as scoring
 from experiment.models.api.retrying import NoAnswer, parsed
 from experiment.models.engine import Message, ReplyStatus
+
+PictureForm = Literal["chat", "responses"]
+DETAIL = "high"
+"""Servers that shrink pictures (OpenAI's "low") must not: a letter is some pixels wide."""
 
 _THOUGHT = ("<think>", "</think>")
 
@@ -46,14 +51,50 @@ def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     return choices[0]
 
 
-def turns(messages: Sequence[Message], *, system: bool) -> list[dict[str, str]]:
-    """Return messages as chat takes them; without a system role its text opens the first message of the user."""
-    given = [{"role": message.role, "content": message.content} for message in messages]
-    if system or not given or given[0]["role"] != "system":
-        return given
-    if len(given) > 1 and given[1]["role"] == "user":
-        return [{"role": "user", "content": f"{given[0]['content']}\n\n{given[1]['content']}"}, *given[2:]]
-    return [{"role": "user", "content": given[0]["content"]}, *given[1:]]
+def turns(messages: Sequence[Message], *, system: bool, form: PictureForm = "chat") -> list[dict[str, Any]]:
+    """Return messages as a server takes them; without a system role its text opens the first message of the user.
+
+    Parameters
+    ----------
+    form : {"chat", "responses"}
+        How pictures are written down: parts of chat completions, or of the responses API.
+    """
+    given = list(messages)
+    if not system and given and given[0].role == "system":
+        first, *rest = given
+        if rest and rest[0].role == "user":
+            rest[0] = replace(rest[0], content=f"{first.content}\n\n{rest[0].content}")
+            given = rest
+        else:
+            given = [Message("user", first.content), *rest]
+    return [{"role": one.role, "content": content_of(one, form)} for one in given]
+
+
+def content_of(message: Message, form: PictureForm) -> str | list[dict[str, Any]]:
+    """Return a message's text, or its texts and pictures in parts, pictures whole within the request (data URLs)."""
+    if not message.pictures:
+        return message.content
+    is_chat = form == "chat"
+    parts: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, str):
+            parts.append({"type": "text" if is_chat else "input_text", "text": part})
+        elif is_chat:
+            parts.append({"type": "image_url", "image_url": {"url": part.data_url, "detail": DETAIL}})
+        else:
+            parts.append({"type": "input_image", "image_url": part.data_url, "detail": DETAIL})
+    return parts
+
+
+def without_bytes(body: Any) -> Any:
+    """Return a request's JSON with the bytes of its pictures left out, for people to read."""
+    if isinstance(body, dict):
+        return {name: without_bytes(value) for name, value in body.items()}
+    if isinstance(body, list):
+        return [without_bytes(value) for value in body]
+    if isinstance(body, str) and body.startswith("data:image/png;base64,"):
+        return f"data:image/png;base64,… ({len(body)} characters)"
+    return body
 
 
 def plain_text(messages: Sequence[Message]) -> str:

@@ -181,7 +181,7 @@ class Speaker:
         dialect = self.dialect
         sent: dict[str, Any] = {
             "model": self.model,
-            "input": turns(request.messages, system=dialect.system),
+            "input": turns(request.messages, system=dialect.system, form="responses"),
             "max_output_tokens": max(0, LEAST_OUTPUT_OF_RESPONSES - request.max_tokens)
             + self._limit(request),
         }

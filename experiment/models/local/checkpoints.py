@@ -103,7 +103,9 @@ def decoder_beginning(source: Source, config: Any) -> tuple[int, ...]:
     return (start,) if first is None else (start, first)
 
 
-def load_model(source: Source, device: str, dtype: str, quantisation: str | None = None) -> Any:
+def load_model(
+    source: Source, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
+) -> Any:
     """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
 
     Of a model that also sees or hears, all is loaded and the text is used.
@@ -112,9 +114,11 @@ def load_model(source: Source, device: str, dtype: str, quantisation: str | None
     ----------
     quantisation : {"4bit", "8bit"} or None
         Store the weights of linear layers in so many bits.
+    sees : bool
+        Load what looks at pictures, also where transformers has a form of it for text alone.
     """
     import torch
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoModelForImageTextToText
     from transformers.utils import logging
 
     if not sys.stderr.isatty():
@@ -126,7 +130,8 @@ def load_model(source: Source, device: str, dtype: str, quantisation: str | None
             given["quantization_config"] = quantised(quantisation, device, dtype)
         if quantisation is not None or stored_quantisation(config) is not None:
             given["device_map"] = {"": device}
-        model = _kind(config).from_pretrained(source.place, **given)
+        kind = AutoModelForImageTextToText if sees else _kind(config)
+        model = kind.from_pretrained(source.place, **given)
     except UserError:
         raise
     except Exception as error:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from experiment.models.engine import Request
+from experiment.models.engine import Message, Request
 
 
 def canonical_hash(value: object) -> str:
@@ -19,7 +19,7 @@ def canonical_hash(value: object) -> str:
 def request_json(request: Request) -> dict[str, Any]:
     """Return what a request says, as the store keeps it; what a request does not use is left out."""
     said: dict[str, Any] = {
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "messages": [_said(message) for message in request.messages],
         "labels": None if request.labels is None else list(request.labels),
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -36,6 +36,13 @@ def request_json(request: Request) -> dict[str, Any]:
         said["regions"] = [[span.message, span.start, span.end] for span in request.regions]
     if request.states:
         said["states"] = list(request.states)
+    return said
+
+
+def _said(message: Message) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.pictures:
+        said["pictures"] = [picture.to_json() for picture in message.pictures]
     return said
 
 

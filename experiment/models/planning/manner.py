@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+from experiment.models.pictures import LOOK
 from experiment.models.prompts import Strategy
+from experiment.models.prompts.pictured import Presentation
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from experiment.procedure import TYPED
@@ -44,6 +46,8 @@ class Manner:
         The model runs here; stop texts are sent.
     max_tokens, temperature, top_p, top_k
         As the study sets them; None where it does not.
+    presentation, of_examples : {"text", "image"}
+        Whether the items, and solved examples before them, are shown as text or as pictures.
     """
 
     context: Context
@@ -61,13 +65,17 @@ class Manner:
     temperature: float | None
     top_p: float
     top_k: int | None
+    presentation: Presentation = "text"
+    of_examples: Presentation = "text"
 
     def to_json(self) -> dict[str, Any]:
         """Return what work keys hash; parts that change nothing where they are not set are left out."""
         usual: dict[str, Any] = {"also_text": False, "states": (), "top_p": 1.0, "top_k": None}
-        return {
+        usual |= {"presentation": "text", "of_examples": "text"}
+        said = {
             name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]
         }
+        return said if self.presentation == "text" else {**said, "pictures": dict(LOOK)}
 
 
 def manner_of(study: Study, settings: ModelSettings) -> Manner:
@@ -85,6 +93,8 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     practice = cast(Practice, study.get("models", "practice", default=usual))
     strategy = cast(Strategy, options.get("strategy", study.get("models", "strategy", default="direct")))
     states = study.get("models", "states", default=())
+    presentation, of_examples = presentation_of(options)
+    sees = presentation == "image"
     manner = Manner(
         context=context,
         practice=practice if context != "teacher_forced" else "answered",
@@ -92,18 +102,28 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
         feedback=study.get("models", "feedback", default="as_people") != "none",
         system=options.get("system", "user") == "system",
         also_text=bool(options.get("also_text", False)),
-        reads=not is_baseline,
-        tells=tells_of_prompts(settings.kind, options),
-        states=(states,) if isinstance(states, str) else tuple(states),
+        # a picture has no words of which each has a surprisal, and no tokens with states of their own
+        reads=not is_baseline and not sees,
+        tells=tells_of_prompts(settings.kind, options) and not sees,
+        states=() if sees else (states,) if isinstance(states, str) else tuple(states),
         is_local=settings.kind == "hf",
         stops=settings.kind != "openai",
         max_tokens=_integer(options, "max_tokens"),
         temperature=_number(options, "temperature"),
         top_p=_number(options, "top_p") or 1.0,
         top_k=_integer(options, "top_k"),
+        presentation=presentation,
+        of_examples=of_examples,
     )
     _check(study, manner, settings)
     return manner
+
+
+def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presentation]:
+    """Return how a model is shown items and solved examples: as text, or as pictures; examples as items unless they are said."""
+    of_items = cast(Presentation, options.get("presentation", "text"))
+    given = options.get("examples_presentation", of_items) if of_items == "image" else "text"
+    return of_items, cast(Presentation, given)
 
 
 def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
@@ -119,6 +139,7 @@ def is_remote(settings: ModelSettings) -> bool:
 
 
 def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
+    _check_pictures(study, manner, settings)
     place = study.place("models", "context")
     if "prompts" in study.published and (manner.context != "independent" or manner.practice != "none"):
         raise UserError(
@@ -148,6 +169,44 @@ def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
             f"{place}: what people typed is scored by its log-probability, which {settings.use} cannot tell",
             mend="Use a local model (hf:…), a server that tells log-probabilities of prompts with label_scoring: whole, or "
             "another context for this study.",
+        )
+
+
+def _check_pictures(study: Study, manner: Manner, settings: ModelSettings) -> None:
+    """Check what pictures need: each trial by itself, nothing restored or thought apart, a model that could look."""
+    place = study.place("models")
+    if manner.presentation == "text":
+        if "examples_presentation" in settings.options:
+            raise UserError(
+                f"{place}: examples_presentation is {settings.options['examples_presentation']!r}, and {settings.use} "
+                "is shown items as text",
+                mend="Add presentation: image, or take examples_presentation out.",
+            )
+        return
+    if settings.kind == "baseline":
+        raise UserError(
+            f"{place}: presentation: image says nothing of {settings.use}: a baseline looks at nothing",
+            mend="Take presentation out.",
+        )
+    if manner.context != "independent" or manner.practice != "none":
+        raise UserError(
+            f"{study.place('models', 'context')}: a model that is shown pictures (presentation: image) is asked each trial by "
+            "itself and without practice",
+            mend="Set context: independent and practice: none, or show this model text.",
+        )
+    if manner.strategy == "unscramble_first":
+        raise UserError(
+            f"{place}: strategy: unscramble_first asks about a text as it was restored, and presentation: image shows none",
+            mend="Set strategy: direct or chain_of_thought for this model.",
+        )
+    if settings.kind == "hf" and (
+        settings.options.get("thinking") or settings.options.get("template") == "plain"
+    ):
+        name = "thinking: true" if settings.options.get("thinking") else "template: plain"
+        raise UserError(
+            f"{place}: {name} and presentation: image do not go together: a local model is shown pictures by its own chat "
+            "template, and answers without a thought before",
+            mend=f"Take {name} out; strategy: chain_of_thought lets the model think aloud in its answer.",
         )
 
 

@@ -56,7 +56,13 @@ class Script:
             **(plan if manner.practice == "answered" else _without_practice(plan)), "strategy": manner.strategy
         }  # fmt: skip
         self.manner = manner
-        self.prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
+        self.prompter = Prompter(
+            plan,
+            strategy=manner.strategy,
+            is_local=manner.is_local,
+            presentation=manner.presentation,
+            of_examples=manner.of_examples,
+        )
         self.places = self._places(plan)
         self.practice = sum(1 for place in self.places if place.trial["is_practice"])
 
@@ -85,7 +91,8 @@ class Script:
             )
             own = (trial["item_id"], *trial["condition"].items(), trial["trial_index"], len(turn.text))
             digest = leads[place.lead].copy()
-            digest.update(f"{said!r}{own!r}{turn.text}".encode("utf-8", "surrogatepass"))
+            seen = repr(turn.pictures) if turn.pictures else ""
+            digest.update(f"{said!r}{own!r}{turn.text}{seen}".encode("utf-8", "surrogatepass"))
             found += digest.digest()
         return bytes(found)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -335,6 +335,8 @@ class ModelSession:
         text = None if restored is None else self._restored(trial, restored)
         turn = self.script.turn(number, text=text)
         messages, shift = self._messages(number, turn.text)
+        if turn.pictures:
+            messages = (*messages[:-1], replace(messages[-1], pictures=turn.pictures))
         labels = turn.labels
         limit = turn.max_tokens
         if self._person is not None:

@@ -18,6 +18,7 @@ from experiment.models.settings import ModelSettings
 from experiment.procedure import PlannedTrial
 from experiment.study import Study
 
+CHARACTERS_PER_TOKEN = 4
 STAND_IN = "…"
 """What stands for an answer of which nothing says what is right."""
 
@@ -177,13 +178,15 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
 def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many trials of a plan a model is asked, and how many characters it reads for all of them together.
 
-    In a conversation each turn is read again with every turn behind it; answers are counted as if they were right.
+    In a conversation each turn is read again with every turn behind it; answers are counted as if they were right, pictures as the
+    characters of as many tokens.
     """
     script = Script(dict(plan), manner_of(study, settings))
     trials = total = said = 0
     for number, place in enumerate(script.places):
         turn = script.turn(number)
-        own = len(place.lead) + len(turn.text)
+        seen = CHARACTERS_PER_TOKEN * sum(picture.tokens for picture in turn.pictures)
+        own = len(place.lead) + len(turn.text) + seen
         stays = script.talks and (script.manner.context != "independent" or number < script.practice)
         total += said + own
         said += own + len(right_answer(place.trial)) if stays else 0

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from experiment.models.pictures import Picture
 from experiment.models.prompts.data import wording
+from experiment.models.prompts.pictured import Presentation, in_order, pictured
 from experiment.models.prompts.published import paper_prompt
 from experiment.procedure import TYPED
 from experiment.procedure.feedback import feedback_text
@@ -41,6 +44,8 @@ class Turn:
         Where each word of the text that is read stands, in characters of ``text``; empty where nothing is read.
     temperature : float or None
         The paper's, in its own prompts.
+    pictures : tuple of Picture
+        What stands where ``text`` has marks.
     """
 
     text: str
@@ -49,6 +54,7 @@ class Turn:
     stop: tuple[str, ...] = ()
     words: tuple[tuple[int, int], ...] = ()
     temperature: float | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -70,16 +76,26 @@ class Prompter:
     strategy : {"direct", "chain_of_thought", "unscramble_first"}
     is_local : bool
         For papers that asked local models in other words.
+    presentation, of_examples : {"text", "image"}
+        Whether what the procedure shows of an item, and of solved examples before it, stands there as text or as a picture.
     """
 
     def __init__(
-        self, plan: Mapping[str, Any], *, strategy: Strategy = "direct", is_local: bool = True
+        self,
+        plan: Mapping[str, Any],
+        *,
+        strategy: Strategy = "direct",
+        is_local: bool = True,
+        presentation: Presentation = "text",
+        of_examples: Presentation = "text",
     ) -> None:
         self.words = wording(plan["language"])
         self.variant = int(plan["prompt_variant"]) - 1
         self.thinks = strategy == "chain_of_thought"
         self.is_local = is_local
         self.is_published = "prompts" in plan.get("published", ())
+        self.presentation = presentation
+        self.of_examples = of_examples
 
     def turn(
         self,
@@ -100,10 +116,11 @@ class Prompter:
         with_words : bool
             Find the words that are read, too.
         """
-        answering = trial["steps"][-1]
+        if self.presentation == "image":
+            return self._pictured(trial, with_exemplars=with_exemplars)
         if text is not None:
             trial = _restored(trial, text)
-            answering = trial["steps"][-1]
+        answering = trial["steps"][-1]
         labels = tuple(answering["labels"]) if answering["step"] == "choose" else None
         # Papers had people alone state a rule: what shows nothing but examples has no prompt of theirs.
         states_rule = answering["step"] == "answer" and not trial["shown"]
@@ -134,6 +151,18 @@ class Prompter:
             stop,
             self._places(trial, content) if with_words else (),
         )
+
+    def _pictured(self, trial: Mapping[str, Any], *, with_exemplars: bool) -> Turn:
+        """Return a trial's turn with pictures where its texts would stand, and all else as it would be."""
+        shown, pictures = pictured(trial, of_examples=self.of_examples == "image")
+        as_text = copy(self)
+        as_text.presentation = "text"
+        turn = as_text.turn(shown, with_exemplars=with_exemplars, with_words=False)
+        content, found = in_order(turn.text, pictures)
+        limit = turn.max_tokens
+        if not self.is_published:  # room for an answer goes by the text that is seen
+            limit = as_text.turn(trial, with_exemplars=with_exemplars, with_words=False).max_tokens
+        return replace(turn, text=content, pictures=found, max_tokens=limit)
 
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
         """Return a practice trial with its answer, as people saw it: text, question, answer, what was told."""

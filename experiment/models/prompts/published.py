@@ -142,6 +142,14 @@ def judge_prompt(reply: str, labels: Sequence[str]) -> PaperPrompt:
     return PaperPrompt(text, False, int(prompt["max_tokens"]), (), float(prompt["temperature"]))
 
 
+def text_and_options(text: str) -> tuple[str, list[str]]:
+    """Part a solved example's text from the lines of lettered options below it, from that of A on."""
+    lines = text.split("\n")
+    found = [_OPTION.fullmatch(line) for line in lines]
+    first = next((place for place, match in enumerate(found) if match and match["letter"] == "A"), len(lines))
+    return "\n".join(lines[:first]), lines[first:]
+
+
 def _filled(template: str, fields: Mapping[str, str]) -> str:
     """Fill in what is known; other braces are the prompt's own."""
     return _FIELD.sub(lambda match: fields.get(match[1], match[0]), template)
@@ -161,9 +169,6 @@ def _of_options(options: Sequence[str]) -> dict[str, str]:
 
 def _of_exemplar(exemplar: Mapping[str, Any]) -> dict[str, str]:
     """Return a solved example's parts: plans hold its text with lettered options below it."""
-    lines = str(exemplar["text"]).split("\n")
-    found = [_OPTION.fullmatch(line) for line in lines]
-    first = next((place for place, match in enumerate(found) if match and match["letter"] == "A"), len(lines))
-    options = [match["text"] for match in found[first:] if match]
-    text = "\n".join(lines[:first])
+    text, lines = text_and_options(str(exemplar["text"]))
+    options = [match["text"] for line in lines if (match := _OPTION.fullmatch(line))]
     return {"text": text, "question": text, "label": str(exemplar["label"])} | _of_options(options)

@@ -25,6 +25,7 @@ from experiment.models.runs.outcome import Outcome
 from experiment.store import Store
 from experiment.store.tables import versions
 from experiment.study import Study
+from stimuli.errors import UserError
 
 __all__ = [
     "Figures",
@@ -142,6 +143,11 @@ def self_test_of(
 
     options = {name: value for name, value in settings.items() if name != "use"}
     model = settings_of(study, str(settings["use"]), options)
+    if options.get("presentation") == "image":
+        raise UserError(
+            f"{reader} is shown pictures, and the self-test is about texts that are computed together",
+            mend="Name another model with --model. Batches of pictures are held against each request alone before every run.",
+        )
     engine = opener(model)
     try:
         requests: list[Any] = []

@@ -9,7 +9,7 @@ from flask import abort, flash, redirect, render_template, request, url_for
 from sqlalchemy import Connection
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.people.bundle import bundle_folder
+from experiment.bundle import bundle_folder
 from experiment.people.dashboard import deeds
 from experiment.people.dashboard.accounts import PERMISSIONS
 from experiment.people.dashboard.blueprint import admin

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.people.bundle import bundle_folder
+from experiment.bundle import bundle_folder
 from experiment.people.preview import create_preview_app
 from experiment.people.preview_source import preview_study, prompt_maker
 from experiment.people.server import Server

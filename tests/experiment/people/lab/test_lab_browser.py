@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
-from experiment.people.bundle import bundle_folder
 from experiment.people.lab.authority import spki_digest
 from experiment.people.lab.kiosk import SWITCHES
 from experiment.people.lab.serving import LabServer, open_lab

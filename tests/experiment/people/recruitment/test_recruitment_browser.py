@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from experiment.people.bundle import bundle_folder
+from experiment.bundle import bundle_folder
 from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
 

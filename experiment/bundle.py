@@ -8,7 +8,7 @@ from stimuli.errors import UserError
 
 FILES = ("wrods.js", "wrods.css")
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
 _IN_PACKAGE = _PACKAGE / "_bundle"
 _IN_TREE = _PACKAGE.parent / "static" / "dist"
 

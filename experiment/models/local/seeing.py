@@ -1,0 +1,379 @@
+"""The local engine of models that look at pictures (transformers' image-text-to-text models).
+
+Labels are scored in plain batches of requests of like length, texts are generated one request at a time; nothing is shared
+between requests, for what a picture makes of a text's beginning differs from item to item. Before the first batch a few
+requests are computed together and alone; where log-probabilities differ by more than rounding, each is computed alone.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from experiment.models.engine import Follow, Reply, Request
+from experiment.models.local import checkpoints, hardware, quantising
+from experiment.models.local.drawing import choose, goes_on
+from experiment.models.local.engine import DETERMINISM
+from experiment.models.local.head import is_out_of_memory
+from experiment.models.local.jobs import Job, job_of, reply_of
+from experiment.models.local.lengths import reach_of, require_fitting
+from experiment.models.local.looking import Eyes, Look
+from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
+from experiment.models.local.revisions import name_revision
+from experiment.models.local.rows import Decoded, Decoding, Found
+from experiment.models.local.tokens import Wording
+from experiment.models.pictures import drawn_with
+from experiment.models.settings import ModelSettings
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import generator
+
+_BUDGETS = {"cpu": 2048, "mps": 8192, "cuda": 32_768}
+"""Most tokens of a batch, those of pictures among them."""
+_AHEAD = 64
+_CHECKED = 4
+_WARM_UP = 3
+
+
+class SeeingEngine:
+    """Answers with a checkpoint on this machine that takes pictures.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+        Reads ``leading_space``, ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``, ``determinism``, ``timing``
+        and ``order_seed``, as :class:`experiment.models.local.LocalEngine` does.
+
+    Raises
+    ------
+    UserError
+        PyTorch or the model is missing, the model takes no pictures, or an option is not valid.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        options = settings.options
+        self.settings = settings
+        self.source = checkpoints.find_source(settings)
+        self.device = hardware.choose_device(options.get("device"))
+        self.dtype = hardware.choose_dtype(options.get("dtype"), self.device)
+        self.quantisation = quantising.choose_quantisation(
+            options.get("quantisation"), self.device, self.dtype
+        )
+        self.config, _ = checkpoints.load_tokenizer(self.source)
+        self.eyes = Eyes(
+            self.source, self.config, settings.name, leading_space=bool(options.get("leading_space", False))
+        )
+        self.wording = Wording(self.eyes.tokenizer, template="plain", leading_space=self.eyes.leading_space)
+        self.revision = name_revision(self.source, self.config)
+        self.determinism = str(options.get("determinism", "fast"))
+        if self.determinism not in DETERMINISM:
+            raise unknown_name("determinism", self.determinism, DETERMINISM)
+        self.timing = bool(options.get("timing", False))
+        self.order_seed = int(str(options.get("order_seed", 1)))
+        self.tokens = int(str(options.get("token_budget", _BUDGETS[self.device.partition(":")[0]])))
+        if self.tokens < 1:
+            raise UserError(
+                f"token_budget: {self.tokens} is no number of tokens",
+                mend="Write a whole number, 2048 for instance.",
+            )
+        self.record: dict[str, object] = {"path": None, "checked": 0}
+        self.forwarded = 0
+        self._alone = self.determinism != "fast" or self.timing
+        self._reach = reach_of(self.config)
+        self._model: Any = None
+        self._is_checked = self._is_warm = self._closed = False
+
+    bundle = None
+    """Company never matters: with ``determinism: stable`` and ``exact`` each request is computed alone."""
+
+    def describe(self) -> dict[str, object]:
+        """Return model, revision, numbers, processor, versions and the outcome of the check of batches."""
+        processor = self.eyes.processor
+        identity: dict[str, object] = {
+            "kind": "hf",
+            "model": self.settings.name,
+            "revision": self.revision,
+            "dtype": self.dtype,
+            **({"quantisation": self.quantisation} if self.quantisation else {}),
+            **self.wording.describe(),
+            "template": "chat",
+            "template_hash": _digest(str(processor.chat_template)),
+            "image_processor": type(processor.image_processor).__name__,
+        }
+        return {
+            **identity,
+            "identity": identity,
+            "quantisation": self.quantisation,
+            "quantised_by": quantising.quantisation_package(self.quantisation, self.device, self.dtype),
+            "parameters": checkpoints.count_parameters(self._model) if self._model is not None else None,
+            "architecture": (self.config.architectures or [type(self.config).__name__])[0],
+            "encoder": False,
+            "surprisal": "not defined: words in a picture are no tokens",
+            "device": self.device,
+            "processor": hardware.name_processor(self.device),
+            "transformers": importlib.metadata.version("transformers"),
+            "torch": importlib.metadata.version("torch"),
+            "determinism": self.determinism,
+            "timing": self.timing,
+            "order_seed": self.order_seed if self.timing else None,
+            "parity": dict(self.record),
+            "token_budget": self.tokens,
+            "tokens_forwarded": self.forwarded,
+            "pictures": drawn_with(),
+        }
+
+    def preview(self, request: Request) -> dict[str, object]:
+        """Return the text that the model reads, the pictures in it and the number of tokens; loads no weights."""
+        look = self.eyes.look(request)
+        labels = {label.label: len(label.targets) for label in look.tokens.labels}
+        told = [picture.to_json() for picture in look.pictures]
+        return {
+            "text": look.text,
+            "pictures": told,
+            "tokens": len(look.tokens.ids),
+            "label_tokens": labels or None,
+        }
+
+    def close(self) -> None:
+        """Begin no further batch."""
+        self._closed = True
+
+    def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
+        """Yield a reply for each request as soon as it is computed; what follows from replies comes after."""
+        waiting = list(requests)
+        if self.timing:
+            generator("order of timed trials", self.order_seed).shuffle(waiting)
+        while waiting and not self._closed:
+            some, waiting = waiting[:_AHEAD], waiting[_AHEAD:]
+            for reply in self._together(some):
+                if follow is not None:
+                    waiting += follow(reply)
+                yield reply
+                if self._closed:
+                    return
+
+    def _together(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        """Score labels in batches, then generate what is to be generated, request by request."""
+        begun: list[tuple[Job, Look]] = []
+        for request in requests:
+            try:
+                look = self.eyes.look(request)
+                require_fitting(look.tokens, request, self._reach, thinks=False)
+                begun.append((job_of(request, look.tokens, self.wording), look))
+            except ValueError as error:
+                yield self._failed(request, str(error))
+        if not begun:
+            return
+        if self.timing and not self._is_warm:
+            self._is_warm = True
+            for _ in range(_WARM_UP):
+                self._compute(begun[:1])
+        elif not self._is_checked:
+            self._check([one for one in begun if one[0].request.labels is not None])
+        for batch in self._batches(begun):
+            if self._closed:
+                return
+            yield from self._answered(batch)
+
+    def _answered(self, batch: list[tuple[Job, Look]]) -> Iterator[Reply]:
+        """Compute a batch; where memory runs out, its halves, and from then on half as much."""
+        try:
+            self._compute(batch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                yield self._failed(
+                    batch[0][0].request, f"it does not fit into memory, also alone: {str(error)[:120]}"
+                )
+                return
+            self.tokens = max(1, self.tokens // 2)
+            half = len(batch) // 2
+            yield from self._answered(batch[:half])
+            yield from self._answered(batch[half:])
+            return
+        for job, _ in batch:
+            yield self._reply(job)
+
+    def _batches(self, begun: Sequence[tuple[Job, Look]]) -> Iterator[list[tuple[Job, Look]]]:
+        """Yield requests that are computed together: of like length, as many as the budget holds."""
+        ordered = (
+            list(begun)
+            if self._alone
+            else sorted(begun, key=lambda one: (len(one[0].tokens.ids), one[1].text))
+        )
+        batch: list[tuple[Job, Look]] = []
+        for one in ordered:
+            lines = sum(_lines(job) for job, _ in [*batch, one])
+            if batch and (self._alone or lines * _length(one[0]) > self.tokens):
+                yield batch
+                batch = []
+            batch.append(one)
+        if batch:
+            yield batch
+
+    def _compute(self, batch: Sequence[tuple[Job, Look]]) -> None:
+        """Find what every job of a batch asks."""
+        started = time.perf_counter()
+        scored = [one for one in batch if one[0].request.labels is not None]
+        if scored:
+            self._score(scored)
+        for job, look in batch:
+            row = job.rows[0] if job.rows else None
+            if row is not None and row.decoding is not None:
+                found = job.found.setdefault(0, Found(computed=len(row.ids)))
+                found.decoded, found.first_ms = self._continue(look, row.decoding)
+        if self._alone and batch[0][0].found:
+            next(iter(batch[0][0].found.values())).milliseconds = (time.perf_counter() - started) * 1000
+
+    def _score(self, batch: Sequence[tuple[Job, Look]]) -> None:
+        """Fill in log-probabilities of labels: one line a row of a job, the first label that goes on from it as its text."""
+        import torch
+
+        lines: list[tuple[Job, int, str, Look]] = []
+        for job, look in batch:
+            for place, row in enumerate(job.rows):
+                if row.targets:
+                    own = row.ids.tobytes()
+                    text = next(
+                        text
+                        for text, label in zip(look.texts, job.tokens.labels, strict=True)
+                        if np.asarray(label.ids[:-1], np.int32).tobytes() == own
+                    )
+                    lines.append((job, place, text, look))
+        inputs = self._on_device(
+            self.eyes.inputs([text for _, _, text, _ in lines], [look.pictures for *_, look in lines])
+        )
+        keep = sorted({position - 1 for job, place, _, _ in lines for position, _ in job.rows[place].targets})
+        with torch.inference_mode():
+            logits = self._load()(**inputs, use_cache=False).logits[:, keep].float().log_softmax(-1)
+        self.forwarded += int(inputs["attention_mask"].sum())
+        for number, (job, place, _, _) in enumerate(lines):
+            row = job.rows[place]
+            job.found[place] = Found(
+                {(at, token): float(logits[number, keep.index(at - 1), token]) for at, token in row.targets},
+                computed=len(row.ids),
+            )
+
+    def _continue(self, look: Look, how: Decoding) -> tuple[Decoded, float | None]:
+        """Generate behind a prompt by transformers' own generation, each token drawn as the study asks."""
+        import torch
+        from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+        started = time.perf_counter()
+        decoded, draws, ends = Decoded(), generator("sampling", how.seed), self._ends()
+        seen: dict[str, Any] = {"first": None, "goes_on": True}
+
+        class Drawing(LogitsProcessor):  # type: ignore[misc]
+            def __call__(self, input_ids: Any, scores: Any) -> Any:
+                token = choose(scores.float(), [how], [draws])[0]
+                seen["first"] = seen["first"] or (time.perf_counter() - started) * 1000
+                seen["goes_on"] = goes_on(decoded, token, how, ends)
+                only = torch.full_like(scores, -torch.inf)
+                only[0, token] = 0.0
+                return only
+
+        engine = self
+
+        class Ended(StoppingCriteria):  # type: ignore[misc]
+            def __call__(self, input_ids: Any, scores: Any, **given: Any) -> Any:
+                over = not seen["goes_on"] or engine._closed
+                return torch.full((input_ids.shape[0],), over, device=input_ids.device, dtype=torch.bool)
+
+        inputs = self._on_device(self.eyes.inputs([look.text], [look.pictures]))
+        with torch.inference_mode():
+            self._load().generate(
+                **inputs, max_new_tokens=how.max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0,
+                logits_processor=LogitsProcessorList([Drawing()]), stopping_criteria=StoppingCriteriaList([Ended()]),
+            )  # fmt: skip
+        self.forwarded += len(look.tokens.ids) + len(decoded.ids)
+        return decoded, seen["first"]
+
+    def _check(self, begun: Sequence[tuple[Job, Look]]) -> None:
+        """Compute a few requests together and alone; batch no more where they differ by more than rounding."""
+        self._is_checked = True
+        some = sorted(begun, key=lambda one: -len(one[0].tokens.ids))[:: max(1, len(begun) // _CHECKED)][
+            :_CHECKED
+        ]
+        if self._alone or len(some) < 2:
+            self._is_checked = self._alone
+            self.record = {"path": "plain" if self._alone else "batched", "checked": 0}
+            return
+        forwarded = self.forwarded
+        told = []
+        for groups in ([some], [[one] for one in some]):
+            for group in groups:
+                self._score(group)
+            told.append(
+                [
+                    value
+                    for job, _ in some
+                    for found in job.found.values()
+                    for value in found.logprobs.values()
+                ]
+            )
+            for job, _ in some:
+                job.found.clear()
+        self.forwarded = forwarded
+        apart = max(abs(one - other) for one, other in zip(*told, strict=True))
+        tolerance = TOLERANCE.get(self.dtype, TOLERANCE_16_BIT)
+        self._alone = not apart <= tolerance
+        self.record = {
+            "path": "plain" if self._alone else "batched", "checked": len(some), "tolerance": tolerance,
+            "max_abs_difference": apart,
+        }  # fmt: skip
+
+    def _load(self) -> Any:
+        if self._model is None:
+            self._model = checkpoints.load_model(
+                self.source, self.device, self.dtype, self.quantisation, sees=True
+            )
+        return self._model
+
+    def _ends(self) -> set[int]:
+        given = getattr(self._load().generation_config, "eos_token_id", None)
+        ends = set(given) if isinstance(given, list | tuple) else {given}
+        return {int(end) for end in (*ends, self.eyes.tokenizer.eos_token_id) if end is not None}
+
+    def _on_device(self, inputs: Any) -> dict[str, Any]:
+        import torch
+
+        kind = getattr(torch, self.dtype)
+        return {
+            name: value.to(self.device, kind) if torch.is_floating_point(value) else value.to(self.device)
+            for name, value in inputs.items()
+        }
+
+    def _reply(self, job: Job) -> Reply:
+        reply = reply_of(job, self.wording, "plain" if self._alone else "batched")
+        if not self.timing:
+            reply = replace(reply, latency_ms=None, ttft_ms=None)
+        path = f"{reply.path}+pictures"
+        return replace(
+            reply, cached_tokens=0, path=path, requested_model=self.settings.use,
+            resolved_model=f"{self.settings.name}@{self.revision}", dtype=self.dtype,
+        )  # fmt: skip
+
+    def _failed(self, request: Request, error: str) -> Reply:
+        return Reply(
+            request.work_key, None, "error", error=error, requested_model=self.settings.use,
+            resolved_model=f"{self.settings.name}@{self.revision}", dtype=self.dtype,
+        )  # fmt: skip
+
+
+def _lines(job: Job) -> int:
+    return max(1, sum(bool(row.targets) for row in job.rows))
+
+
+def _length(job: Job) -> int:
+    return max(len(job.tokens.ids), *(len(label.ids) for label in job.tokens.labels), 1)
+
+
+def _digest(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

@@ -1,0 +1,250 @@
+"""A text as a picture: what a participant sees of an item, for models that look instead of reading.
+
+The letters are those of the font that the pages serve (Source Code Pro), in its size, colours, line distance and grid of
+cells, as ``static/src/style.css`` sets them; letters that it lacks come from DejaVu Sans Mono, as in the pages' list of
+fonts. Lines break where the plan breaks them. Every letter stands in a cell of its own, so that nothing of a picture hangs on
+how a system lays out text; the hash is over size and pixels, so that it does not hang on how a PNG is packed.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.metadata
+import io
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiment.bundle import bundle_folder
+from experiment.procedure.lines import break_lines
+from stimuli.errors import UserError
+
+MARK = "\ufffc"
+"""Stands in a message where a picture stands: Unicode's object replacement character."""
+
+FAMILY = "Source Code Pro"
+FALLBACK = "DejaVuSansMono.ttf"
+_SUBSETS = ("latin", "latin-ext", "greek", "greek-ext", "cyrillic", "cyrillic-ext", "vietnamese")
+_FILE = "source-code-pro-{}-wght-normal.woff2"
+_WEIGHT = 400
+
+SIZE = 28.8
+"""Size of the letters in pixels: 1.6 rem of 112.5% of 16 pixels."""
+ADVANCE = 0.6
+"""Width of a cell, in sizes."""
+LINE = 1.6
+"""Distance of lines, in sizes."""
+INK, PAPER = "#1d1d1f", "#fbfaf7"
+MARGIN = 24
+"""Empty pixels on each side."""
+LOOK: Mapping[str, object] = {
+    "font": f"{FAMILY} {_WEIGHT}", "size_px": SIZE, "line_px": round(LINE * SIZE, 2), "margin_px": MARGIN, "ink": INK, "paper": PAPER,
+}  # fmt: skip
+"""How every picture looks; work keys hold it."""
+MOST_COLUMNS, MOST_LINES = 116, 44
+"""Cells of a line and lines of a picture: 2,048 pixels each, beyond which models that look shrink what they are given."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A text that is shown as a picture.
+
+    Attributes
+    ----------
+    lines : tuple of str
+        As they stand below each other.
+    """
+
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, lines: Sequence[str] = ()) -> Picture:
+        """Return the picture of a text, in its planned lines where there are any.
+
+        Raises
+        ------
+        UserError
+            It has no letters, does not fit, or has letters that no font of the pages draws.
+        """
+        found = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
+        _check(text, found)
+        return cls(found)
+
+    @property
+    def text(self) -> str:
+        """What it shows."""
+        return "\n".join(self.lines)
+
+    @property
+    def width(self) -> int:
+        """Pixels."""
+        return math.ceil(max(map(len, self.lines)) * ADVANCE * SIZE) + 2 * MARGIN
+
+    @property
+    def height(self) -> int:
+        """Pixels."""
+        return math.ceil(len(self.lines) * LINE * SIZE) + 2 * MARGIN
+
+    @property
+    def tokens(self) -> int:
+        """About the most tokens that servers count for it.
+
+        OpenAI counts 85 and 170 a tile of 512 × 512 pixels, or up to 2.46 a patch of 32 × 32 (its guide to images and vision);
+        others count fewer a pixel.
+        """
+        tiles = math.ceil(self.width / 512) * math.ceil(self.height / 512)
+        patches = math.ceil(self.width / 32) * math.ceil(self.height / 32)
+        return max(85 + 170 * tiles, math.ceil(2.46 * patches))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of width, height and pixels (RGB, row by row)."""
+        return _drawn(self)[1]
+
+    @property
+    def png(self) -> bytes:
+        """The picture as a file."""
+        return _drawn(self)[0]
+
+    @property
+    def data_url(self) -> str:
+        """The file as servers take it within a request."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+    def image(self) -> Any:
+        """Return a Pillow image, mode RGB."""
+        from PIL import Image
+
+        return Image.open(io.BytesIO(self.png)).convert("RGB")
+
+    def to_json(self) -> dict[str, object]:
+        """Return what it shows and by what it is known and drawn again (:func:`picture_of`)."""
+        size = {"width": self.width, "height": self.height}
+        return {"text": self.text, "sha256": self.sha256, **size, **LOOK}
+
+
+def picture_of(told: Mapping[str, Any]) -> Picture:
+    """Draw a picture again from what the store or an export holds of it.
+
+    Raises
+    ------
+    UserError
+        What is drawn now has other pixels than what was sent.
+    """
+    text = str(told["text"])
+    picture = Picture.of(text, text.split("\n"))
+    if picture.sha256 != told["sha256"]:
+        raise UserError(
+            f"the picture of {text!r} has other pixels now than when it was sent ({picture.sha256[:12]}, then "
+            f"{str(told['sha256'])[:12]})",
+            mend="Take the versions of Pillow and of wrods under which the run was made; its record names them.",
+        )
+    return picture
+
+
+def drawn_with() -> dict[str, str]:
+    """Return what may move a pixel: font files with their hashes, and the versions of what draws them."""
+    from PIL import features
+
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in _files()[:2]}
+    return {
+        "pillow": importlib.metadata.version("pillow"),
+        "freetype": str(features.version("freetype2")),
+        **files,
+    }
+
+
+def _check(text: str, lines: Sequence[str]) -> None:
+    if not any(line.strip() for line in lines):
+        raise UserError(
+            "a text without letters is to be shown as a picture",
+            mend="Let the block show a field that holds text, or show text (presentation: text).",
+        )
+    longest = max(map(len, lines))
+    if longest > MOST_COLUMNS or len(lines) > MOST_LINES:
+        raise UserError(
+            f"the text {_begun(text)} takes {len(lines)} lines of up to {longest} letters; a picture holds {MOST_LINES} lines of "
+            f"{MOST_COLUMNS}",
+            mend="Take shorter texts for the model that looks at pictures, or presentation: text.",
+        )
+    for letter in dict.fromkeys("".join(lines)):
+        if letter == MARK or unicodedata.bidirectional(letter) in ("R", "AL") or _font_of(letter) is None:
+            raise UserError(
+                f"the text {_begun(text)} holds {letter!r} (U+{ord(letter):04X}), which cannot be drawn: {FAMILY} and DejaVu Sans "
+                "Mono have no shape of its own for it, or it is written from right to left",
+                mend="Show this text to models as text (presentation: text).",
+            )
+
+
+def _begun(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:39]}…")
+
+
+@functools.lru_cache(maxsize=4096)
+def _drawn(picture: Picture) -> tuple[bytes, str]:
+    """Return a picture's file and hash."""
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (picture.width, picture.height), PAPER)
+    draw = ImageDraw.Draw(image)
+    ascent, descent = _fonts()[0].getmetrics()
+    above = (LINE * SIZE - (ascent + descent)) / 2 + ascent
+    for row, line in enumerate(picture.lines):
+        base = MARGIN + round(row * LINE * SIZE + above)
+        for column, letter in enumerate(line):
+            if not letter.isspace():
+                draw.text((MARGIN + column * ADVANCE * SIZE, base), letter, INK, _font_of(letter), "ls")
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    size = f"{image.width}x{image.height} ".encode()
+    return file.getvalue(), hashlib.sha256(size + image.tobytes()).hexdigest()
+
+
+@functools.cache
+def _font_of(letter: str) -> Any:
+    """Return the first font that draws a letter; None where none does, or it has no place of its own (a mark)."""
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf", "Cc", "Co", "Cs", "Cn"):
+        return None
+    if letter.isspace():
+        return _fonts()[0]
+    return next((font for font in _fonts() if bytes(font.getmask(letter)) != _missing(font)), None)
+
+
+@functools.cache
+def _missing(font: Any) -> bytes:
+    """Return what a font draws in place of a letter that it lacks."""
+    return bytes(font.getmask("\U0010ffff"))
+
+
+@functools.cache
+def _fonts() -> tuple[Any, ...]:
+    from PIL import ImageFont
+
+    found = []
+    for path in _files():
+        try:
+            font = ImageFont.truetype(path, SIZE, layout_engine=ImageFont.Layout.BASIC)
+            if path.name != FALLBACK:
+                font.set_variation_by_axes([_WEIGHT])
+        except (OSError, NotImplementedError) as fault:
+            raise UserError(
+                f"Pillow cannot read the font {path.name} of the pages ({fault})",
+                mend="Install Pillow from PyPI (pip install --force-reinstall pillow): its FreeType reads WOFF2.",
+                exit_code=1,
+            ) from fault
+        found.append(font)
+    return tuple(found)
+
+
+@functools.cache
+def _files() -> tuple[Path, ...]:
+    import matplotlib
+
+    own = bundle_folder() / "fonts"
+    last = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / FALLBACK
+    return (*(own / _FILE.format(subset) for subset in _SUBSETS), last)

@@ -1,0 +1,205 @@
+"""Pictures to servers: the two forms that take them, what the probe finds out, and a study of both arms from run to export."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.models import Message, Request
+from experiment.models.api.cache import cache_key
+from experiment.models.api.retrying import RunStopped
+from experiment.models.money.prices import price_of
+from experiment.models.pictures import MARK, Picture
+from stimuli.errors import UserError
+from tests.experiment.models.api_requests import api_engine, api_settings, choice
+from tests.experiment.models.running import study_in
+from tests.scripted_openai import ScriptedOpenAI
+
+SEEN = Message("user", f'Input: "{MARK}" Label: ', (Picture.of("the Artist runs"),))
+
+
+def looking(number: int = 0, text: str = "the Artist runs") -> Request:
+    return choice(number, messages=(Message("user", f'Input: "{MARK}" Label: ', (Picture.of(text),)),))
+
+
+def drawn(url: str) -> Image.Image:
+    kind, _, data = url.partition(",")
+    assert kind == "data:image/png;base64"
+    return Image.open(io.BytesIO(base64.b64decode(data)))
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_picture_is_sent_in_its_place_in_both_forms(server: ScriptedOpenAI, api: str) -> None:
+    engine = api_engine(server, api=api, presentation="image", probe=False)
+    (reply,) = engine.answer([looking()])
+    assert reply.status == "answered"
+    (body,) = server.requests
+    parts = (body.get("messages") or body["input"])[0]["content"]
+    kinds = {"chat": ["text", "image_url", "text"], "responses": ["input_text", "input_image", "input_text"]}[
+        api
+    ]
+    assert [part["type"] for part in parts] == kinds
+    assert (parts[0]["text"], parts[2]["text"]) == ('Input: "', '" Label: ')
+    url = parts[1]["image_url"]["url"] if api == "chat" else parts[1]["image_url"]
+    detail = parts[1]["image_url"]["detail"] if api == "chat" else parts[1]["detail"]
+    picture = Picture.of("the Artist runs")
+    assert drawn(url).size == (picture.width, picture.height) and detail == "high"
+
+
+def test_a_preview_leaves_the_bytes_out_and_names_the_picture(server: ScriptedOpenAI) -> None:
+    shown = api_engine(server, presentation="image").preview(looking())
+    assert "base64,…" in json.dumps(shown["body"], ensure_ascii=False) and len(json.dumps(shown)) < 2500
+    assert shown["pictures"][0]["sha256"] == Picture.of("the Artist runs").sha256
+
+
+def test_completions_take_no_pictures(server: ScriptedOpenAI) -> None:
+    with pytest.raises(UserError, match="api: completions"):
+        api_engine(server, presentation="image", api="completions")
+
+
+def test_a_server_that_takes_no_pictures_is_found_out_before_the_first_trial(server: ScriptedOpenAI) -> None:
+    server.refuses.add("pictures")
+    with pytest.raises(RunStopped, match=r"takes no pictures: .*no images") as stop:
+        list(api_engine(server, presentation="image").answer([looking()]))
+    assert server.requests == [] and "presentation: text" in str(stop.value.mend)
+
+
+def test_the_probe_says_whether_a_word_is_read(server: ScriptedOpenAI) -> None:
+    found = api_engine(server, presentation="image").probe()
+    assert found.pictures and "It reads a word from a picture." in found.sentences()
+    assert found.gaps(["pictures"]) == []
+    server.sees = False
+    blind = api_engine(server, presentation="image").probe()
+    assert blind.pictures is False and any("did not read the word" in one for one in blind.remarks)
+    assert blind.gaps(["pictures"])
+    assert api_engine(server).probe().pictures is None
+
+
+def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay() -> None:
+    keys = {cache_key({}, looking(text=text)) for text in ("one", "two", "one")}
+    assert len(keys) == 2
+    text = Request("k", (Message("user", "Q"),), ("A", "B"), 8, 0.0, 1)
+    before = {
+        "also_text": False, "labels": ["A", "B"], "max_tokens": 8, "messages": [{"content": "Q", "role": "user"}],
+        "regions": [], "replicate": 1, "seed": 1, "states": [], "stop": [], "temperature": 0.0, "top_k": None, "top_p": 1.0,
+    }  # fmt: skip
+    said = json.dumps(
+        {"schema": 1, "reading": 2, "about": {}, "request": before}, sort_keys=True, separators=(",", ":")
+    )
+    assert cache_key({}, text) == hashlib.sha256(said.encode()).hexdigest()
+
+
+def test_settings_of_text_say_nothing_of_pictures_so_that_earlier_runs_go_on(server: ScriptedOpenAI) -> None:
+    assert "pictures" not in api_engine(server).describe()["identity"]["wishes"]
+    assert api_engine(server, presentation="image").describe()["identity"]["wishes"]["pictures"] is True
+
+
+def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server: ScriptedOpenAI) -> None:
+    price = price_of(api_settings(server, presentation="image", price={"input": 10.0, "output": 10.0}))
+    text = price.most_tokens(choice(0, messages=(Message("user", 'Input: "x" Label: '),)))[0]
+    picture = Picture.of("the Artist runs")
+    assert price.most_tokens(looking())[0] == text + picture.tokens + 2  # the mark has three bytes, x one
+    assert picture.tokens >= 85 + 170
+
+
+ARMS = """  who:
+    reads: {{use: "openai:scripted", base_url: "{url}", price: free, concurrency: 4, cache: false}}
+    looks: {{use: "openai:scripted", base_url: "{url}", price: free, concurrency: 4, cache: false, presentation: image}}
+"""
+
+
+@pytest.fixture
+def arms(tmp_path: Path, server: ScriptedOpenAI) -> Path:
+    """The letter-position study, asked of one server with texts and with pictures."""
+    folder = study_in(tmp_path / "arms")
+    file = folder / "study.yaml"
+    text = file.read_text("utf-8")
+    begin = text.index("  who:\n")
+    end = text.index("\nmaterials:")
+    file.write_text(text[:begin] + ARMS.format(url=server.url) + text[end:], "utf-8")
+    return folder
+
+
+def said(*arguments: str) -> Any:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(
+    arms: Path, server: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    said("run", str(arms), "--not-registered", "--json")
+    with_pictures = [body for body in server.requests if isinstance(body["messages"][-1]["content"], list)]
+    assert len(with_pictures) == len(server.requests) / 2 > 0
+    said("export", str(arms), "--format", "csv", "--out", str(tmp_path / "out"), "--prompts")
+    trials = pd.read_csv(tmp_path / "out" / "trials.csv")
+    told = trials.groupby("reader")["presentation"].unique().map(list).to_dict()
+    assert told == {"reads": ["text"], "looks": ["image"]}
+    calls = pd.read_csv(tmp_path / "out" / "calls.csv")
+    requests = [json.loads(one.lstrip("'")) for one in calls.loc[calls["reader"] == "looks", "request"]]
+    hashes = {one["sha256"] for request in requests for one in request["messages"][-1]["pictures"]}
+    files = {path.stem for path in (tmp_path / "out" / "pictures").iterdir()}
+    assert files == hashes and hashes
+    # what was sent is what the export draws again
+    part = next(one for one in with_pictures[0]["messages"][-1]["content"] if one["type"] == "image_url")
+    sent = drawn(part["image_url"]["url"])
+    assert sent.tobytes() in {
+        Image.open(tmp_path / "out" / "pictures" / f"{one}.png").tobytes() for one in hashes
+    }
+    # the same command has nothing left to do
+    count = len(server.requests)
+    said("run", str(arms), "--not-registered", "--json")
+    assert len(server.requests) == count
+
+
+def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms: Path, server: ScriptedOpenAI) -> None:
+    shown = said("run", str(arms), "--dry-run", "--model", "looks").output
+    assert "image_url" in shown and "base64,…" in shown and "picture 1: " in shown
+    files = list((arms / "pictures").glob("*.png"))
+    assert files and all(str(file) in shown for file in files)
+    assert server.requests == [] and server.probes == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("presentation: image", "presentation: image, strategy: unscramble_first", "unscramble_first"),
+        ("presentation: image", "examples_presentation: image", "is shown items as text"),
+        ('use: "openai:scripted"', 'use: "baseline:random"', "looks at nothing"),
+        ("presentation: image", "presentation: image, api: completions", "takes one text and no pictures"),
+        ("presentation: image", "presentation: picture", "presentation"),
+    ],
+)
+def test_settings_that_do_not_go_with_pictures_are_refused(
+    arms: Path, old: str, new: str, message: str
+) -> None:
+    file = arms / "study.yaml"
+    lines = file.read_text("utf-8").splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("    looks:"))
+    lines[place] = lines[place].replace(old, new)
+    if "baseline" in new:
+        lines[place] = '    looks: {use: "baseline:random", presentation: image}'
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(UserError, match=message):
+        load_study(arms)
+
+
+def test_a_conversation_of_pictures_is_refused(arms: Path) -> None:
+    file = arms / "study.yaml"
+    text = file.read_text("utf-8")
+    assert "context: independent" in text
+    file.write_text(text.replace("context: independent", "context: session"), "utf-8")
+    with pytest.raises(UserError, match="each trial by itself"):
+        load_study(arms)

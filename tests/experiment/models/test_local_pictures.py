@@ -1,0 +1,158 @@
+"""Local models that look at pictures: labels in batches and alone, texts, settings and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiment.models import Message, ModelSettings, Request
+from experiment.models.local import SeeingEngine
+from experiment.models.opening import open_engine
+from experiment.models.pictures import MARK, Picture
+from stimuli.errors import UserError
+from tests.experiment.models.tiny_seers import tiny_llava
+
+WORDS = ["noon", "the Artist sells kale", "a dog", "early", "put-up", "night. night."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llava(tmp_path_factory.mktemp("llava"))
+
+
+def engine(folder: Path, **options: object) -> SeeingEngine:
+    opened = open_engine(ModelSettings(f"hf:{folder}", {"presentation": "image", **options}))
+    assert isinstance(opened, SeeingEngine)
+    return opened
+
+
+def look(number: int, text: str, examples: int = 1, **given: object) -> Request:
+    before = f'Input: "{MARK}" Label: A\n' * examples
+    message = Message(
+        "user", f'{before}Input: "{MARK}" Label: ', (*[Picture.of("an Example")] * examples, Picture.of(text))
+    )
+    fields = {"labels": ("A", "B"), "max_tokens": 6, "temperature": 0.0, "seed": number, **given}
+    return Request(f"k{number}", (message,), **fields)
+
+
+def answers(opened: SeeingEngine, requests: list[Request]) -> dict[str, object]:
+    return {reply.work_key: reply for reply in opened.answer(requests)}
+
+
+def test_batches_give_what_each_request_gives_alone_and_pictures_matter(folder: Path) -> None:
+    requests = [look(number, text, examples=1 + number % 2) for number, text in enumerate(WORDS)]
+    together, alone = (
+        answers(engine(folder), requests),
+        answers(engine(folder, determinism="exact"), requests),
+    )
+    for key, reply in together.items():
+        assert reply.status == "answered" and reply.text in ("A", "B")
+        assert reply.label_logprobs == pytest.approx(alone[key].label_logprobs, abs=1e-4)
+        assert reply.path == "batched+pictures" and alone[key].path == "plain+pictures"
+        assert reply.regions == () and reply.latency_ms is None
+    # the prompts differ in their pictures alone
+    of_one = {round(together[f"k{number}"].label_logprobs["A"], 4) for number in (0, 2, 4)}
+    assert len(of_one) == 3
+    assert answers(engine(folder, determinism="exact"), requests) == alone
+
+
+def test_label_probabilities_are_those_of_transformers_own_pass(folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    request = look(0, "noon", labels=("A", "yes of course"))
+    reply = answers(engine(folder), [request])["k0"]
+    model = AutoModelForImageTextToText.from_pretrained(str(folder)).eval()
+    processor = AutoProcessor.from_pretrained(str(folder))
+    parts = [
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.image()}
+        for part in request.messages[0].parts
+    ]
+    given = processor.apply_chat_template(
+        [{"role": "user", "content": parts}], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+    )  # fmt: skip
+    label = processor.tokenizer("A", add_special_tokens=False)["input_ids"]
+    with torch.inference_mode():
+        logprobs = model(**given).logits[0, -1].log_softmax(-1)
+    assert len(label) == 1
+    assert reply.label_logprobs["A"] == pytest.approx(float(logprobs[label[0]]), abs=1e-4)
+    assert reply.prompt_tokens == given["input_ids"].shape[1]
+
+
+def test_texts_are_those_of_transformers_generation_and_draws_repeat(folder: Path) -> None:
+    import torch
+
+    opened = engine(folder)
+    greedy = look(0, "noon", labels=None, max_tokens=5)
+    drawn = [replace(greedy, work_key=f"d{seed}", temperature=1.5, seed=seed) for seed in (1, 2, 3, 4)]
+    first, second = answers(opened, [greedy, *drawn]), answers(engine(folder), [*reversed(drawn), greedy])
+    assert {key: reply.text for key, reply in first.items()} == {
+        key: reply.text for key, reply in second.items()
+    }
+    assert len({first[one.work_key].text for one in drawn}) > 1
+    seen = opened.eyes.look(greedy)
+    inputs = opened.eyes.inputs([seen.text], [seen.pictures])
+    with torch.inference_mode():
+        own = opened._load().generate(**inputs, max_new_tokens=5, do_sample=False)[
+            0, inputs["input_ids"].shape[1] :
+        ]
+    assert first["k0"].text == opened.wording.decode(own.tolist()).strip("\n") or first[
+        "k0"
+    ].text == opened.wording.decode(own.tolist())
+    assert first["k0"].completion_tokens == len(own)
+
+
+def test_a_label_and_the_models_own_answer_stand_side_by_side(folder: Path) -> None:
+    reply = answers(engine(folder), [look(0, "noon", also_text=True)])["k0"]
+    assert reply.text in ("A", "B") and reply.generated is not None
+
+
+def test_what_was_done_is_recorded(folder: Path) -> None:
+    opened = engine(folder)
+    answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
+    told = opened.describe()
+    assert told["parity"]["path"] == "batched" and told["parity"]["max_abs_difference"] < 5e-4
+    assert told["identity"]["image_processor"] == "CLIPImageProcessorPil"
+    assert "source-code-pro-latin-wght-normal.woff2" in told["pictures"] and told["pictures"]["freetype"]
+    shown = opened.preview(look(0, "noon"))
+    assert [one["text"] for one in shown["pictures"]] == ["an Example", "noon"]
+    assert shown["text"].count("<image>") == 2 and shown["tokens"] > 2 * 16
+
+
+def test_timed_trials_run_alone_and_have_times(folder: Path) -> None:
+    reply = answers(engine(folder, timing=True), [look(0, "noon", labels=None)])["k0"]
+    assert reply.latency_ms > 0 and 0 < reply.ttft_ms <= reply.latency_ms
+
+
+def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder: Path) -> None:
+    long = Request("long", (Message("user", "many words " * 4000),), ("A", "B"), 6, 0.0, 1)
+    found = answers(engine(folder), [long, look(0, "noon")])
+    assert found["long"].status == "error" and "reads at most 4096" in found["long"].error
+    assert found["k0"].status == "answered"
+
+
+def test_where_memory_runs_out_a_batch_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, compute = engine(folder), SeeingEngine._compute
+
+    def tight(self: SeeingEngine, batch: list[object]) -> None:
+        if len(batch) > 2:
+            raise RuntimeError("CUDA out of memory")
+        compute(self, batch)
+
+    monkeypatch.setattr(SeeingEngine, "_compute", tight)
+    found = answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
+    assert {reply.status for reply in found.values()} == {"answered"}
+
+
+def test_a_model_of_texts_alone_is_refused(chat_model: Path) -> None:
+    with pytest.raises(UserError, match="takes no pictures"):
+        engine(chat_model)
+
+
+def test_a_processor_without_places_for_pictures_is_refused(tmp_path: Path) -> None:
+    folder = tiny_llava(tmp_path)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(UserError, match="no chat template"):
+        engine(folder)

@@ -1,0 +1,138 @@
+"""Items as pictures: what is drawn, in which look, where it stands in a prompt, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from PIL import Image, ImageChops
+
+from experiment.models.engine import Message, Request
+from experiment.models.pictures import INK, LINE, MARGIN, MARK, PAPER, SIZE, Picture, picture_of
+from experiment.models.planning import request_json, request_key
+from experiment.models.prompts import Prompter
+from stimuli.errors import UserError
+from tests.conftest import ROOT
+
+
+def ink_of(picture: Picture) -> tuple[int, int, int, int] | None:
+    image = picture.image()
+    return ImageChops.difference(image, Image.new("RGB", image.size, PAPER)).getbbox()
+
+
+def test_a_picture_has_the_look_of_the_participants_pages() -> None:
+    style = (ROOT / "static" / "src" / "style.css").read_text("utf-8")
+    root = style[: style.index("@media")]
+    assert re.search(r"--paper: (#\w+)", root)[1] == PAPER
+    assert re.search(r"--ink: (#\w+)", root)[1] == INK
+    stimulus = re.search(r"\.stimulus \{(.*?)\}", style, re.DOTALL)[1]
+    rem = float(re.search(r"html \{ font-size: ([\d.]+)%", style)[1]) / 100 * 16
+    assert float(re.search(r"--stimulus-size, ([\d.]+)rem", stimulus)[1]) * rem == pytest.approx(SIZE)
+    assert float(re.search(r"line-height: ([\d.]+)", stimulus)[1]) == LINE
+    assert "var(--mono)" in stimulus and re.search(r'--mono: "Source Code Pro Variable"', root)
+
+
+def test_the_same_text_is_the_same_pixels_and_another_text_others() -> None:
+    one, same, other = (
+        Picture.of("an Artist runs"),
+        Picture.of("an Artist runs"),
+        Picture.of("an artist runs"),
+    )
+    assert one.sha256 == same.sha256 != other.sha256
+    assert one.png == same.png
+    assert picture_of(one.to_json()) == one
+
+
+def test_letters_stand_in_their_cells_and_nothing_is_cut_off() -> None:
+    picture = Picture.of("Qgj|", ())
+    left, top, right, bottom = ink_of(picture)
+    assert (picture.width, picture.height) == picture.image().size
+    assert left >= MARGIN and right <= picture.width - MARGIN
+    assert top >= MARGIN and bottom <= picture.height - MARGIN
+    wide = Picture.of("Qgj|x")
+    assert wide.width - picture.width in (17, 18)
+
+
+def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells() -> None:
+    text = "a word and another one " * 5
+    assert Picture.of(text.strip()).lines == tuple(
+        line for line in Picture.of(text.strip()).text.split("\n") if len(line) <= 64
+    )
+    assert Picture.of("one two", ["one", "two"]).lines == ("one", "two")
+    assert Picture.of("one two", ["one", "two"]).height > Picture.of("one two").height
+
+
+def test_symbols_of_letter_geometry_are_drawn() -> None:
+    for symbol in "ƎƐ∀Яɐ":
+        assert ink_of(Picture.of(symbol)) is not None
+    assert Picture.of("Ǝ").sha256 != Picture.of("E").sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "without letters"),
+        ("x" * 117, "a picture holds 44 lines of 116"),
+        ("\n".join("x" * 45), "45 lines"),
+        ("שלום", "written from right to left"),
+        ("漢", "U\\+6F22"),
+        ("x\u0323\u0301", "U\\+0323"),
+        (MARK, "U\\+FFFC"),
+    ],
+)
+def test_what_cannot_be_a_picture_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        Picture.of(text)
+
+
+def test_a_picture_that_is_drawn_otherwise_now_is_not_taken_for_the_one_that_was_sent() -> None:
+    with pytest.raises(UserError, match="other pixels now"):
+        picture_of({**Picture.of("one").to_json(), "sha256": "0" * 64})
+
+
+TRIAL = {
+    "item_id": "one", "set": "uppercase", "shown": {"text": "an Artist runs"}, "intact": {}, "trial_type": "choose",
+    "exemplars": [{"text": "a Dog", "label": "A"}, {"text": "a cat", "label": "B"}],
+    "steps": [
+        {"step": "choose", "text": "an Artist runs", "lines": ["an Artist", "runs"], "caption": "", "labels": ["A", "B"],
+         "ask": "Which group?", "options": None}
+    ],
+}  # fmt: skip
+PLAN = {"language": "en", "prompt_variant": 1}
+
+
+@pytest.mark.parametrize("published", [(), ("prompts",)])
+def test_the_prompt_is_the_same_but_for_the_pictures(published: tuple[str, ...]) -> None:
+    plan = {**PLAN, "published": published}
+    text = Prompter(plan).turn(TRIAL)
+    seen = Prompter(plan, presentation="image", of_examples="image").turn(TRIAL)
+    assert [picture.lines for picture in seen.pictures] == [("a Dog",), ("a cat",), ("an Artist", "runs")]
+    filled = seen.text
+    for shown in ("a Dog", "a cat", "an Artist runs"):
+        filled = filled.replace(MARK, shown, 1)
+    assert filled == text.text
+    assert (seen.labels, seen.max_tokens, seen.stop, seen.temperature) == (
+        text.labels, text.max_tokens, text.stop, text.temperature,
+    )  # fmt: skip
+    assert not seen.words
+
+
+def test_examples_may_stay_text() -> None:
+    seen = Prompter({**PLAN, "published": ("prompts",)}, presentation="image", of_examples="text").turn(TRIAL)
+    assert len(seen.pictures) == 1 and 'Input: "a Dog" Label: A' in seen.text
+
+
+def test_a_request_is_known_by_its_pictures() -> None:
+    def asked(text: str | None) -> Request:
+        pictures = () if text is None else (Picture.of(text),)
+        content = "look: the same" if text is None else f"look: {MARK}"
+        return Request("k", (Message("user", content, pictures),), None, 8, 0.0, 1)
+
+    one, other = asked("one"), asked("other")
+    assert request_key({}, one) != request_key({}, other)
+    said = request_json(one)["messages"][0]["pictures"][0]
+    assert said["text"] == "one" and said["sha256"] == Picture.of("one").sha256
+    assert request_json(asked(None))["messages"] == [{"role": "user", "content": "look: the same"}]
+    assert one.messages[0].parts == ("look: ", Picture.of("one"))
+    with pytest.raises(ValueError, match="1 pictures for 0 marks"):
+        Message("user", "nothing", (Picture.of("one"),))
