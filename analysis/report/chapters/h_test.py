@@ -342,7 +342,10 @@ def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     statements = found.statements[found.statements["reader_kind"] != "baseline"]
     if statements.empty:
         return
-    stated = rules_stated(statements)
+    order = group_order(statements)
+    stated = rules_stated(statements).sort_values(
+        "reader_group", key=lambda names: names.map(order.index), kind="stable"
+    )
     rated = int(stated["rated"].sum())
     said = (
         ""

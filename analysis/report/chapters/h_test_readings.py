@@ -85,6 +85,8 @@ def sorted_and_stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     )
     if told.empty:
         return
+    order = group_order(found.statements)
+    told = told.sort_values("reader_group", key=lambda names: names.map(order.index), kind="stable")
     yield Markup(
         "[[table:h_test_rules_tasks]] has, for each task, the items that the same readers sorted and the rules that they stated."
     )
