@@ -14,6 +14,7 @@ from experiment.checking.giving import giving_of, reads_with_encoder
 from experiment.checking.needs import needs_of, replicates_alike
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
+from experiment.describing.dollars import cost_words
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
@@ -307,7 +308,9 @@ def _counted(number: int, noun: str) -> str:
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         f"Model {name} ({told['use']}): {told['sessions']} sessions, {told['trials']} trials, roughly "
-        f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}. Gives {told['gives']}.{told['reads']}"
+        f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
+        + (f" {told['costs']}" if told["costs"] else "")
+        + f" Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
         + "".join(f" {sentence}" for sentence in told.get("held_against", ()))
         for name, told in models.items()
@@ -437,11 +440,13 @@ def _model(
     counted = [prompt_characters(study, model, one) for one in plans]
     asked, characters = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
+    answered, read = round(sessions * asked), int(characters * sessions // CHARACTERS_PER_TOKEN)
     return {
         "use": settings["use"],
         "sessions": sessions,
-        "trials": round(sessions * asked),
-        "prompt_tokens": int(characters * sessions // CHARACTERS_PER_TOKEN),
+        "trials": answered,
+        "prompt_tokens": read,
+        "costs": cost_words(model, answered, read),
         "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "reads": _reads(settings, trials),

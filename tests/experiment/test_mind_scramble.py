@@ -94,7 +94,11 @@ def test_every_part_is_a_valid_study_with_all_typofuncs(
 
 @pytest.mark.shared
 def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: Path, shared: Path) -> None:
-    said = wrods("check", "--explain", made(tmp_path, "csqa", shared / "data", corrected=False, levels=FEW))
+    priced = 'paid: {use: "openai:x", price: {input: 1, output: 10}, max_tokens: 50}\n    oracle:'
+    folder = made(tmp_path, "csqa", shared / "data", corrected=False, levels=FEW, edits={"oracle:": priced})
+    said = " ".join(wrods("check", "--explain", folder).split())
+    trials = int(re.search(r"openai:x\): \d+ sessions, (\d+) trials", said).group(1))  # type: ignore[union-attr]
+    assert f"answers at most {trials * 50 * 10 / 1e6:.3g} USD (50 tokens each" in said
     assert re.search(r"9 sessions, 18 trials, roughly [\d,]+ prompt\s+tokens", said)
     assert "DEL-BEG" in said
     assert re.search(r"roughly\s+(a|[\d.]+)\s+minutes?|minute", said)
