@@ -8,6 +8,7 @@ Fai and Cornelius (1996). Kenward and Roger's lie in ``kenward_roger``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -67,19 +68,33 @@ class DegreesOfFreedom(Protocol):
 
 @dataclass(frozen=True)
 class Satterthwaite:
-    """What Satterthwaite's degrees of freedom need.
+    """What Satterthwaite's degrees of freedom need; differentiated when they are first asked for.
 
     Attributes
     ----------
-    slopes : ndarray, shape (d, p, p)
-        Derivatives of vcov(beta) with respect to (theta, log sigma^2).
-    covariance : ndarray, shape (d, d)
-        Asymptotic covariance of those parameters.
+    model : LinearDeviance
+        The deviance.
+    theta : ndarray, shape (k,)
+        Estimated relative covariance parameters.
     """
 
-    slopes: Array
-    covariance: Array
+    model: LinearDeviance
+    theta: Array
     name: str = "Satterthwaite"
+
+    @property
+    def slopes(self) -> Array:
+        """Derivatives of vcov(beta) with respect to (theta, log sigma^2), shape (k + 1, p, p)."""
+        return self._parts[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Asymptotic covariance of those parameters, shape (k + 1, k + 1)."""
+        return self._parts[1]
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array]:
+        return _differentiated(self.model, self.theta)
 
     def df(self, rows: Array, vcov: Array) -> Array:
         """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
@@ -105,16 +120,8 @@ class Satterthwaite:
         return f_tail(float(squares.mean()), q, pooled)
 
 
-def satterthwaite(model: LinearDeviance, theta: Array) -> Satterthwaite:
-    """Differentiate the unprofiled deviance and vcov(beta) at the optimum.
-
-    Parameters
-    ----------
-    model : LinearDeviance
-        The model.
-    theta : ndarray, shape (k,)
-        Estimated relative covariance parameters.
-    """
+def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:
+    """Differentiate the unprofiled deviance and vcov(beta) at the optimum: (slopes, covariance)."""
     point = model.at(theta)
     scales = model.covariance.scales()
     sigma2 = point.rss / model.df
@@ -134,7 +141,7 @@ def satterthwaite(model: LinearDeviance, theta: Array) -> Satterthwaite:
     slopes = np.concatenate([moved[:, k:].reshape(k, p, p), vcov[None]])
     unit = np.append(scales, 1.0)
     scaled = positive_inverse(hessian * np.outer(unit, unit))
-    return Satterthwaite(slopes, 2.0 * scaled * np.outer(unit, unit))
+    return slopes, 2.0 * scaled * np.outer(unit, unit)
 
 
 def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:

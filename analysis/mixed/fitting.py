@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from stimuli.errors import UserError
 from .blocks import Layout, Vector
 from .coding import Given
 from .criterion import choose_criterion, make_objective
-from .degrees import Satterthwaite, satterthwaite
+from .degrees import Satterthwaite
 from .diagnosis import APPROXIMATE, convergence_note, criterion_notes, separation_notes, singular_terms
 from .families import choose_family
 from .formula import read_formula
@@ -171,6 +171,7 @@ def _fit_linear(model: Model) -> _Estimates:
         covariance.scales(),
         covariance.diagonal(),
         covariance.with_positive_diagonal,
+        is_rough=True,
     )
     point = objective.at(optimum.x)
     beta = objective.coefficients(point)
@@ -187,7 +188,7 @@ def _fit_linear(model: Model) -> _Estimates:
         penalty=0.0,
         effects=effects,
         eta=eta,
-        satterthwaite=satterthwaite(objective, optimum.x),
+        satterthwaite=Satterthwaite(objective, optimum.x),
         notes=[],
     )
 
@@ -235,25 +236,26 @@ def _fit_generalised(model: Model) -> _Estimates:
     )
 
 
-def _fixed_table(names: Sequence[str], found: _Estimates) -> pd.DataFrame:
-    se = np.sqrt(np.diag(found.vcov))
-    rows = np.eye(len(names))
+def _fixed_table(
+    names: Sequence[str], beta: Vector, vcov: Array, satterthwaite: Satterthwaite | None
+) -> pd.DataFrame:
+    se = np.sqrt(np.diag(vcov))
     df = np.full(len(names), np.inf)
-    if found.satterthwaite is not None:
-        df = found.satterthwaite.df(rows, found.vcov)
+    if satterthwaite is not None:
+        df = satterthwaite.df(np.eye(len(names)), vcov)
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = found.beta / se
+        statistic = beta / se
     half = special.ndtri(0.975) * se
     return pd.DataFrame(
         {
             "term": list(names),
-            "estimate": found.beta,
+            "estimate": beta,
             "se": se,
             "statistic": statistic,
             "df": np.where(np.isinf(df), np.nan, df),
             "p": 2.0 * special.stdtr(df, -np.abs(statistic)),
-            "ci_low": found.beta - half,
-            "ci_high": found.beta + half,
+            "ci_low": beta - half,
+            "ci_high": beta + half,
         }
     )
 
@@ -275,7 +277,6 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
     matrices, frame, family = model.matrices, model.frame, model.family
     optimum = found.optimum
     names = list(matrices.names)
-    fixed = _fixed_table(names, found)
     variance = tuple(
         VarianceComponent(label, t.names, found.unit**2 * t.relative_covariance(found.theta))
         for label, t in zip(matrices.labels, matrices.covariance.terms, strict=True)
@@ -285,7 +286,9 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
     n_parameters = len(names) + matrices.covariance.size + estimated
     singular = singular_terms(matrices, found.theta)
     unfinished = convergence_note(optimum)
-    separated = separation_notes(frame, matrices, family, found.beta, fixed["se"].to_numpy(), found.theta)
+    separated = separation_notes(
+        frame, matrices, family, found.beta, np.sqrt(np.diag(found.vcov)), found.theta
+    )
     warnings = [*frame.notes, *matrices.notes, *singular, *([unfinished] if unfinished else []), *found.notes]
     method = ("REML" if model.reml else "ML") if family.has_scale else model.criterion.method()
     return Fit(
@@ -302,13 +305,13 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         converged=optimum.converged,
         singular=bool(singular),
         warnings=(*warnings, *separated),
-        fixed=fixed,
+        wald=partial(_fixed_table, names, found.beta, found.vcov, found.satterthwaite),
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
         sigma=float(found.sigma),
         dispersion=float(found.dispersion) if family.dispersion is not None else None,
         n_parameters=n_parameters,
-        modes=_modes(matrices, found.effects),
+        ranef=partial(_modes, matrices, found.effects),
         fitted=model.link.inverse(found.eta),
         rows=frame.rows,
         degrees=found.satterthwaite,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -72,7 +73,12 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     table.insert(0, "term", fit.fixed["term"].to_list())
     table = table[list(fit.fixed.columns)]
     names = list(fit.vcov.columns)
-    return replace(fit, fixed=table, vcov=pd.DataFrame(vcov, index=names, columns=names), degrees=degrees)
+    return replace(
+        fit,
+        wald=partial(pd.DataFrame, table),
+        vcov=pd.DataFrame(vcov, index=names, columns=names),
+        degrees=degrees,
+    )
 
 
 def joint_test(fit: Fit, rows: ArrayLike) -> FTest:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,9 +112,11 @@ class Fit:
         See ``warnings`` for which term.
     warnings : tuple of str
         Rows and columns dropped, singular terms, no convergence, separation.
+    wald : callable
+        Makes ``fixed``.
     fixed : DataFrame, shape (p, 8)
-        term, estimate, se, statistic, df, p, ci_low, ci_high; Wald 95 % intervals from the normal, as lme4's
-        ``confint(method = "Wald")``; df by Satterthwaite, nan for z tests.
+        Made when it is first read: term, estimate, se, statistic, df, p, ci_low, ci_high; Wald 95 % intervals from the
+        normal, as lme4's ``confint(method = "Wald")``; df by Satterthwaite, nan for z tests.
     vcov : DataFrame, shape (p, p)
         Covariance of the fixed effects.
     variance : tuple of VarianceComponent
@@ -124,8 +127,10 @@ class Fit:
         phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families.
     n_parameters : int
         Fixed effects, variance parameters, and sigma where estimated.
+    ranef : callable
+        Makes ``modes``.
     modes : mapping of str to DataFrame
-        Per grouping factor the conditional modes of its random effects, shape (levels, columns).
+        Made when it is first read. Per grouping factor the conditional modes of its random effects, shape (levels, columns).
     fitted : ndarray, shape (nobs,)
         Fitted means with the random effects, in the order of the rows used.
     rows : ndarray of int, shape (nobs,)
@@ -155,13 +160,13 @@ class Fit:
     converged: bool
     singular: bool
     warnings: tuple[str, ...]
-    fixed: pd.DataFrame
+    wald: Callable[[], pd.DataFrame]
     vcov: pd.DataFrame
     variance: tuple[VarianceComponent, ...]
     sigma: float
     dispersion: float | None
     n_parameters: int
-    modes: Mapping[str, pd.DataFrame]
+    ranef: Callable[[], Mapping[str, pd.DataFrame]]
     fitted: Array
     rows: NDArray[np.intp]
     degrees: DegreesOfFreedom | None
@@ -169,6 +174,16 @@ class Fit:
     theta: Array
     eta: Array
     model: Model
+
+    @cached_property
+    def fixed(self) -> pd.DataFrame:
+        """Table of the fixed effects, shape (p, 8)."""
+        return self.wald()
+
+    @cached_property
+    def modes(self) -> Mapping[str, pd.DataFrame]:
+        """Conditional modes of the random effects, by grouping factor."""
+        return self.ranef()
 
     def __repr__(self) -> str:
         return f"<Fit of {self.formula!r}, {self.family}, {self.link} link, log-likelihood {self.loglik:.4f}>"
