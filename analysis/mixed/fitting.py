@@ -237,7 +237,7 @@ def _fit_generalised(model: Model) -> _Estimates:
 
 
 def _fixed_table(
-    names: Sequence[str], beta: Vector, vcov: Array, satterthwaite: Satterthwaite | None
+    names: Sequence[str], beta: Array, vcov: Array, satterthwaite: Satterthwaite | None
 ) -> pd.DataFrame:
     se = np.sqrt(np.diag(vcov))
     df = np.full(len(names), np.inf)
