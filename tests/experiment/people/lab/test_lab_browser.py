@@ -294,6 +294,7 @@ def test_two_stations_work_side_by_side_while_one_is_without_network(lab: LabSit
     begin(far, "P002")
     walk(near, "completion code", answers=2)
     walk(far, "completion code", answers=1)
+    eventually(lambda: len(lab.trials("P002")) == 1)
     far.context.set_offline(True)
     walk(far, "completion code", answers=2)
     walk(near, "completion code")
