@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from io import StringIO
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -304,48 +303,6 @@ def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
     reach = 1.96 * float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else 0.0
     mean = float(means.mean())
     return mean, max(mean - reach, 0.0), min(mean + reach, 100.0)
-
-
-def thinking_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return models asked directly and with thoughts: the same use, one with the strategy ``chain_of_thought``."""
-    direct = {
-        str(one.get("use")): name
-        for name, one in readers.items()
-        if one.get("kind") == "model" and (one.get("settings") or {}).get("strategy", "direct") == "direct"
-    }
-    return [
-        (direct[str(one.get("use"))], name)
-        for name, one in readers.items()
-        if (one.get("settings") or {}).get("strategy") == "chain_of_thought" and str(one.get("use")) in direct
-    ]
-
-
-def family_pairs(readers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return ``(family, smaller, larger)`` for models next to each other in size, asked without thoughts.
-
-    Models of one size keep the order of the study, such as one before and after more training.
-    """
-    families: dict[str, list[tuple[float, str]]] = {}
-    for name, one in readers.items():
-        settings = one.get("settings") or {}
-        size = one.get("parameters") or size_of(settings.get("parameters"))
-        if settings.get("family") and size and settings.get("strategy", "direct") == "direct":
-            families.setdefault(str(settings["family"]), []).append((float(size), name))
-    found = []
-    for family, models in families.items():
-        row = [name for _, name in sorted(models, key=lambda one: one[0])]
-        found += [(family, small, large) for small, large in pairwise(row)]
-    return found
-
-
-def size_of(said: object) -> float | None:
-    """Return a number of parameters, such as ``1.4B``, as a number."""
-    text = str(said or "").strip()
-    factors = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-    try:
-        return float(text[:-1]) * factors[text[-1]] if text[-1:] in factors else float(text)
-    except ValueError:
-        return None
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:

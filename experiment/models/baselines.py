@@ -19,8 +19,8 @@ class BaselineEngine:
 
     ``random`` draws a label from each request's own seed, ``always_a`` takes the first, ``oracle`` looks the right
     answer up, and ``oracle_with_lapses`` does so but in a share ``lapse_rate`` of trials, in which it answers like
-    ``random``. Where an answer must be typed, only the oracles have one; the others, and lapses, answer nothing (status
-    ``empty``).
+    ``random``. Labels are what can be chosen, also where a model is to write it: a paper's prompt that asks for the symbol
+    itself. Where an answer must be typed, only the oracles have one; the others, and lapses, answer nothing (status ``empty``).
 
     Raises
     ------
@@ -77,8 +77,9 @@ class BaselineEngine:
             name = "random" if draw < self.lapse_rate else "oracle"
         if name == "oracle":
             return self.settings.answers[request.work_key]
-        if request.labels is None:
+        labels = request.labels or self.settings.choices.get(request.work_key)
+        if not labels:
             return None
         if name == "always_a":
-            return request.labels[0]
-        return generator("baseline:random", request.seed, request.work_key).choice(request.labels)
+            return labels[0]
+        return generator("baseline:random", request.seed, request.work_key).choice(labels)

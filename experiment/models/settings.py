@@ -27,6 +27,8 @@ class ModelSettings:
         Folder against which a relative model path is read.
     answers : mapping of str to str, optional
         Work key to right answer; only the oracle reads it.
+    choices : mapping of str to tuple of str, optional
+        Work key to the answers that can be chosen, also where a prompt asks for them as text; only baselines read it.
     sends : bool
         Whether requests will be sent; what only shows them needs no key.
     """
@@ -35,6 +37,7 @@ class ModelSettings:
     options: Mapping[str, object] = field(default_factory=dict)
     folder: Path = Path()
     answers: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sends: bool = True
 
     @property

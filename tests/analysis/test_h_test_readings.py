@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.published.h_test_pairs import family_pairs
 from analysis.published.h_test_readings import both_parsers, is_as_published, label_maps, rules_by_task
-from analysis.published.h_test_tables import TASKS, asked, between_makings, family_pairs
+from analysis.published.h_test_tables import TASKS, asked, between_makings
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write

@@ -26,11 +26,13 @@ from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
+from experiment.models.pictures import Picture
 from experiment.models.prompts.prompter import Prompter
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import tiny_llama
+from tests.experiment.models.tiny_seers import tiny_llava
 from tests.scripted_answers import last_text
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -170,6 +172,31 @@ def test_letter_geometry_is_asked_as_released_or_computed(tmp_path: Path, shared
         assert (sources == {"H-TEST"}) == (name == "old")
 
 
+@pytest.mark.parametrize("more", [[], ["--corrected"]])
+def test_baselines_choose_among_symbols_whoever_words_the_prompt(
+    tmp_path: Path, shared: Path, more: list[str]
+) -> None:
+    folder = lettered(tmp_path / "letters", shared / "data", *more)
+    for name in ("random", "always_a", "oracle"):
+        result = CliRunner().invoke(main, ["run", str(folder), "--model", f"baseline:{name}"])
+        assert result.exit_code == 0, result.output
+    with opened_study(folder) as opened:
+        trials = load(hand_over(opened.study, opened.store, tmp_path / "tables")).trials
+    assert set(trials["response_status"]) == {"valid"}
+    right = trials.groupby("reader")["correct"].mean()
+    assert right["baseline:oracle"] == 1 and 0.1 < right["baseline:random"] < 0.4
+    assert right["baseline:always_a"] < 0.5
+
+
+def lettered(folder: Path, data: Path, *more: str) -> Path:
+    """Make and build the study of letter geometry."""
+    begin = ["new", str(folder), "--from", "h-test", "--part", "geometry", "--data", str(data), *more]
+    for command in (begin, ["build", str(folder)]):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.output
+    return folder
+
+
 def said(body: dict[str, Any]) -> str:
     """Answer as a chatty model: now a letter, now a sentence, now that it cannot tell; of symbols always the second."""
     text = last_text(body)
@@ -210,18 +237,7 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(
         made(folder, shared / "data", *SMALL, *FEW, ('guesser: {use: "baseline:random"}', who))
         run = ["run", "--not-registered"]
         material = shown(folder, tmp_path / "tables", ["build"], run, ["simulate", "--readers", "12"])
-        begin = [
-            "new",
-            str(letters),
-            "--from",
-            "h-test",
-            "--part",
-            "geometry",
-            "--data",
-            str(shared / "data"),
-        ]
-        assert CliRunner().invoke(main, begin).exit_code == 0
-        file = letters / "study.yaml"
+        file = lettered(letters, shared / "data") / "study.yaml"
         text = file.read_text("utf-8")
         file.write_text(text.replace("    guesser: {", f"    {talker}\n    guesser: {{", 1), "utf-8")
         questions = shown(letters, tmp_path / "answers", ["build"], run)
@@ -243,6 +259,71 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(
     assert write_geometry(questions) is not None
     assert together([str(tmp_path / "tables"), str(tmp_path / "answers"), "--out", str(tmp_path / "o")]) == 0
     assert "talker" in capsys.readouterr().out and (tmp_path / "o" / "h_test_geometry.png").exists()
+
+
+def seen(parts: list[dict[str, Any]], texts: dict[str, str]) -> str:
+    """Answer as a model that sees capitals and has learnt from its first example which letter they have."""
+    pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    lines = [texts.get(url, "") for url in pictures]  # an attention check is none of them
+    after = [part["text"] for part in parts if part["type"] == "text" and "Label:" in part["text"]]
+    labels = [found[1] for one in after if (found := re.search(r"Label: ([AB])", one))]
+    has_capital = [any(letter.isupper() for letter in line) for line in lines]
+    other = {"A": "B", "B": "A"}
+    return labels[0] if has_capital[-1] == has_capital[0] else other[labels[0]]
+
+
+@pytest.mark.full
+def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that sees capitals in pictures and guesses at text, and a tiny image-text model, each once with either."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    folder, llava = tmp_path / "s", tiny_llava(tmp_path / "llava")
+    texts: dict[str, str] = {}
+
+    def looked(body: dict[str, Any]) -> str:
+        parts = body["messages"][-1]["content"]
+        if isinstance(parts, str):
+            return said(body)
+        if "own words" in last_text(body):
+            return "Lines of A have a capital."
+        return seen(parts, texts)
+
+    with ScriptedOpenAI(answer=looked) as server:
+        at = f'use: "openai:{server.model}", base_url: "{server.url}"'
+        here = f'use: "hf:{llava}", device: cpu, dtype: float32'
+        who = (
+            f"reads: {{{at}}}\n    looks: {{{at}, presentation: image}}\n"
+            f"    blind: {{{here}}}\n    sees: {{{here}, presentation: image, examples_presentation: text}}"
+        )
+        small = made(
+            folder,
+            shared / "data",
+            *SMALL,
+            *FEW,
+            ("tasks: [rhyme, uppercase]", "tasks: [uppercase]"),
+            ("items: 4 #", "items: 10 #"),
+            ('guesser: {use: "baseline:random"}', who),
+            ("between: [human, guesser]", "between: [reads, looks]"),
+        )
+        for item in make_items(small).items:
+            if text := item.shown.get("text"):
+                texts[Picture.of(text).data_url] = text
+        material = shown(folder, tmp_path / "tables", ["build"], ["run", "--not-registered"])
+    trials = material.tables.trials
+    told = trials.groupby("reader")["presentation"].unique().map(list).to_dict()
+    assert told == {"reads": ["text"], "looks": ["image"], "blind": ["text"], "sees": ["image"]}
+    asked_of = asked_rows(material)
+    matched = asked_of[(asked_of["making"] == "matched") & (asked_of["reader"] == "looks")]
+    # every line of the task came as its own picture, behind its own examples, with labels either way round
+    assert len(matched) == 40 and matched["right"].all() and matched["label_map"].nunique() == 2
+    chapter = write(material)
+    assert chapter is not None
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_pictures")
+    heads = [row[0] for row in table.rows if len(row) == 1]
+    assert heads == ["reads (text), looks (pictures)", "blind (text), sees (pictures, examples as text)"]
+    first = table.rows[1]
+    assert first[0] == "Uppercase" and first[1] == "30" and float(first[3]) > 95 > float(first[2])
 
 
 def asked_rows(material: Material) -> pd.DataFrame:

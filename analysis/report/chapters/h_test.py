@@ -14,6 +14,8 @@ from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
 from analysis.mixed.adjustments import corrected
+from analysis.plan import ALPHA
+from analysis.published.h_test_pairs import family_pairs, in_common, thinking_pairs
 from analysis.published.h_test_readings import is_as_published
 from analysis.published.h_test_tables import (
     FLIPS,
@@ -23,11 +25,9 @@ from analysis.published.h_test_tables import (
     accuracy,
     asked,
     between_makings,
-    family_pairs,
     mean_with_ends,
     paired,
     rules_stated,
-    thinking_pairs,
 )
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of
 from analysis.report.blocks import Block, Chapter, Material, marks_of
@@ -40,15 +40,16 @@ from analysis.report.chapters.h_test_laid_out import (
     rules_table,
     thoughts_table,
 )
+from analysis.report.chapters.h_test_pictures import pictures
 from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
 from analysis.report.prose import named
 
-ALPHA = 0.05
 METHOD = Markup(
     "H-TEST (Lee &amp; Lim, 2024): conditions that asked a model about the same items were compared item by item with McNemar's "
     f"(1947) exact test, or with {FLIPS:,} random sign flips of the items' differences where an item was asked several times in a "
     "condition; intervals are Student's over items. <i>p</i> values of all comparisons together were adjusted after Benjamini and "
     "Hochberg (1995). Conditions are called alike only where two one-sided tests (Schuirmann, 1987) reject the bound of the plan. "
+    "The same model shown text and shown pictures was compared task by task in the same way. "
     "Makings of items were compared over the tasks that both have, with items as units. People's numbers of examples differ between "
     "persons: they are compared in the mixed models of the planned analyses, not here."
 )
@@ -66,6 +67,7 @@ def write(material: Material) -> Chapter | None:
     if len(found.trials):
         blocks += _classified(found, readers, kinds)
         blocks += _compared(found, readers, kinds, material)
+        blocks += pictures(found, readers, *_bound(material), _seed(material))
         blocks += _makings(found, kinds, material)
         blocks += readings(found, kinds, material)
     blocks += _stated(found, kinds)
@@ -235,7 +237,8 @@ def _pairs(
     for direct, thinks in thinking_pairs(readers):
         if direct in models and thinks in models:
             for making in found.makings:
-                first, second = (models[name][models[name]["making"] == making] for name in (direct, thinks))
+                both = [models[name][models[name]["making"] == making] for name in (direct, thinks)]
+                first, second = in_common(both[0], both[1])
                 yield direct, f"direct, with thoughts ({thinks})", making, first, second
                 read = [rows[rows["answered"] == 1] for rows in (first, second)]
                 if len(read[1]) < len(second) and len(read[0]) and len(read[1]):
@@ -243,7 +246,8 @@ def _pairs(
     for family, small, large in family_pairs(readers):
         if small in models and large in models:
             for making in found.makings:
-                first, second = (models[name][models[name]["making"] == making] for name in (small, large))
+                both = [models[name][models[name]["making"] == making] for name in (small, large)]
+                first, second = in_common(both[0], both[1])
                 yield small, f"{small}, {large} ({family})", making, first, second
 
 
@@ -261,12 +265,17 @@ def _bound(material: Material) -> tuple[float | None, str | None]:
     return bounds[0].half_width / 100, bounds[0].said or f"{bounds[0].value:g} points"
 
 
+def _seed(material: Material) -> int:
+    return int(material.tables.dictionary.get("seed") or 0)
+
+
 def _compared(
     found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
 ) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
     half, bound = _bound(material)
-    seed = int(material.tables.dictionary.get("seed") or 0)
+    seed = _seed(material)
+    order = group_order(found.trials)
     tested: list[tuple[str, str, str, Paired]] = []
     for reader, what, making, first, second in _pairs(found, readers, kinds):
         one = paired(first, second, half, seed)
@@ -286,7 +295,7 @@ def _compared(
         yield Markup(
             "[[table:h_test_paired]] compares conditions item by item; only baselines answered the same items in several."
         )
-        yield paired_table("h_test_paired", rows, bound)
+        yield paired_table("h_test_paired", rows, order, kinds, bound)
         return
     told = [
         f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
@@ -307,7 +316,7 @@ def _compared(
     yield Markup("[[table:h_test_paired]] tests each condition against its neighbour. ") + escape(
         " ".join(told)
     )
-    yield paired_table("h_test_paired", rows, bound)
+    yield paired_table("h_test_paired", rows, order, kinds, bound)
 
 
 def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:

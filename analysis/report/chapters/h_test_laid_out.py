@@ -79,7 +79,7 @@ def reader_table(
 def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> ApaTable:
     """Tell accuracy, adjusted accuracy and the share out of context with and without thoughts (Figure 4)."""
     rows: list[tuple[str, ...]] = []
-    means = shares[shares["task"] == "average"]
+    means = in_order_of_makings(shares[shares["task"] == "average"])
     for direct, thinks in pairs:
         for reader, how in ((direct, "direct"), (thinks, "with thoughts")):
             for one in means[means["reader_group"] == reader].to_dict("records"):
@@ -103,42 +103,53 @@ def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, s
     return ApaTable(name, "Answers with and without a chain of thought", columns, tuple(rows), note, ORIGIN)
 
 
+def compared_columns(what: str, first: str, second: str, *, has_bound: bool) -> tuple[str, ...]:
+    """Return the heads of a table of comparisons by item."""
+    heads = (what, "n", first, second, "Difference", "95% CI", "Changed", "p", "p adjusted")
+    return (*heads, "p equal") if has_bound else heads
+
+
+def compared_cells(one: Paired, adjusted: float, *, has_bound: bool) -> tuple[str, ...]:
+    """Return the cells of a comparison by item, behind what is compared."""
+    return (
+        apa.count(one.items),
+        apa.number(100 * one.first, 1),
+        apa.number(100 * one.second, 1),
+        apa.number(100 * one.difference, 1),
+        apa.interval(100 * one.low, 100 * one.high, 1),
+        apa.count(one.changed),
+        apa.p_value(one.p),
+        apa.p_value(adjusted),
+        *((apa.p_value(one.p_equal),) if has_bound else ()),
+    )
+
+
 def paired_table(
-    name: str, compared: Sequence[tuple[str, str, str, Paired, float]], bound: str | None
+    name: str,
+    compared: Sequence[tuple[str, str, str, Paired, float]],
+    order: Sequence[str],
+    kinds: Mapping[str, str],
+    bound: str | None,
 ) -> ApaTable:
-    """Tell every comparison of two conditions over the same items."""
+    """Tell every comparison of two conditions over the same items, readers in the order of the chapter."""
     rows: list[tuple[str, ...]] = []
     before = ""
-    for reader, what, making, one, adjusted in sorted(compared, key=lambda each: (each[0], rank(each[2]))):
-        head = f"{headed(reader)}, {making or 'all'} items"
+    for reader, what, making, one, adjusted in sorted(
+        compared, key=lambda each: (order.index(each[0]), rank(each[2]))
+    ):
+        head = f"{marked(reader, kinds[reader])}, {making or 'all'} items"
         if head != before:
             rows.append(Head([head]))
             before = head
-        rows.append(
-            (
-                what,
-                apa.count(one.items),
-                apa.number(100 * one.first, 1),
-                apa.number(100 * one.second, 1),
-                apa.number(100 * one.difference, 1),
-                apa.interval(100 * one.low, 100 * one.high, 1),
-                apa.count(one.changed),
-                apa.p_value(one.p),
-                apa.p_value(adjusted),
-                *((apa.p_value(one.p_equal),) if bound else ()),
-            )
-        )
-    columns: tuple[str, ...] = (
-        *("Comparison", "n", "% first", "% second", "Difference", "95% CI", "Changed", "p", "p adjusted"),
-    )
+        rows.append((what, *compared_cells(one, adjusted, has_bound=bound is not None)))
     note = (
         "Paired by item (n: items; changed: those with another share right); second minus first, in points. "
         "p: McNemar's exact test, or 9,999 random sign flips of items' differences "
         "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table."
     )
     if bound:
-        columns = (*columns, "p equal")
         note += f" p equal: two one-sided tests against {bound}, the bound of the plan; small values say that conditions are alike."
+    columns = compared_columns("Comparison", "% first", "% second", has_bound=bound is not None)
     return ApaTable(name, "Conditions compared over the same items", columns, tuple(rows), note, ORIGIN)
 
 
@@ -176,22 +187,27 @@ def makings_table(
 
 
 def rules_table(name: str, stated: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
-    """Lay out how many rules were stated right as Table 7, with how many were rated."""
-    rows = [
-        (
-            marked(str(one["reader_group"]), kinds[str(one["reader_group"])]),
-            *examples(one["k"]),
-            apa.count(one["readers"]),
-            apa.count(one["stated"]),
-            apa.count(one["rated"]),
-            f"{apa.count(one['right'])}/{apa.count(one['rated'])}" if one["rated"] else apa.MISSING,
-        )
-        for one in stated.to_dict("records")
-    ]
-    note = "Right: the highest rating of the rubric. The paper had one person for each k and no ratings: 10 of 10 rules in each."
-    columns = ("Readers", "k", "n", "Stated", "Rated", "Right of rated")
+    """Lay out how many rules were stated right as Table 7, a column for each number of examples, with how many were rated."""
+    ks = sorted(stated["k"].dropna().unique()) or [float("nan")]
+    rows: list[tuple[str, ...]] = []
+    for group, own in stated.groupby("reader_group", sort=False):
+        at = {k: own[own["k"].isna() if pd.isna(k) else own["k"] == k] for k in ks}
+        totals = [one[["readers", "stated", "rated", "right"]].sum() for one in at.values()]
+        rows.append(Head([marked(str(group), kinds[str(group)])]))
+        rows.append(("Rules stated right, of those rated", *(_right_of(one) for one in totals)))
+        for what, column in (("Rules stated", "stated"), ("Readers", "readers")):
+            rows.append((what, *(apa.count(one[column]) for one in totals)))
+    note = (
+        "k: solved examples. Right: the highest rating of the rubric; en dash: none rated. The paper had one person for each k and "
+        "no ratings: 10 of 10 rules in each."
+    )
+    columns = ("", *("All" if pd.isna(k) else f"k = {int(k)}" for k in ks))
     origin = Origin(columns=("item_id", "score", "scorer", "reader_group"), rows="item_id ends in ' rule'")
     return ApaTable(name, "Rules stated, laid out as Table 7", columns, tuple(rows), note, origin)
+
+
+def _right_of(one: pd.Series[Any]) -> str:
+    return f"{apa.count(one['right'])}/{apa.count(one['rated'])}" if one["rated"] else apa.MISSING
 
 
 def printed_table(name: str) -> ApaTable:
@@ -219,6 +235,11 @@ def printed_table(name: str) -> ApaTable:
         note,
         Origin(rows="quoted from the paper", file="h_test.csv"),
     )
+
+
+def in_order_of_makings(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with released items first, then fresh, then matched ones, and few examples before many."""
+    return rows.assign(_rank=rows["making"].map(rank)).sort_values(["_rank", "k"], kind="stable")
 
 
 def _percent(wide: pd.DataFrame, task: str, reader: str) -> str:

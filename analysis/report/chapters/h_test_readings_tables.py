@@ -8,10 +8,9 @@ import pandas as pd
 
 from analysis import apa
 from analysis.published.h_test_readings import BothParsers
-from analysis.published.h_test_tables import rank
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
-from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, examples
+from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, examples, in_order_of_makings
 
 LABEL_NOTE = "The published parser takes any reply with an “a” and no “b” for A, such as “I cannot tell”."
 
@@ -92,9 +91,7 @@ def labels_table(name: str, maps: pd.DataFrame, kinds: Mapping[str, str]) -> Apa
 
 def read_table(name: str, shares: pd.DataFrame, readers: Sequence[str], kinds: Mapping[str, str]) -> ApaTable:
     """Tell accuracy, adjusted accuracy and the share out of context by reader, making and number of examples."""
-    means = shares[shares["task"] == "average"].sort_values(
-        "making", key=lambda of: of.map(rank), kind="stable"
-    )
+    means = in_order_of_makings(shares[shares["task"] == "average"])
     rows = [
         (
             marked(reader, kinds[reader]),

@@ -30,6 +30,7 @@ from experiment.models.api.surfaces import Speaker
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.keys import find_key
+from experiment.models.pictures import drawn_with
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
@@ -141,6 +142,7 @@ class ApiEngine:
             "failed_tries": dict(self._failures),
             "cache": self.remembered.describe(),
             "openai": importlib.metadata.version("openai"),
+            **({"pictures": drawn_with()} if self.wishes.pictures else {}),
         }
 
     def preview(self, request: Request) -> dict[str, object]:

@@ -250,6 +250,11 @@ class ModelSession:
             found[key] = answer
         return found
 
+    def choices(self) -> dict[str, tuple[str, ...]]:
+        """Return what can be chosen, by the work key of each trial that is a choice, whether or not its labels are scored."""
+        steps = ((key, trial["steps"][-1]) for key, trial in zip(self.keys, self.trials, strict=True))
+        return {key: tuple(step["labels"]) for key, step in steps if step["step"] == "choose"}
+
     def _key(self, number: int) -> str:
         digest = self.script.digests[number * DIGEST : (number + 1) * DIGEST]
         return hashlib.sha256(b"%s/%d/%s" % (self.session_id.encode(), number, digest)).hexdigest()

@@ -323,8 +323,10 @@ class Asking:
             and one.work_key.partition(":")[0] not in self._failed
             and session.trial_of(one.work_key)["trial_index"] not in never
         ]
-        if self.settings.kind == "baseline" and self.settings.name.startswith("oracle"):
-            self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
+        if self.settings.kind == "baseline":
+            self.settings.choices.update(session.choices())  # type: ignore[attr-defined]
+            if self.settings.name.startswith("oracle"):
+                self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
         return Begun(requests)
 
     # one request
@@ -398,7 +400,8 @@ class Asking:
             return
         session, request, place = self._asked[reply.work_key]
         self._asked.forget(reply.work_key)
-        if self.settings.answers:
+        if self.settings.kind == "baseline":
+            self.settings.choices.pop(reply.work_key, None)  # type: ignore[attr-defined]
             self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
         settled = self.paying.settle(reply)
         cost = settled.cost

@@ -17,6 +17,7 @@ from PIL import Image
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import Message, Request
+from experiment.models.api import batch
 from experiment.models.api.cache import cache_key
 from experiment.models.api.retrying import RunStopped
 from experiment.models.money.prices import price_of
@@ -111,6 +112,33 @@ def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server: Scrip
     picture = Picture.of("the Artist runs")
     assert price.most_tokens(looking())[0] == text + picture.tokens + 2  # the mark has three bytes, x one
     assert picture.tokens >= 85 + 170
+
+
+def test_the_record_of_a_run_with_pictures_names_fonts_and_versions(server: ScriptedOpenAI) -> None:
+    told = api_engine(server, presentation="image").describe()["pictures"]
+    assert told["pillow"] and told["freetype"]
+    files = {name for name in told if name.endswith((".woff2", ".ttf"))}
+    assert {"source-code-pro-greek-wght-normal.woff2", "DejaVuSansMono.ttf"} <= files
+    assert all(len(str(told[name])) == 16 for name in files)
+    assert "pictures" not in api_engine(server).describe()
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_pictures_go_in_batches_and_each_answer_finds_its_own(
+    server: ScriptedOpenAI, tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ("the Artist runs", "a dog barks", "noon")
+    server.answer = lambda body: "B" if Picture.of("a dog barks").data_url in json.dumps(body) else "A"
+    server.logprobs = None
+    settings = api_settings(server, folder=tmp_path, api=api, presentation="image")
+    requests = [looking(number, text) for number, text in enumerate(texts)]
+    monkeypatch.setattr(batch, "MOST_BYTES", 2 * len(Picture.of(texts[0]).data_url) + 2000)
+    assert [one.requests for one in batch.submit(settings, requests).batches] == [2, 1]
+    server.batches.end()
+    replies = {reply.work_key: reply.text for reply in batch.collect(settings, requests)}
+    assert replies == {"k0": "A", "k1": "B", "k2": "A"}
+    kept = b"".join(file.read_bytes() for file in (tmp_path / batch.FOLDER).iterdir())
+    assert b"base64" not in kept and b"Artist" not in kept
 
 
 ARMS = """  who:

@@ -1,0 +1,151 @@
+"""Models shown pictures: who is compared with whom, and the table that sets text beside pictures, on trials whose shares are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import Tables
+from analysis.published.h_test_pairs import (
+    ALL,
+    family_pairs,
+    in_common,
+    picture_pairs,
+    pictures_by_part,
+    thinking_pairs,
+)
+from analysis.published.h_test_tables import asked
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters.h_test import write
+from analysis.report.chapters.h_test_pictures import pictures
+from tests.analysis.test_report_h_test import RIGHT, rows_of, study
+
+
+def reader(use: str = "openai:m", **settings: Any) -> dict[str, Any]:
+    return {"kind": "model", "use": use, "settings": {"use": use, **settings}}
+
+
+TWINS = {
+    "reads": reader(family="F", parameters="1B"),
+    "looks": reader(family="F", parameters="1B", presentation="image"),
+    "larger": reader("openai:n", family="F", parameters="7B"),
+    "larger-looks": reader("openai:n", family="F", parameters="7B", presentation="image"),
+    "thinks": reader(strategy="chain_of_thought"),
+    "looks-thinks": reader(strategy="chain_of_thought", presentation="image"),
+    "half": reader("openai:n", presentation="image", examples_presentation="text"),
+}
+
+
+def test_a_model_shown_pictures_is_never_compared_with_one_shown_text_but_with_itself() -> None:
+    assert thinking_pairs(TWINS) == [("reads", "thinks"), ("looks", "looks-thinks")]
+    assert family_pairs(TWINS) == [("F", "reads", "larger"), ("F, pictures", "looks", "larger-looks")]
+    assert picture_pairs(TWINS) == [
+        ("reads", "looks"),
+        ("larger", "larger-looks"),
+        ("thinks", "looks-thinks"),
+        ("larger", "half"),
+    ]
+    alone = {name: TWINS[name] for name in ("reads", "looks-thinks", "half")}
+    assert picture_pairs(alone) == thinking_pairs(alone) == []
+
+
+def test_of_two_partners_the_one_with_the_same_settings_is_taken() -> None:
+    readers = {
+        "warm": reader(temperature=1.0),
+        "cold": reader(temperature=0),
+        "elsewhere": reader(base_url="http://lab"),
+        "looks": reader(temperature=0, presentation="image"),
+        "thinks": reader(temperature=1.0, strategy="chain_of_thought"),
+    }
+    assert picture_pairs(readers) == [("cold", "looks")] and thinking_pairs(readers) == [("warm", "thinks")]
+    assert picture_pairs({**readers, "human": {"kind": "human"}}) == [("cold", "looks")]
+
+
+def test_only_what_both_were_asked_is_compared() -> None:
+    first = pd.DataFrame(
+        {
+            "making": "",
+            "task": "t",
+            "item_id": ["a", "a", "b"],
+            "k": [4.0, 14.0, np.nan],
+            "right": [1.0, 0.0, 1.0],
+        }
+    )
+    second = first.iloc[[0, 2]]
+    both = in_common(first, second)
+    assert [list(one["right"]) for one in both] == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """One model right in half of the lines as text; as pictures right in all of *uppercase*, alike in all others."""
+    RIGHT.update(reads=0.5, looks=0.5)
+    rows = rows_of("reads", "model") + rows_of("looks", "model")
+    for row in rows:
+        if row["reader"] == "looks" and row["task"] == "uppercase" and row["correct"] is not None:
+            row["correct"] = True
+    kept = [row for row in rows if not (row["reader"] == "looks" and row["examples"] == "k50")]
+    return study(tmp_path_factory.mktemp("p"), kept, {name: TWINS[name] for name in ("reads", "looks")})
+
+
+@pytest.fixture(scope="module")
+def chapter(tables: Tables) -> Chapter:
+    made = write(Material(tables))
+    assert made is not None
+    return made
+
+
+def cells(table: ApaTable) -> dict[str, tuple[str, ...]]:
+    return {row[0]: row[1:] for row in table.rows if not isinstance(row, Head)}
+
+
+def test_text_and_pictures_are_paired_by_item_in_each_task(tables: Tables, chapter: Chapter) -> None:
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_pictures")
+    assert table.rows[0] == ("reads (text), looks (pictures)",)
+    told = cells(table)
+    names = list(told)
+    assert names[0] == "Uppercase" and names[10:] == [
+        "All tasks",
+        *(f"All tasks, {making} items" for making in ("released", "fresh", "matched")),
+        *(f"All tasks, k = {k}" for k in (4, 14, 28)),
+    ]
+    # 30 lines: 5 of 10 wrong as text, 6 of 10 where matched
+    assert told["Uppercase"][:4] == ("30", "46.7", "100.0", "53.3") and told["Uppercase"][5] == "16"
+    assert told["Rhyme"][:4] == ("20", "45.0", "45.0", "0.0") and told["Rhyme"][6] == "> .999"
+    found = asked(tables)
+    assert found is not None
+    one, other = (found.trials[found.trials["reader_group"] == name] for name in ("reads", "looks"))
+    parts = {(part.task, part.making, part.k): part.compared for part in pictures_by_part(one, other, 0.05)}
+    at_four = parts[ALL, "", 4]
+    assert at_four.changed == 16 and at_four.p == pytest.approx(stats.binomtest(16, 16).pvalue)
+    gains = np.repeat([1.0, 0.0], [16, at_four.items - 16])
+    reach = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
+    assert (at_four.low, at_four.high) == pytest.approx((gains.mean() - reach, gains.mean() + reach))
+
+
+def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
+    tables: Tables, chapter: Chapter
+) -> None:
+    text = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
+    assert "More right as pictures: uppercase; fewer: no task." in text
+    assert "no task is said to be alike" in text and "9 of 10 tasks are open" in text
+    found = asked(tables)
+    assert found is not None
+    said, table = pictures(found, tables.dictionary["readers"], 0.2, "20 points", 1)
+    assert "Within 20 points of each other: start vowel, end punctuation" in str(said) and "open" not in str(
+        said
+    )
+    assert isinstance(table, ApaTable) and table.columns[-1] == "p equal"
+
+
+def test_a_study_without_twins_has_no_such_table(tmp_path: Path) -> None:
+    rows = rows_of("small", "model", items=10, tasks=("uppercase",), ks=(4,))
+    made = write(Material(study(tmp_path / "one", rows)))
+    assert made is not None
+    assert "h_test_pictures" not in {one.name for one in made.blocks if isinstance(one, ApaTable)}
