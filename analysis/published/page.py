@@ -59,6 +59,11 @@ def _page(made: Reproduction, version: str) -> Iterator[Markup]:
     yield Markup("<p>{} <strong>{} of {} cells are those in print.</strong> Made by wrods {}.</p>").format(
         made.source, apa.count(same), apa.count(many), version
     )
+    known = many - same - made.unexplained
+    if known:
+        yield Markup("<p>{} of the others are known not to come from the released answers.</p>").format(
+            apa.count(known)
+        )
     yield Markup("<h2>Tables</h2>")
     for table in made.tables:
         own = made.cells[made.cells["table"] == table.number]
@@ -117,7 +122,7 @@ def _table(
         for column, value in zip(cells.columns, values, strict=True):
             there = printed.get((parts[0], parts[-1], str(column)))
             if there is None or there == value:
-                line += Markup("<td>{}</td>").format(value)
+                line += Markup("<td>{}</td>").format("" if pd.isna(value) else value)
             else:
                 line += Markup("<td class='other'>{} ({})</td>").format(value, there)
         rows.append(line + Markup("</tr>"))

@@ -1,6 +1,6 @@
 """Papers whose tables can be made again from what they released, and what a page about one holds.
 
-A further paper is a module with a function ``reproduce(folder, readings, told) -> Reproduction`` and a line in :data:`PAPERS`.
+A further paper is a module with a function ``reproduce(folder, readings, told, data) -> Reproduction`` and a line in :data:`PAPERS`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -71,7 +72,8 @@ class Reproduction:
         ``source`` says what the outputs are and how many.
     tables : tuple of PublishedTable
     cells : pandas.DataFrame
-        Every cell beside the printed one: ``table, model, measure, column, made, printed, same``.
+        Every cell beside the printed one: ``table, model, measure, column, made, printed, same``, and ``known``: whether the
+        released outputs are known not to give the printed cell.
     faults : tuple of Fault
     lacking : tuple of str
         What is not made again, and why.
@@ -85,9 +87,18 @@ class Reproduction:
     faults: tuple[Fault, ...]
     lacking: tuple[str, ...] = ()
 
+    @property
+    def unexplained(self) -> int:
+        """How many cells differ from print that are not known to."""
+        return int((~self.cells["same"] & ~self.cells["known"]).sum())
+
 
 def reproduce_paper(
-    paper: str, folder: Path, readings: Mapping[str, Reading], told: Callable[[str], None] = lambda _: None
+    paper: str,
+    folder: Path,
+    readings: Mapping[str, Reading],
+    told: Callable[[str], None] = lambda _: None,
+    data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
     """Make a paper's tables again and price its faults.
 
@@ -102,6 +113,8 @@ def reproduce_paper(
         so the command gives them.
     told : callable
         Called with a line before each slow step.
+    data : mapping
+        The user's own copies of data sets that tables need beside the outputs, by name (``dream``).
 
     Raises
     ------
@@ -111,5 +124,5 @@ def reproduce_paper(
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
     module: Any = import_module(PAPERS[paper])
-    made: Reproduction = module.reproduce(folder, readings, told)
+    made: Reproduction = module.reproduce(folder, readings, told, data)
     return made

@@ -15,8 +15,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib import resources
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -89,19 +91,66 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
     UserError
         Where the folder lacks outputs or stimuli, or a line is none of theirs.
     """
-    folder = Path(folder)
+    return measured(released_replies(Path(folder)))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One released response.
+
+    Attributes
+    ----------
+    model : str
+        The file's name.
+    task : {'rec', 'qa'}
+    data : {'realtimeqa', 'dream', 'aqua'}
+    method, condition : str
+        ``condition`` is one of :data:`COLUMNS`.
+    item : int or str
+        A number within the data set and split.
+    output : str
+    read : str
+        What the authors' code read from it: a letter, or the restored text; empty where it read nothing.
+    key : str
+        The right letter, or the intact text.
+    shown : tuple of str
+        The options of a question, or the scrambled text.
+    loose : str or None
+        Of word problems: the letter that the authors read where ``answer is`` does not stand before it.
+    examples : str
+        Of word problems: the column of the examples' scramble.
+    """
+
+    model: str
+    task: str
+    data: str
+    method: str
+    condition: str
+    item: int | str
+    output: str
+    read: str
+    key: str
+    shown: tuple[str, ...]
+    loose: str | None = None
+    examples: str = "Ori"
+
+
+def released_replies(folder: Path) -> Iterator[Reply]:
+    """Read every response of ``outputs/``, in the order of files and lines.
+
+    Raises
+    ------
+    UserError
+        As :func:`released_trials`.
+    """
     files = sorted((folder / "outputs").glob("*.jsonl*"))
-    if not files and (folder / "output" / "scrambled_qa").is_dir():
-        raise UserError(
-            f"{folder} is the authors' repository, whose files hold a condition of one model each; these are not read",
-            mend="Put each model's responses to RealtimeQA into outputs/MODEL.jsonl, a line each, as docs/scrambled-bench.md says.",
-        )
     if not files:
         raise UserError(
-            f"{folder / 'outputs'} has no outputs", mend="Give the folder that holds outputs/ and stimuli/."
+            f"{folder / 'outputs'} has no outputs",
+            mend="Give the folder that holds outputs/ and stimuli/; `wrods reproduce scrambled-bench` also takes the authors' "
+            "own repository with its output/.",
         )
-    sentences = {row["i"]: row for row in released_lines(folder / "stimuli" / _STIMULI["rec"])}
-    rows = []
+    stimuli: dict[str, dict[int, dict[str, Any]]] = {}
     for file in files:
         model = file.name.partition(".jsonl")[0]
         for number, row in enumerate(released_lines(file), 1):
@@ -111,13 +160,41 @@ def released_trials(folder: str | Path) -> pd.DataFrame:
                     mend="Leave these lines out.",
                 )
             try:
-                rows.append({"model": model, **_measured(row, sentences)})
+                task = row["task"]
+                if task not in stimuli:
+                    there = released_lines(folder / "stimuli" / _STIMULI[task])
+                    stimuli[task] = {one["i"]: one for one in there}
+                yield _reply(model, row, stimuli[task])
             except KeyError as error:
                 raise UserError(
                     f"{file}, line {number}: {error.args[0]!r} is missing or unknown",
                     mend="Give the released files as they are.",
                 ) from error
-    return pd.DataFrame(rows)
+
+
+def measured(replies: Iterable[Reply]) -> pd.DataFrame:
+    """Measure replies as the paper does, a row each.
+
+    Columns are those of :func:`released_trials`, with ``data``, ``examples`` and ``loose`` (1 or 0; nan but for word problems).
+    """
+    return pd.DataFrame(
+        [
+            {
+                "model": one.model,
+                "task": one.task,
+                "data": one.data,
+                "method": one.method,
+                "condition": one.condition,
+                "examples": one.examples,
+                "item": one.item,
+                "ed_shown": edit_distance(one.shown[0], one.key) if one.task == "rec" else nan,
+                "ed_given": edit_distance(one.read, one.key) if one.task == "rec" else nan,
+                "correct": float(one.read == one.key) if one.task == "qa" else nan,
+                "loose": nan if one.loose is None else float(one.loose == one.key),
+            }
+            for one in replies
+        ]
+    )
 
 
 def imported_trials(tables: Tables) -> pd.DataFrame:
@@ -126,7 +203,7 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     Parameters
     ----------
     tables : Tables
-        Of that study; replies were read by the paper's parser, anew. Demonstrations are ``prompt_variant`` 2.
+        Of that study; replies were read by the paper's parser, anew.
 
     Returns
     -------
@@ -148,10 +225,23 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     found = pd.concat(
         [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]
     )
-    found["method"] = found["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
+    found["method"] = method_of(found)
     return found.reindex(
         columns=["model", "task", "method", "condition", "item", "ed_shown", "ed_given", "correct"]
     )
+
+
+def method_of(trials: pd.DataFrame) -> pd.Series:
+    """Say of each imported trial how it was asked: ``zero-shot`` or ``few-shot``; nan where that is not told.
+
+    The factor ``examples`` tells it; imports of earlier versions of wrods have it as ``prompt_variant`` 1 and 2.
+    """
+    told: pd.Series = (
+        trials["examples"]
+        if "examples" in trials.columns
+        else trials["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
+    )
+    return told
 
 
 def scrambled_bench_tables(
@@ -181,15 +271,15 @@ def scrambled_bench_tables(
     made = {}
     for table, (task, method) in TABLES.items():
         own = trials[(trials["task"] == task) & (trials["method"] == method)]
+        own = own[own["data"] == DATA_SET] if "data" in own else own
         rows = {}
-        order = {name: place for place, name in enumerate(NAMES)}
-        for model in sorted(own["model"].unique(), key=lambda name: (order.get(name, len(order)), name)):
+        for model in in_papers_order(own):
             of_model = own[own["model"] == model].groupby("condition", sort=False)
             cells = _recovery_cells(of_model) if task == "rec" else _question_cells(of_model)
             for measure, values in cells.items():
                 named = {COLUMNS[condition]: value for condition, value in values.items()}
                 rows[NAMES.get(model, model), measure] = (
-                    {column: _as_text(table, measure, column, value) for column, value in named.items()}
+                    {column: cell_text(measure, column, value) for column, value in named.items()}
                     if printed
                     else named
                 )
@@ -197,6 +287,12 @@ def scrambled_bench_tables(
         columns = [column for column in COLUMNS.values() if column in found.columns]
         made[table] = found[columns].rename_axis(index=["model", "measure"]) if rows else found
     return made
+
+
+def in_papers_order(trials: pd.DataFrame) -> list[str]:
+    """Return the models of these trials, the paper's first and in its order."""
+    order = {name: place for place, name in enumerate(NAMES)}
+    return sorted(map(str, trials["model"].unique()), key=lambda name: (order.get(name, len(order)), name))
 
 
 def printed_cells() -> pd.DataFrame:
@@ -225,29 +321,35 @@ def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     tables : dict of str to pandas.DataFrame
-        From :func:`scrambled_bench_tables` with ``printed=True``.
+        From :func:`scrambled_bench_tables` with ``printed=True``, or
+        :func:`analysis.published.scrambled_bench_more.more_tables`.
 
     Returns
     -------
     pandas.DataFrame
-        ``table, model, measure, column, made, printed, same``; models that the paper does not print are left out.
+        ``table, model, measure, column, made, printed, same``; models that the paper does not print, and cells for which there
+        are no answers, are left out.
 
     Raises
     ------
     UserError
         For a table that the paper does not have.
     """
+    printed = all_printed_cells()
+    columns = ["table", "model", "measure", "column", "made", "printed", "same"]
     parts = []
     for table, made in tables.items():
-        if table not in TABLES:
-            raise unknown_name("table:", table, TABLES)
+        if table not in set(printed["table"]):
+            raise unknown_name("table:", table, sorted(set(printed["table"])))
         cells = made.reset_index().melt(id_vars=["model", "measure"], var_name="column", value_name="made")
-        parts.append(cells.assign(table=table))
+        parts.append(cells[cells["made"].notna()].assign(table=table))
+    if not parts:
+        return pd.DataFrame(columns=columns)
     both: pd.DataFrame = pd.concat(parts).merge(
-        printed_cells(), on=["table", "model", "measure", "column"], how="inner"
+        printed, on=["table", "model", "measure", "column"], how="inner"
     )
     both["same"] = both["made"] == both["printed"]
-    return both.reindex(columns=["table", "model", "measure", "column", "made", "printed", "same"])
+    return both.reindex(columns=columns)
 
 
 def released_lines(file: Path) -> Iterator[dict[str, Any]]:
@@ -271,22 +373,18 @@ def released_lines(file: Path) -> Iterator[dict[str, Any]]:
                 ) from error
 
 
-def _measured(row: dict[str, Any], sentences: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "task": row["task"],
-        "method": row["method"],
-        "condition": row["cond"],
-        "item": row["i"],
-    }
-    if row["cond"] not in COLUMNS:
-        raise KeyError(row["cond"])
-    if row["task"] == "rec":
-        sentence = sentences[row["i"]]
-        return told | {
-            "ed_shown": edit_distance(sentence[row["cond"]], sentence["original"]),
-            "ed_given": edit_distance(row["recovered"], sentence["original"]),
-        }
-    return told | {"correct": float(row["pred"] == row["gold"])}
+def _reply(model: str, row: dict[str, Any], stimuli: dict[int, dict[str, Any]]) -> Reply:
+    task, condition = row["task"], row["cond"]
+    if condition not in COLUMNS:
+        raise KeyError(condition)
+    stimulus = stimuli[row["i"]]
+    if task == "rec":
+        read, key, shown = row["recovered"], stimulus["original"], (stimulus[condition],)
+    else:
+        read, key, shown = row["pred"], row["gold"], tuple(stimulus["choices"])
+    return Reply(
+        model, task, DATA_SET, row["method"], condition, row["i"], row.get("output", ""), read, key, shown
+    )
 
 
 def _recovery_cells(conditions: Any) -> dict[str, dict[str, float]]:
@@ -305,10 +403,20 @@ def _question_cells(conditions: Any) -> dict[str, dict[str, float]]:
     return {"Acc": shares, "RPG": gains}
 
 
-def _as_text(table: str, measure: str, column: str, value: float) -> str:
-    """Print a cell as the paper does: RR, and RPG of the two columns that are 100 and 0 by definition, without trailing zeros."""
+def cell_text(measure: str, column: str, value: float) -> str:
+    """Print a cell as the paper does: RR, and RPG of the two columns that are 100 and 0 by definition, without trailing zeros.
+
+    Parameters
+    ----------
+    measure : str
+        ``ED``, ``RR``, ``Acc`` or ``RPG``, with or without a category behind it.
+    column : str
+    value : float
+        Empty where it is nan.
+    """
+    kind = measure.partition(" ")[0]
     if value != value:
         return ""
-    if measure == "RR" or (measure == "RPG" and column in ("Ori", "Sub")):
+    if kind == "RR" or (kind == "RPG" and column in ("Ori", "Sub")):
         return BELOW if value < 0 else str(round(value, 2))
-    return as_printed(value) if measure == "RPG" else f"{value:.2f}"
+    return as_printed(value) if kind == "RPG" else f"{value:.2f}"

@@ -1,11 +1,12 @@
-"""Tables 3 to 5 of Scrambled Bench from its released outputs, and what each fault of its scoring is worth in them."""
+"""The tables of Scrambled Bench from its released outputs, and what each fault of its scoring is worth in them."""
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,21 @@ from analysis.measures.retention import BELOW
 from analysis.published.reproductions import Fault, PublishedTable, Reading, Reproduction
 from analysis.published.scrambled_bench import (
     COLUMNS,
+    DATA_SET,
     NAMES,
+    Reply,
     compare_with_print,
-    released_lines,
-    released_trials,
+    measured,
+    released_replies,
     scrambled_bench_tables,
+)
+from analysis.published.scrambled_bench_authors import authors_files, authors_replies, check_dream
+from analysis.published.scrambled_bench_more import (
+    PROBLEMS_DATA,
+    faults_of_more,
+    halves,
+    is_known,
+    more_tables,
 )
 
 CITATION = (
@@ -32,26 +43,59 @@ CAPTIONS = {
     "3": "Few-shot recovery of 408 RealtimeQA sentences (upper: ED; lower: RR)",
     "4": "Zero-shot recovery of 408 RealtimeQA sentences (upper: ED; lower: RR)",
     "5": "Zero-shot answers to 346 RealtimeQA questions (upper: Acc; lower: RPG)",
+    "1": "Word problems of AQuA-RAT behind four worked examples: columns have the problem's scramble, rows the examples' (Acc)",
+    "6": "Zero-shot answers to questions about DREAM's dialogues (upper: Acc; lower: RPG)",
+    "7": "Accuracy by category of question (DREAM); a question may be in several",
+    "8": "Relative performance gain by category of question (DREAM)",
 }
-LACKING = (
-    "Tables 1 and 6 to 8 (AQuA-RAT, DREAM): their outputs are not in the folder; `wrods new --from "
-    "scrambled-bench` makes the studies.",
-    "Models whose outputs are not in the folder.",
-)
+HOLDERS = {
+    "1": "output/scrambled_qa/scrambled_AQuA",
+    "3": "outputs/ or output/scrambled_rec/scrambled_realtimeQA/few-shot",
+    "4": "outputs/ or output/scrambled_rec/scrambled_realtimeQA/zero-shot",
+    "5": "outputs/ or output/scrambled_qa/scrambled_realtimeQA",
+    "6": "output/scrambled_qa/scrambled_DREAM_test and scrambled_DREAM_dev",
+}
+"""Where the responses of each table stand in the folder that is given."""
+DREAM = "dream"
 
 
 def reproduce(
-    folder: Path, readings: Mapping[str, Reading], told: Callable[[str], None] = lambda _: None
+    folder: Path,
+    readings: Mapping[str, Reading],
+    told: Callable[[str], None] = lambda _: None,
+    data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
-    """Make the tables again and price the faults; parameters as :func:`analysis.published.reproductions.reproduce_paper`."""
+    """Make the tables again and price the faults; parameters as :func:`analysis.published.reproductions.reproduce_paper`.
+
+    The folder holds ``outputs/`` and ``stimuli/``, or the authors' ``output/``, or both: then responses to RealtimeQA come from
+    the former. ``data["dream"]`` is the user's copy of DREAM, whose annotators' files Tables 7 and 8 need.
+    """
+    told("responses")
+    has_outputs = any((folder / "outputs").glob("*.jsonl*"))
+    files = [one for one in authors_files(folder) if not (has_outputs and one.data == DATA_SET)]
+    replies = [*(released_replies(folder) if has_outputs or not files else ()), *authors_replies(files)]
+    trials = measured(replies)
+    has_dream = (trials["data"] == DREAM).any()
+    categories = check_dream(files, data[DREAM]) if has_dream and DREAM in data else None
     told("tables")
-    trials = released_trials(folder)
-    tables = scrambled_bench_tables(trials, printed=True)
-    tables = {number: table for number, table in tables.items() if len(table)}
+    tables = {
+        **{
+            number: table
+            for number, table in scrambled_bench_tables(trials, printed=True).items()
+            if len(table)
+        },
+        **more_tables(trials, categories),
+    }
+    tables = dict(sorted(tables.items()))
     cells = compare_with_print(tables)
     told("replies, read again")
-    answers, texts = _read_again(folder, readings)
-    faults = [*_faults_of_answers(answers), *_faults_of_texts(trials, texts)]
+    answers, texts = _read_again(replies, readings)
+    faults = [
+        *_faults_of_answers(answers[answers["data"] == DATA_SET] if len(answers) else answers),
+        *_faults_of_answers(answers[answers["data"] == DREAM] if len(answers) else answers, "DREAM", "6"),
+        *faults_of_more(trials),
+        *_faults_of_texts(trials, texts),
+    ]
     models = trials["model"].nunique()
     return Reproduction(
         "Scrambled Bench",
@@ -60,10 +104,28 @@ def reproduce(
         "the authors' code read from "
         "them.",
         tuple(PublishedTable(number, CAPTIONS[number], table) for number, table in tables.items()),
-        cells,
+        cells.assign(known=is_known(cells)),
         tuple(faults),
-        LACKING,
+        tuple(_lacking(trials, tables, has_dream=bool(has_dream))),
     )
+
+
+def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dream: bool) -> Iterator[str]:
+    """Say of each table that is not made which responses it needs, and of the others what is left empty."""
+    for number, where in HOLDERS.items():
+        if number not in tables:
+            yield f"Table {number}: its responses are not in the folder; they would stand in {where}."
+    if "7" not in tables:
+        yield (
+            "Tables 7 and 8: the categories of the questions are in DREAM's own files; give your copy of it with --dream."
+            if has_dream
+            else "Tables 7 and 8: made of the responses of Table 6."
+        )
+    if half := halves(trials):
+        yield (
+            f"Cells of Tables 6 to 8 for which the responses to one half of DREAM are missing (test or dev): {', '.join(half)}."
+        )
+    yield "Models whose responses are not in the folder."
 
 
 def inside_a_word(reply: str, options: list[str]) -> bool:
@@ -83,38 +145,38 @@ def inside_a_word(reply: str, options: list[str]) -> bool:
     return any(sign.isalpha() for sign in around)
 
 
-def _read_again(folder: Path, readings: Mapping[str, Reading]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    stimuli = Path(folder) / "stimuli"
-    questions = {row["i"]: row for row in released_lines(stimuli / "qa_realtimeqa.jsonl")}
-    sentences = {row["i"]: row for row in released_lines(stimuli / "rec_realtimeqa.jsonl")}
+def _read_again(
+    replies: Sequence[Reply], readings: Mapping[str, Reading]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     answers: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
-    for file in sorted((Path(folder) / "outputs").glob("*.jsonl*")):
-        name = file.name.partition(".jsonl")[0]
-        for row in released_lines(file):
-            base = {"model": NAMES.get(name, name), "method": row["method"], "column": COLUMNS[row["cond"]]}
-            if row["task"] == "qa":
-                options = questions[row["i"]]["choices"]
-                read = readings["choice"](row["output"], options)
-                answers.append(
-                    base
-                    | {
-                        "printed": row["pred"] == row["gold"],
-                        "own": read == row["gold"],
-                        "inside": inside_a_word(row["output"], options),
-                        "unread": not row["pred"],
-                    }
-                )
-            else:
-                sentence = sentences[row["i"]]
-                read = readings["text"](row["output"], (sentence[row["cond"]],))
-                texts.append(base | {"own": edit_distance(read, sentence["original"])})
+    for one in replies:
+        base = {
+            "model": NAMES.get(one.model, one.model),
+            "data": one.data,
+            "method": one.method,
+            "column": COLUMNS[one.condition],
+        }
+        if one.task == "rec":
+            read = readings["text"](one.output, one.shown)
+            texts.append(base | {"own": edit_distance(read, one.key)})
+        elif one.data != PROBLEMS_DATA:
+            read = readings["choice"](one.output, one.shown)
+            answers.append(
+                base
+                | {
+                    "printed": one.read == one.key,
+                    "own": read == one.key,
+                    "inside": inside_a_word(one.output, list(one.shown)),
+                }
+            )
     return pd.DataFrame(answers), pd.DataFrame(texts)
 
 
-def _faults_of_answers(answers: pd.DataFrame) -> list[Fault]:
+def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") -> list[Fault]:
     if answers.empty:
         return []
+    ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
     inside = answers[answers["inside"]]
     by_model = answers.groupby("model", sort=False)
     within = pd.DataFrame(
@@ -136,9 +198,9 @@ def _faults_of_answers(answers: pd.DataFrame) -> list[Fault]:
     largest = change.abs().max().max()
     return [
         Fault(
-            "letter_inside_a_word",
-            "A capital letter counts inside a word",
-            "Where no option stands in a reply word for word, the code takes the first capital A to D anywhere, "
+            f"letter_inside_a_word{ending}",
+            f"A capital letter counts inside a word{behind}",
+            "Where no option stands in a reply word for word, the code takes the first capital letter of an option anywhere, "
             "so that “Based on” is B "
             f"and “According” A. {apa.count(len(inside))} of {apa.count(len(answers))} answers were read so; "
             f"{apa.count(int(inside['printed'].sum()))} of these were counted as right.",
@@ -146,9 +208,9 @@ def _faults_of_answers(answers: pd.DataFrame) -> list[Fault]:
             0,
         ),
         Fault(
-            "reading_of_answers",
-            "Answers read by the paper's parser and by wrods'",
-            "Percentage points of accuracy that wrods' reading adds to Table 5 (it takes labels that are "
+            f"reading_of_answers{ending}",
+            f"Answers read by the paper's parser and by wrods'{behind}",
+            f"Percentage points of accuracy that wrods' reading adds to Table {table} (it takes labels that are "
             "announced or stand alone, options "
             f"in any case, and nothing from inside a word). The largest change is {apa.number(largest, 2)} points.",
             change,

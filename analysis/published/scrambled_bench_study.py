@@ -18,6 +18,7 @@ from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.retention import relative_gains
+from analysis.published.scrambled_bench import method_of
 from analysis.tables import Tables
 
 CATEGORIES = ("arithmetic", "commonsense", "logic", "matching", "summary")
@@ -44,8 +45,6 @@ _RELEASED = "Scrambled Bench"
 """How the source of imported items begins."""
 _SETS = {"recover": "rec", "recovery": "rec", "question": "qa", "questions": "qa", "problem": "problem"}
 _TEXTS = {"sentence": "RealtimeQA", "evidence": "RealtimeQA", "dialogue": "DREAM", "question": "AQuA-RAT"}
-_VARIANTS = {1.0: False, 2.0: True}
-"""Prompt variants of an imported release: without and with examples."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class StudyPart:
         The factor that scrambles the examples.
     example_columns : dict
     imported : bool
-        Whether these are the released outputs, where prompt variants tell answers with examples from those without.
+        Whether these are the released outputs, where each session was asked with or without examples.
     """
 
     task: str
@@ -137,7 +136,7 @@ def trials_of(tables: Tables, part: StudyPart) -> pd.DataFrame:
     """Return the trials table of a part: its set, its manner."""
     trials = tables.trials[tables.trials["set"] == part.set_name]
     if part.imported:
-        return trials[trials["prompt_variant"].map(_VARIANTS) == part.few_shot]
+        return trials[method_of(trials) == ("few-shot" if part.few_shot else "zero-shot")]
     return trials
 
 
@@ -243,8 +242,10 @@ def _told(text: object) -> dict[str, Any]:
 
 
 def _manners(tables: Tables, set_name: str) -> list[bool]:
-    own = tables.trials.loc[tables.trials["set"] == set_name, "prompt_variant"]
-    return sorted({_VARIANTS[value] for value in own.dropna().unique() if value in _VARIANTS})
+    told = method_of(tables.trials[tables.trials["set"] == set_name])
+    return [
+        few_shot for few_shot in (False, True) if (told == ("few-shot" if few_shot else "zero-shot")).any()
+    ]
 
 
 def _categories(tables: Tables, part: StudyPart) -> dict[str, set[str]]:

@@ -17,16 +17,24 @@ import click
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for the page; reproduced-PAPER by default."
 )
+@click.option(
+    "--dream",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Your copy of DREAM, whose categories Tables 7 and 8 of Scrambled Bench need.",
+)
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def reproduce(paper: str, data: tuple[Path, ...], out: Path | None, show: bool, as_json: bool) -> None:
+def reproduce(
+    paper: str, data: tuple[Path, ...], out: Path | None, dream: Path | None, show: bool, as_json: bool
+) -> None:
     """Make a paper's tables again, and price each fault of its scoring.
 
     PAPER is scrambled-bench (Cao et al., 2023) or mind-scramble (2024). The folder that is made holds index.html, one page that
     needs no network and can be put on any server, and every table as CSV.
 
-    scrambled-bench: DATA is the folder of released outputs (outputs/ and stimuli/). Cells that differ from print are marked.
-    Exit code 1 where any does.
+    scrambled-bench: DATA is the folder of released outputs (outputs/ and stimuli/), or the authors' repository (output/). Cells
+    that differ from print are marked. Exit code 1 where any does that is not known to.
 
     mind-scramble released no replies: DATA... are studies of your own, made from its template, each with a report. Their tables
     stand together, a part for each study, with the readers' ranks in perception and completion.
@@ -43,19 +51,27 @@ def reproduce(paper: str, data: tuple[Path, ...], out: Path | None, show: bool, 
     from experiment.version import installed_version
 
     readings = {"choice": own_choice, "text": own_text}
-    made = reproduce_paper(paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True))
+    beside = {} if dream is None else {"dream": dream}
+    made = reproduce_paper(paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), beside)
     page = write_page(made, out or Path(f"reproduced-{paper}"), installed_version())
     same, many = int(made.cells["same"].sum()), len(made.cells)
     if as_json:
-        click.echo(json.dumps({"paper": paper, "cells": many, "same": same, "page": str(page)}))
+        known = many - same - made.unexplained
+        click.echo(
+            json.dumps({"paper": paper, "cells": many, "same": same, "known": known, "page": str(page)})
+        )
     else:
         for number, fault in enumerate(made.faults, 1):
             click.echo(f"{number}. {fault.title}: {fault.about}")
+        for line in made.lacking:
+            click.echo(f"Not here: {line}")
         click.echo(f"{same} of {many} cells are those in print.")
+        if many - same - made.unexplained:
+            click.echo(f"{many - same - made.unexplained} of the others are known to differ.")
         click.echo(page)
     if show:
         webbrowser.open(page.resolve().as_uri())
-    if same < many:
+    if made.unexplained:
         raise click.exceptions.Exit(1)
 
 

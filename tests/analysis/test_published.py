@@ -75,9 +75,13 @@ def small_release(folder: Path) -> Path:
     (folder / "outputs").mkdir()
     texts = {"i": 0, "original": "An old book.", "rs20": "An odl book."}
     (folder / "stimuli" / "rec_realtimeqa.jsonl").write_text(json.dumps(texts) + "\n", "utf-8")
+    evidence = dict.fromkeys(("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub"), "So it is.")
+    base = {"question": "Is it?", "choices": ["x", "y"], "answer": "A", "evidence": evidence}
+    questions = [json.dumps({"i": n, **base}) for n in range(2)]
+    (folder / "stimuli" / "qa_realtimeqa.jsonl").write_text("\n".join(questions), "utf-8")
     rows = [
         {"task": "rec", "method": "few-shot", "cond": "rs20", "i": 0, "output": "", "recovered": "An old boo."},
-        *({"task": "qa", "method": "zero-shot", "cond": cond, "i": n, "pred": pred, "gold": "A"}
+        *({"task": "qa", "method": "zero-shot", "cond": cond, "i": n, "output": pred, "pred": pred, "gold": "A"}
           for cond, preds in (("original", "AA"), ("rs20", "AB"), ("sub", "BB")) for n, pred in enumerate(preds)),
     ]  # fmt: skip
     with gzip.open(folder / "outputs" / "some-model.jsonl.gz", "wt", encoding="utf-8") as file:
@@ -117,16 +121,23 @@ def test_what_would_make_false_cells_is_refused(tmp_path: Path) -> None:
         "method": "zero-shot",
         "cond": "kf",
         "i": 0,
+        "output": "A",
         "pred": "A",
         "gold": "A",
     }
     (folder / "outputs" / "z.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
     with pytest.raises(UserError, match=r"z\.jsonl, line 1: ds is 'dream'"):
         released_trials(folder)
-    (tmp_path / "authors" / "output" / "scrambled_qa").mkdir(parents=True)
-    with pytest.raises(UserError, match="is the authors' repository") as fault:
+    done = invoke("import", tmp_path / "study", "--from", "scrambled_bench", folder)
+    assert done.exit_code == 2 and "ds is 'dream'; the stimuli are those of realtimeqa" in done.output
+    assert not (tmp_path / "study").exists()
+    stimuli = folder / "stimuli" / "qa_realtimeqa.jsonl"
+    stimuli.write_text(stimuli.read_text("utf-8").replace("kfl", "klf"), "utf-8")
+    done = invoke("import", tmp_path / "study", "--from", "scrambled_bench", folder)
+    assert done.exit_code == 2 and "qa_realtimeqa.jsonl, line 1 has no kfl" in done.output
+    with pytest.raises(UserError, match="has no outputs") as none_there:
         released_trials(tmp_path / "authors")
-    assert "outputs/MODEL.jsonl" in str(fault.value.mend)
+    assert "the authors' own repository" in str(none_there.value.mend)
 
 
 def test_the_program_prints_tables_and_says_how_many_cells_agree(

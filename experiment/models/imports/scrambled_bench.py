@@ -25,8 +25,11 @@ from stimuli.item import Item, Provenance
 CONDITIONS = ("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub")
 RECOVERY, QUESTIONS = "recovery", "questions"
 PARSER = "scrambled_bench"
-VARIANTS = {"zero-shot": 1, "few-shot": 2}
-"""Prompts with and without demonstrations, as ``prompt_variant`` of the trials table."""
+METHODS = {RECOVERY: ("zero-shot", "few-shot"), QUESTIONS: ("zero-shot",)}
+"""How each set was asked, without and with solved examples: levels of the factor ``examples``."""
+DATA_SET = "realtimeqa"
+_TASKS = {"rec": RECOVERY, "qa": QUESTIONS}
+_Known = dict[tuple[str, str, str, str], Item]
 _FIELDS = ("task", "method", "cond", "i", "output")
 
 
@@ -45,7 +48,10 @@ def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Imp
     """
     stimuli = [folder / "stimuli" / name for name in ("rec_realtimeqa.jsonl", "qa_realtimeqa.jsonl")]
     items = items_for(study, store, stimuli, lambda: _items_of(stimuli))
-    known = {(item.set_name, item.item_id, item.condition["text"]): item for item in items.study.items}
+    known: _Known = {
+        (item.set_name, item.item_id, item.condition["text"], item.condition.get("examples", "")): item
+        for item in items.study.items
+    }
     files = sorted((folder / "outputs").glob("*.jsonl*"))
     if not files:
         raise UserError(
@@ -65,66 +71,89 @@ def _items_of(files: list[Path]) -> list[Item]:
         if not file.is_file():
             raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
     items: list[Item] = []
-    for row in Source(files[0]).rows():
-        for level in CONDITIONS:
-            if level in row.values:
-                items.append(
-                    _item(
-                        RECOVERY,
-                        row,
-                        level,
-                        {"sentence": str(row.values[level])},
-                        str(row.values["original"]),
-                    )
-                )
-    for row in Source(files[1]).rows():
-        options = [str(one) for one in row.values["choices"]]
-        answer = options[string.ascii_uppercase.index(str(row.values["answer"]))]
-        for level in CONDITIONS:
-            shown = {"evidence": str(row.values["evidence"][level]), "question": str(row.values["question"])}
-            items.append(_item(QUESTIONS, row, level, shown, answer, tuple(options)))
+    for file, make in ((files[0], _sentence), (files[1], _question)):
+        for row in Source(file).rows():
+            try:
+                items += make(row)
+            except KeyError as error:
+                raise UserError(
+                    f"{row.where} has no {error.args[0]}", mend="Give the released files as they are."
+                ) from error
     return items
 
 
-def _item(
+def _sentence(row: Line) -> list[Item]:
+    intact = str(row.values["original"])
+    levels = [level for level in CONDITIONS if level in row.values]
+    return [
+        item
+        for level in levels
+        for item in _items(RECOVERY, row, level, {"sentence": str(row.values[level])}, intact)
+    ]
+
+
+def _question(row: Line) -> list[Item]:
+    options = tuple(str(one) for one in row.values["choices"])
+    answer = options[string.ascii_uppercase.index(str(row.values["answer"]))]
+    question, evidence = str(row.values["question"]), row.values["evidence"]
+    return [
+        item
+        for level in CONDITIONS
+        for item in _items(
+            QUESTIONS, row, level, {"evidence": str(evidence[level]), "question": question}, answer, options
+        )
+    ]
+
+
+def _items(
     name: str,
     row: Line,
     level: str,
     shown: dict[str, str],
     answer: str,
     choices: tuple[str, ...] | None = None,
-) -> Item:
+) -> list[Item]:
     provenance: Provenance = {
         "source": "Scrambled Bench (Cao et al., 2023), released stimuli", "source_id": str(row.values["i"]), "split": None,
         "licence": None, "operation": level, "seed": 10,
     }  # fmt: skip
     intact = row.values["original"] if choices is None else row.values["evidence"]["original"]
-    return Item(
-        item_id=f"{name}-{row.values['i']}",
-        set_name=name,
-        role="test",
-        condition={"text": level},
-        shown=shown,
-        intact={next(iter(shown)): str(intact)},
-        choices=choices,
-        answer=answer,
-        provenance=provenance,
-    )
+    return [
+        Item(
+            item_id=f"{name}-{row.values['i']}",
+            set_name=name,
+            role="test",
+            condition={"text": level, "examples": method},
+            shown=shown,
+            intact={next(iter(shown)): str(intact)},
+            choices=choices,
+            answer=answer,
+            provenance=provenance,
+        )
+        for method in METHODS[name]
+    ]
 
 
-def _sessions(source: Source, reader: str, items: dict[tuple[str, str, str], Item]) -> Iterator[GivenSession]:
+def _sessions(source: Source, reader: str, items: _Known) -> Iterator[GivenSession]:
     groups: dict[tuple[str, str, str], list[Given]] = {}
     for row in source.rows():
         values: Any = row.values
         missing = [name for name in _FIELDS if name not in values]
         if missing:
             raise UserError(f"{row.where} has no {missing[0]}", mend="Give the released files as they are.")
-        name = RECOVERY if values["task"] == "rec" else QUESTIONS
-        item = items.get((name, f"{name}-{values['i']}", values["cond"]))
+        if values.get("ds", DATA_SET) != DATA_SET:
+            raise UserError(
+                f"{row.where}: ds is {values['ds']!r}; the stimuli are those of {DATA_SET}, and answers to other texts would "
+                "be scored against them",
+                mend="Leave these lines out; `wrods reproduce scrambled-bench` makes tables of DREAM and AQuA-RAT from the "
+                "authors' own files.",
+            )
+        name = _TASKS.get(values["task"], "")
+        item = items.get((name, f"{name}-{values['i']}", values["cond"], values["method"]))
         if item is None:
             raise UserError(
-                f"{row.where}: there is no stimulus {values['i']} of {values['task']} in {values['cond']}",
-                mend="Give outputs and stimuli of the same release.",
+                f"{row.where}: there is no stimulus {values['i']} of {values['task']} in {values['cond']}, {values['method']}",
+                mend="Give outputs and stimuli of the same release, and a new study folder where an earlier version made this one.",
             )
         told = values.get("recovered") if name == RECOVERY else values.get("pred")
         output = str(values["output"])
@@ -133,7 +162,4 @@ def _sessions(source: Source, reader: str, items: dict[tuple[str, str, str], Ite
             Given(row.where, item, output, prediction=None if told is None else str(told))
         )
     for number, ((task, method, cond), responses) in enumerate(groups.items(), 1):
-        yield GivenSession(
-            reader, json.dumps([task, method, cond]), number, responses, condition={"method": method},
-            prompt_variant=VARIANTS.get(method, len(VARIANTS) + 1),
-        )  # fmt: skip
+        yield GivenSession(reader, json.dumps([task, method, cond]), number, responses)
