@@ -89,6 +89,8 @@ def styled() -> Iterator[None]:
 def looks(kinds: dict[str, str]) -> dict[str, Look]:
     """Give each reader group its look: people blue, models by turn, baselines grey.
 
+    Of up to eleven models no two share a marker, and up to 55 none share colour and marker.
+
     Parameters
     ----------
     kinds : dict
@@ -102,12 +104,26 @@ def looks(kinds: dict[str, str]) -> dict[str, Look]:
             spec = style()["people"] if people == 0 else style()["models"][-1]
             people += 1
         else:
-            choices = style()["models" if kind == "model" else "baselines"]
-            spec = choices[turn[kind] % len(choices)]
+            choices = style()["baselines"]
+            place = turn[kind]
+            spec = _model(place) if kind == "model" else choices[place % len(choices)]
             turn[kind] += 1
         line = spec["line"] if isinstance(spec["line"], str) else (0, tuple(spec["line"]))
         found[group] = Look(spec["colour"], spec["marker"], line, marked(group, kind))
     return found
+
+
+def _model(place: int) -> dict[str, Any]:
+    """Return the look of a model by its place: colours, markers and lines by turn, in cycles of 5, 11 and 7."""
+    given = style()["models"]
+    if place < len(given):
+        return dict(given[place])
+    more = style()["further_models"]
+    return {
+        "colour": given[place % len(given)]["colour"],
+        "marker": more["markers"][place % len(more["markers"])],
+        "line": more["lines"][place % len(more["lines"])],
+    }
 
 
 def shortened(name: str, most: int) -> str:

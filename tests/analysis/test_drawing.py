@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from analysis.figures.drawing import Drawing, as_svg, styled
+from analysis.figures.drawing import Drawing, as_svg, looks, styled
 
 
 def _drawing(name: str, **layout: Any) -> Drawing:
@@ -57,3 +57,12 @@ def test_svg_and_png_of_a_figure_show_the_same_part_of_it(tmp_path: Path, layout
             assert grey.crop(box).getextrema() == (255, 255)
         dark = np.flatnonzero(np.asarray(grey).min(axis=0) < 200)
         assert dark[0] < 60 and dark[-1] > wide - 60
+
+
+def test_no_two_models_share_their_mark() -> None:
+    found = looks({"human": "human", **{f"model {n}": "model" for n in range(19)}})
+    models = [look for group, look in found.items() if group != "human"]
+    assert len({look.marker for look in models[:11]}) == 11
+    assert len({(look.colour, look.marker) for look in models}) == 19
+    assert len({(look.colour, str(look.line)) for look in models}) == 19
+    assert found["human"].marker not in {look.marker for look in models}
