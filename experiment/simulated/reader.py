@@ -207,9 +207,11 @@ class SimulatedReader:
 
     def _cost(self, change: ChangeRecord) -> float:
         given, position = self.truth.words, position_of(change)
+        between = 0 if position == POSITIONS[3] else places_between(change)
         if position == POSITIONS[3] and position not in given.changed:
             position = POSITIONS[0]
-        return given.changed.get(position, 0.0) * (given.substituted if change["substituted"] else 1.0)
+        replaced = given.substituted if change["substituted"] else 1.0
+        return given.changed.get(position, 0.0) * replaced * given.farther**between
 
     def _of_item(self, condition: Mapping[str, str]) -> dict[str, str]:
         return {factor: level for factor, level in condition.items() if factor not in self.study.between}
@@ -247,10 +249,20 @@ class SimulatedReader:
 
 def position_of(change: ChangeRecord) -> str:
     """Return where in its word a change lies: external where both ends are touched, initial, final, or else internal."""
-    permutation: Sequence[int | None] = change["permutation"]
-    touched = [place for place, origin in enumerate(permutation) if origin != place]
-    first, last = 0 in touched, len(permutation) - 1 in touched
+    touched, last_place = _touched(change), len(change["permutation"]) - 1
+    first, last = 0 in touched, last_place in touched
     return POSITIONS[3 if first and last else 0 if first else 2 if last else 1]
+
+
+def places_between(change: ChangeRecord) -> int:
+    """Return how many places lie between the first and the last changed letter: 0 of neighbours."""
+    touched = _touched(change)
+    return max(touched[-1] - touched[0] - 1, 0) if touched else 0
+
+
+def _touched(change: ChangeRecord) -> list[int]:
+    permutation: Sequence[int | None] = change["permutation"]
+    return [place for place, origin in enumerate(permutation) if origin != place]
 
 
 def _word_at(text: str, start: int) -> int:

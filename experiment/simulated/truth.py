@@ -76,6 +76,9 @@ class Words:
         both ends costs what an initial one does.
     substituted : float
         What that cost is multiplied with where letters were replaced by others.
+    farther : float
+        What that cost is multiplied with for each place that lies between the outermost changed letters; a change of both ends
+        is as far apart as its word is long, and costs what ``external`` says.
     spill_over : float
         Share of that cost which the next word has as well, 0 to 1.
     residual_sd, participant_sd : float
@@ -86,6 +89,7 @@ class Words:
     letter_ms: float = 18.0
     changed: Mapping[str, float] = field(default_factory=dict)
     substituted: float = 1.0
+    farther: float = 1.0
     spill_over: float = 0.3
     residual_sd: float = 0.3
     participant_sd: float = 0.15
@@ -171,6 +175,9 @@ def read_truth(file: Path) -> Truth:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
     if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
         raise UserError(f"{file.name}: typing.key_ms and typing.word_pause_ms are times, at least 0")
+    for name in ("substituted", "farther"):
+        if getattr(truth.words, name) < 0:
+            raise UserError(f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied with at least 0")
     for position in truth.words.changed:
         if position not in POSITIONS:
             raise unknown_name(f"{file.name}: words.changed:", str(position), POSITIONS)

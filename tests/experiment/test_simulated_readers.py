@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -139,6 +140,36 @@ def test_a_word_changed_at_its_beginning_costs_what_was_put_in_and_spills_over(
             ]
 
 
+def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading: Callable[[str], Study]) -> None:
+    study = reading(MOVING)
+    file = study.folder / "study.yaml"
+    text = file.read_text("utf-8").replace("initial: {transpose: initial}", "near: {transpose: internal}")
+    text = text.replace("internal: {transpose: internal}", "far: {transpose: internal, distance: 3}")
+    text = text.replace("final: {transpose: final}", "ends: {transpose: first_and_last}")
+    file.write_text(text, "utf-8")
+    build_study(load_study(study.folder))
+    study = load_study(study.folder)
+    words = Words(
+        changed={"internal": 0.2, "external": 0.5},
+        farther=1.5,
+        residual_sd=0,
+        participant_sd=0,
+        spill_over=0,
+    )
+    reader = SimulatedReader("S001", study, replace(PLAIN, words=words))
+    costs: dict[str, set[float]] = {"intact": set(), "near": set(), "far": set(), "ends": set()}
+    for list_id in (1, 2, 3, 4):
+        for trial in trials(study, list_id):
+            if trial["is_attention_check"]:
+                continue
+            shown, intact = trial["shown"]["sentence"].split(), trial["intact"]["sentence"].split()
+            for region, word, before in zip(reader.answer(trial)["regions"], shown, intact, strict=True):
+                if word != before or trial["condition"]["position"] == "intact":
+                    cost = math.log(region["rt"] / (180 + 18 * len(word)))
+                    costs[trial["condition"]["position"]].add(round(cost, 6))
+    assert costs == {"intact": {0.0}, "near": {0.2}, "far": {round(0.2 * 1.5**2, 6)}, "ends": {0.5}}
+
+
 def test_attention_checks_are_passed_by_readers_who_do_not_lapse(reading: Callable[[str], Study]) -> None:
     study = reading(MOVING)
     poor = replace(PLAIN, accuracy=Effects(-50.0, {}, 0, 0))
@@ -189,6 +220,7 @@ def test_the_position_of_a_change_is_read_off_its_permutation(
         ),
         ({"lapses": {"rate": 2}}, "a share lies between 0 and 1"),
         ({"words": {"changed": {"middle": 1}}}, "words.changed"),
+        ({"words": {"farther": -1}}, "words.farther is -1"),
         ({"accuracy": {"intercept": 3}}, "does not say all it must"),
         ({"times": {}}, "Did you mean 'time'"),
     ],

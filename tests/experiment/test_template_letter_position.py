@@ -7,11 +7,17 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
-from experiment.building import make_items
+from analysis import load
+from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
+from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
+from experiment.people.local_server import LocalServer
+from experiment.simulated import fill, read_truth
+from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -53,8 +59,8 @@ def test_each_part_says_its_size_beforehand(tmp_path: Path, part: str) -> None:
     said = " ".join(told.output.split())
     shown = {
         "words": "8 to 104 times",
-        "moving-window": "each cell 6 times",
-        "whole-sentence": "each cell 6 times",
+        "moving-window": "each condition 6 times",
+        "whole-sentence": "each condition 6 times",
     }
     for words in (
         "15 lists",
@@ -140,6 +146,33 @@ def test_every_list_shows_every_condition_equally_often(made: tuple[Study, list[
             assert len(set(Counter(item.answer for item in shown if item.role != "practice").values())) == 1
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_path: Path, part: str) -> None:
+    folder = tmp_path / "study"
+    small(folder, part)
+    build_study(load_study(folder))
+    study = load_study(folder)
+    with open_store(folder) as store:
+        with LocalServer(study, store) as server:
+            fill(study, read_truth(folder / "simulated.json"), server.links.api, readers=1)
+        tables = load(hand_over(study, store, tmp_path / "tables"))
+    tested = tables.trials[~(tables.trials["is_practice"] | tables.trials["is_filler"]).astype(bool)]
+    tested = tested[~tested["is_attention_check"].astype(bool)]
+    planned = tables.dictionary["planned"]
+    assert {"places", "controls", "distances"} < set(planned)
+    for name, one in planned.items():
+        met = tested.loc[tested[one["measure"]["human"]].notna(), one["compare"]]
+        assert set(one["levels"]) <= set(met), name
+        for contrast in one["contrasts"]:
+            assert set(contrast.split(" - ")) <= set(one["levels"]), contrast
+        assert set(one["between"]) <= {"human", *study.get("models")["who"]}, name
+    means = YAML().load(folder / "effects.yaml")["means"]
+    assert any(
+        set(means) == set(one["between"]) and all(set(of) == set(one["levels"]) for of in means.values())
+        for one in planned.values()
+    )
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
@@ -157,7 +190,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
         ("check", folder),
         ("build", folder),
         ("run", folder, "--not-registered"),
-        ("simulate", folder, "--readers", "30"),
+        ("simulate", folder, "--readers", "15"),
         ("report", folder),
     ):
         done = invoke(*words)
