@@ -64,6 +64,8 @@ LONG = (
 )
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
 ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt")
+SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
+"""Why a session or trial was flagged, and why a time counts in no model of times: they stand in the CSV file too."""
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
 READER_KINDS = ("human", "model", "simulated", "baseline")
 _PLACE = ["session_id", "trial_index", "attempt"]
@@ -236,7 +238,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
 def write_trials_csv(tables: Tables, path: Path) -> None:
     """Write every trial as CSV with the types of the handed-over file, so that integers and truth values stay whole.
 
-    Columns are those handed over and ``reader_group``; ``excluded_reason`` is the filled-in one. Truth values are
+    Columns are those handed over, ``reader_group`` and :data:`SAID`; ``excluded_reason`` is the filled-in one. Truth values are
     ``TRUE`` and ``FALSE``, as in the CSV download. Rows are read and written batch by batch.
     """
     types = tables.source.types.get("trials")
@@ -245,7 +247,7 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
     with path.open("wb") as file:
         for batch in batches(tables.source.trials, None, types):
             table = pa.Table.from_batches([batch])
-            for name in ("excluded_reason", "reader_group"):
+            for name in ("excluded_reason", "reader_group", *SAID):
                 part = tables.trials[name].iloc[start : start + batch.num_rows]
                 column = pa.array([None if pd.isna(one) else str(one) for one in part], pa.string())
                 place = table.column_names.index(name) if name in table.column_names else table.num_columns

@@ -12,6 +12,7 @@ import numpy as np
 
 from analysis import apa
 from analysis.mixed import Fit
+from analysis.report.filters import Condition
 
 SYMBOLS = {
     "M exact",
@@ -52,14 +53,30 @@ class Origin:
     columns : tuple of str
         Columns of ``trials.csv`` (or of the file that ``file`` names).
     rows : str
-        Which rows of it, in words, and what is done with them.
+        What else is to be said of which rows these are, in words.
     file : str
+        ``trials.csv``, ``regions.csv.gz`` or ``items.csv``, which the report writes beside it where a table names it.
+    where : tuple of Condition or None
+        Which rows of the file; ``()`` is all of them, None: ``rows`` says it. The report counts them.
+    computed : str
+        What is made of these rows, or of the models, in words.
+    seed : tuple of str
+        What the seed of its random draws is made of, beside the name of the study (:func:`stimuli.seeds.stable_seed`).
+    beside : tuple of str
+        Other files that tell something of each row: ``items.csv``.
+    of_chapter : bool
+        Whether the models of the chapter are behind it too.
     """
 
     fits: tuple[Fit, ...] = ()
     columns: tuple[str, ...] = ()
     rows: str = ""
     file: str = "trials.csv"
+    where: tuple[Condition, ...] | None = None
+    computed: str = ""
+    seed: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    of_chapter: bool = False
 
 
 @dataclass(frozen=True)

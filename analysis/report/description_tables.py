@@ -14,8 +14,7 @@ from analysis.mixed import Fit
 from analysis.readers import marked
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable, Head, Origin
-
-ANALYSED = "rows without excluded_reason"
+from analysis.report.filters import JUDGED, NOT_UNJUDGED, PEOPLE, USED, filled, timed_well
 
 
 def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
@@ -30,7 +29,8 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     )
     origin = Origin(
         columns=("reader_kind", "reader", "session_id", "excluded_reason", "response_status"),
-        rows="all rows, counted by reason; sessions without a trial by the dictionary of the handover",
+        where=(),
+        computed="counts by reason and reader; sessions without a trial are those of readers in numbers.json (dictionary)",
     )
     return ApaTable("flow", "Sessions and trials, recorded and analysed", columns, rows, note, origin)
 
@@ -64,13 +64,21 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
 
 def described_from(measure: Measure, factor: str) -> Origin:
     """Say which columns and rows means by condition come from."""
+    columns = (measure.name, factor, "reader_group", "reader", "item_id", "response_status")
+    placed = filled("item_id", factor)
     if measure.logged:
-        kept = (
-            f"{ANALYSED}, with valid answers, without {measure.name}_excluded; means of logarithms by reader"
+        computed = (
+            "means of logarithms by reader and level, and of these by level, with Cousineau-Morey intervals"
         )
-        return Origin(columns=(measure.name, factor, "reader_group", "reader", "response_status"), rows=kept)
-    kept = f"{ANALYSED}; answers that are not valid count as 0; means by reader"
-    return Origin(columns=(measure.name, factor, "reader_group", "reader", "response_status"), rows=kept)
+        readers = () if measure.of == "models" else (PEOPLE,)
+        return Origin(
+            columns=columns, where=(*timed_well(measure.name), *readers, *placed), computed=computed
+        )
+    computed = (
+        "means by reader and level with answers that are not valid as 0, and of these by level, with Cousineau-Morey intervals; "
+        "for a model means by item, with Wilson's intervals"
+    )
+    return Origin(columns=columns, where=(*JUDGED, *placed), computed=computed)
 
 
 def accuracy_and_recovery_table(
@@ -102,7 +110,7 @@ def accuracy_and_recovery_table(
     columns = (factor, "Trials", "n", "M exact", "SD", "95% CI", "M recovery", "SD", "95% CI")
     title = f"Exact accuracy and mean recovery (%) by {factor} and reader"
     origin = described_from(measure_named("correct"), factor)
-    origin = replace(origin, columns=(*origin.columns, RECOVERED.name))
+    origin = replace(origin, columns=(*origin.columns, RECOVERED.name, "trial_type"))
     return ApaTable(f"descriptives_correct_{factor}", title, columns, tuple(rows), note, origin)
 
 
@@ -127,7 +135,11 @@ def valid_only_table(shares: pd.DataFrame, factor: str) -> ApaTable:
         "second leaves them out, which conditions on an outcome; it is a bound, not a correction."
     )
     columns = (factor, "Trials", "Failures", "% correct, failures wrong", "% correct, valid only")
-    origin = Origin(columns=("correct", "response_status", factor, "reader_group"), rows=ANALYSED)
+    origin = Origin(
+        columns=("correct", "response_status", factor, "reader_group"),
+        where=(USED, NOT_UNJUDGED, *filled(factor)),
+        computed="shares of right answers by reader and level, failures as 0 and left out",
+    )
     title = "Accuracy with and without failed answers"
     return ApaTable(f"valid_only_{factor}", title, columns, tuple(rows), note, origin)
 
@@ -150,5 +162,9 @@ def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -
     )
     columns = ("Effect", "Put in", "Recovered", "95% CI", "Put in lies inside")
     title = "Effects put into simulated readers and effects recovered"
-    origin = Origin(fits, rows="effects put in: `truth` in the dictionary of the handover")
+    origin = Origin(
+        fits,
+        computed="effects put in: truth in numbers.json (dictionary); effects recovered: fixed effects of these models, standard "
+        "deviations of their random effects, shares of failed answers in trials.csv",
+    )
     return ApaTable("recovery", title, columns, tuple(rows), note, origin)

@@ -24,8 +24,8 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
     if models:
         where = f" (Table {table})" if table else ""
         yield escape(
-            f"{apa.worded(len(models), 'language model').capitalize()} read the same items as text under the same instructions"
-            f"{where}. Each model was one reader; its repeated sessions were not treated as participants."
+            f"{apa.worded(len(models), 'language model').capitalize()} read the same items{_shown(readers, models)} under the same "
+            f"instructions{where}. Each model was one reader; its repeated sessions were not treated as participants."
         )
         yield escape(" ".join(_one_model(name, readers[name], tables) for name in models))
     if baselines:
@@ -37,6 +37,18 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
         yield escape(
             f"{apa.worded(len(baselines), 'baseline').capitalize()} ({apa.listing(baselines)}) {rest}."
         )
+
+
+def _shown(readers: Mapping[str, Any], models: list[str]) -> str:
+    """Say whether items were text or, for which models, pictures of it."""
+    looking = [
+        name for name in models if (readers[name].get("settings") or {}).get("presentation") == "image"
+    ]
+    if not looking:
+        return " as text"
+    if len(looking) == len(models):
+        return " as pictures in the participants’ font"
+    return f", as text or, for {apa.listing(looking)}, as pictures in the participants’ font,"
 
 
 def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
@@ -113,7 +125,8 @@ def models_table(tables: Tables) -> ApaTable | None:
     )
     origin = Origin(
         columns=("first_call", "last_call", "calls", *_TOKENS, "cost_usd"),
-        rows="by reader",
+        rows="one entry a reader",
+        computed="as the provider or the local engine reported it, call by call",
         file="numbers.json (dictionary: readers)",
     )
     return ApaTable("models", "Language models, dates of access, and use", columns, tuple(rows), note, origin)

@@ -58,11 +58,18 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     scale = scale_in_words(analysis)
     title = f"{'Logistic' if logistic else 'Linear'} mixed model of {analysis.plan.measure.noun} ({_who(analysis)})"
     note = f"Outcome: {scale}. {model_note(model, analysis)}"
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(model))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(model, OF_MODEL))
 
 
-def _of(model: FittedModel | None) -> Origin:
-    return Origin(() if model is None or model.source is None else (model.source,))
+OF_MODEL = "fixed effects and variance components as R prints them; R² by Nakagawa's formula from these"
+OF_DIFFERENCES = (
+    "weights of the fixed effects, which stand in models.R; percentage points average predicted probabilities over participants and "
+    "items, by wrods alone"
+)
+
+
+def _of(model: FittedModel | None, computed: str) -> Origin:
+    return Origin(() if model is None or model.source is None else (model.source,), computed=computed)
 
 
 def scale_in_words(analysis: Analysis) -> str:
@@ -264,7 +271,7 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     if left_out:
         note = f"{note.strip()} En dashes: planned, not in the model ({left_out}), and counted in the adjustment."
     title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model, OF_DIFFERENCES))
 
 
 def _contrast_row(one: Contrast, statistic: str, analysis: Analysis, adjusted: bool) -> tuple[str, ...]:
@@ -328,4 +335,4 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
     )  # fmt: skip
     title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
-    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model))
+    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model, OF_DIFFERENCES))

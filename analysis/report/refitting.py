@@ -1,7 +1,11 @@
-"""Writes the rows of each model and one R program that refits all of them with lme4 and repeats the tested differences."""
+"""Writes the rows of each model and one R program that refits all of them with lme4 and holds each against the report."""
 
 from __future__ import annotations
 
+import gzip
+import shutil
+from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -13,85 +17,179 @@ from analysis.report.tracing import ModelFiles
 from analysis.results import Analysis
 
 PROGRAM = "models.R"
-HEAD = """\
-# Refits every model of the report with lme4, each on its own rows in models/. Run it in the report's folder: Rscript models.R
-# Where glmer maximises something else (times in milliseconds, among others) the criterion is written out over lme4's matrices.
-# Model numbers are those of numbers.json, which names the tables and paragraphs that show each.
-"""
+MANY_ROWS = 200_000
+"""Rows of more than this are written compressed; R's read.csv opens such files as they are."""
+SHARED_R = {
+    "criterion.R": "criterion",
+    "quadrature.R": "quadrature",
+    "search.R": "narrowed",
+    "degrees.R": "finer_degrees",
+}
+"""Parts of programs that are alike in every model, by the name of the function that they become at the head."""
+READ = (
+    ', colClasses = "character", check.names = FALSE,\n'
+    '  na.strings = c("NA", "", "NaN"), fileEncoding = "UTF-8-BOM")'
+)
+DONE_AT_HEAD = ("library(lme4)", "library(Matrix)", "library(splines)", "library(lmerTest)")
+NO_MODEL_BEFORE = ("# The results are fixed, vcov", 'rm(list = intersect("m"')
+"""Lines that programs need where nothing else clears away the model before them."""
 
 
-def write_models(content: Content, folder: Path) -> dict[int, ModelFiles]:
-    """Write ``models/model_NN.csv`` and ``models.R``; return where each model lies, by its number."""
+def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
+    """Write the rows of each model into ``models/`` and ``models.R``; return where each model lies, by its number.
+
+    Parameters
+    ----------
+    content : Content
+    folder : pathlib.Path
+        The report's.
+    many_rows : int
+        Files of more rows are compressed (``model_NN.csv.gz``).
+    """
     found: dict[int, ModelFiles] = {}
-    lines = HEAD.splitlines()
+    fits = content.all_fits()
+    lines = _head(any(one.fit.family == "gaussian" for one in fits))
     analyses = [one.analysis for one in content.sections]
-    for number, reported in enumerate(content.all_fits(), 1):
-        name = f"models/model_{number:02d}.csv"
-        (folder / "models").mkdir(exist_ok=True)
+    for number, reported in enumerate(fits, 1):
         rows: pd.DataFrame = reported.fit.model.frame.data
-        rows.to_csv(folder / name, index=False)
-        program = lme4_program(reported.fit, name).splitlines()
-        by_lme4 = any(line.startswith("m <- ") for line in program)
-        own = ["", f"# Model {number}: {' '.join(reported.title.split())}", *program]
-        for analysis in analyses:
-            own += difference_lines(analysis, by_lme4=by_lme4) if _is_of(analysis, reported.fit) else []
+        path = _write_rows(rows, folder / "models" / f"model_{number:02d}.csv", many_rows)
+        name = f"models/{path.name}"
+        title = " ".join(reported.title.split())
+        tested = next((one for one in analyses if _is_of(one, reported.fit)), None)
+        own = ["", f"# Model {number}: {title}", *refit_lines(number, title, reported.fit, name, tested)]
         found[number] = ModelFiles(
             number,
             reported.title,
             " ".join(reported.fit.formula.split()),
             name,
             len(rows),
+            path.stat().st_size,
             len(lines) + 2,
             len(lines) + len(own),
         )
         lines += own
     if found:
+        lines += [
+            "",
+            'say(sprintf("%d of %d compared models agree with the report.\\n", sum(agreed), length(agreed)))',
+            "quit(status = if (all(agreed)) 0 else 1)",
+        ]
         (folder / PROGRAM).write_text("\n".join(lines) + "\n", "utf-8")
     return found
+
+
+def _write_rows(rows: pd.DataFrame, path: Path, many_rows: int) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    rows.to_csv(path, index=False)
+    if len(rows) <= many_rows:
+        return path
+    packed = path.with_name(f"{path.name}.gz")
+    with path.open("rb") as plain, packed.open("wb") as out, gzip.GzipFile("", "wb", 6, out, mtime=0) as file:
+        shutil.copyfileobj(plain, file)
+    path.unlink()
+    return packed
+
+
+def _head(is_any_linear: bool) -> list[str]:
+    """Return the head of the program: what holds R against the report, and the parts that programs share, as functions."""
+    own = resources.files("analysis.report").joinpath("refitting.R").read_text("utf-8").splitlines()
+    libraries = ["library(lmerTest)  # Satterthwaite degrees of freedom"] if is_any_linear else []
+    shared = [
+        line
+        for file, name in SHARED_R.items()
+        for line in ("", f"{name} <- function() eval.parent(quote({{", *_shared(file).splitlines(), "}))")
+    ]
+    return [*own, *libraries, *shared, "", "kept <- ls(globalenv())"]
+
+
+def _shared(file: str) -> str:
+    return resources.files("analysis.mixed").joinpath(file).read_text("utf-8").rstrip("\n")
+
+
+def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis | None) -> Iterator[str]:
+    """Write one call of ``refit``: the model's own program, what the report holds of it, and why R needs more than lme4.
+
+    Parameters
+    ----------
+    number : int
+    title : str
+    fit : Fit
+    name : str
+        The file with its rows, as R opens it.
+    tested : Analysis or None
+        Whose tested differences are held against R's.
+    """
+    program = lme4_program(fit, name).rstrip("\n")
+    for file, function in SHARED_R.items():
+        program = program.replace(_shared(file), f"{function}()")
+    program = program.replace(f'read.csv("{name}"{READ}', f'rows_of("{name}")')
+    lines = [
+        line for line in program.splitlines() if line and not line.startswith((*DONE_AT_HEAD, *NO_MODEL_BEFORE))
+    ]  # fmt: skip
+    yield f"refit({number}, {_quoted(title)}, {{"
+    yield from lines
+    yield from _report(fit, tested)
+    noted = [line.removeprefix("# ").rstrip(".") for line in lines if line.startswith(REASONS)]
+    noted = [one.removeprefix("Also: ") for one in noted]
+    noted += [f"the guess rate's link {fit.link} is R code beside lme4"] if fit.model.link.guess else []
+    endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
+    named = {
+        "note": "; ".join(noted),
+        "no_maximum": f"{', '.join(endless)} grows without end" if endless else "",
+    }
+    yield "}" + "".join(f", {name} = {_quoted(text)}" for name, text in named.items() if text) + ")"
+
+
+RUNS_AWAY = 100.0
+"""Standard errors on a log or logit scale above this are those of estimates that grow without end."""
+REASONS = ("# glmer", "# Also: ", "# penalty: ")
+"""How the comments begin by which a program says what lme4 does not compute."""
+
+
+def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
+    """Write what the report holds of a model, as an R list."""
+    fixed, linear = fit.fixed, fit.family == "gaussian" and fit.link == "identity"
+    variances = [one.cov[np.triu_indices(len(one.terms))] for one in fit.variance]
+    if linear:
+        variances.append(np.array([fit.sigma**2]))
+    yield "report <- list("
+    yield f"  linear = {_truth(linear)}, singular = {_truth(fit.singular)}, rows = {fit.nobs}, loglik = {fit.loglik:.12g},"
+    yield f"  terms = c({', '.join(_quoted(term) for term in fixed['term'])}),"
+    yield f"  estimate = {_vector(fixed['estimate'])},"
+    yield f"  se = {_vector(fixed['se'])},"
+    yield f"  variance = {_vector(np.concatenate([*variances, np.empty(0)]))}"
+    if fit.dispersion is not None:
+        yield f"  , dispersion = {fit.dispersion:.12g}"
+    yield from _differences(tested)
+    yield ")"
+
+
+def _differences(analysis: Analysis | None) -> Iterator[str]:
+    """Write the tested differences as weights of the fixed effects, with what the report says of each."""
+    tested = [one for one in analysis.contrasts if one.estimable and one.weights] if analysis else []
+    if not tested:
+        return
+    yield "  # The differences that the report tests: weights of the fixed effects, in their order above."
+    yield "  , weights = rbind("
+    for place, one in enumerate(tested):
+        name = _quoted(f"{one.label} ({' vs. '.join(one.groups)})".replace("−", "-"))
+        yield f"    {name} = {_vector(one.weights)}{',' if place < len(tested) - 1 else ''}"
+    yield "  ),"
+    yield f"  b = {_vector([one.estimate for one in tested])},"
+    yield f"  b_se = {_vector([one.se for one in tested])},"
+    yield f"  df = {_vector([np.nan if one.df is None else one.df for one in tested])}"
 
 
 def _is_of(analysis: Analysis, fit: Fit) -> bool:
     return analysis.model is not None and analysis.model.source is fit
 
 
-def difference_lines(analysis: Analysis, *, by_lme4: bool = True) -> list[str]:
-    """Write R that repeats the tested differences of an analysis and prints them beside ours.
-
-    Base R alone: weights times fixed effects, their covariance, and for linear models lmerTest's degrees of freedom.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    by_lme4 : bool
-        Whether the program before it made lme4's model ``m``, and not the data frame ``fixed`` with the matrix ``vcov``.
-    """
-    tested = [one for one in analysis.contrasts if one.estimable and one.weights]
-    if not tested or analysis.model is None:
-        return []
-    names = [f"{one.label} ({' vs. '.join(one.groups)})" for one in tested]
-    linear = analysis.model.family == "gaussian"
-    rows = [f"  {_quoted(name)} = {_vector(one.weights)}" for name, one in zip(names, tested, strict=True)]
-    lines = ["# The differences that the report tests: weights of the fixed effects, in their order above."]
-    lines += ["weights <- rbind(", *(f"{row}," for row in rows[:-1]), rows[-1], ")"]
-    lines += [
-        "differences <- data.frame(",
-        f"  b = as.vector(weights %*% {'fixef(m)' if by_lme4 else 'fixed$Estimate'}),",
-        f"  se = sqrt(diag(weights %*% {'as.matrix(vcov(m))' if by_lme4 else 'vcov'} %*% t(weights))),",
-        f"  b_report = {_vector([one.estimate for one in tested])},",
-        f"  se_report = {_vector([one.se for one in tested])},",
-        "  row.names = rownames(weights)",
-        ")",
-    ]
-    if linear:
-        lines.append("differences$df <- lmerTest::contest(m, weights, joint = FALSE)$df")
-        lines.append(
-            f"differences$df_report <- {_vector([np.nan if one.df is None else one.df for one in tested])}"
-        )
-    return [*lines, "print(differences, digits = 6)"]
+def _truth(value: bool) -> str:
+    return "TRUE" if value else "FALSE"
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("−", "-") + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _vector(values: object) -> str:

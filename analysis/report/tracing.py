@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import apa
 from analysis.report.apa_tables import Origin
 from analysis.report.document import Document, Heading, Paragraph
+from analysis.report.figure_sources import figure_source
+from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
-from analysis.report.numbered import Content, Numbered
+from analysis.report.numbered import Content, Illustrated, Numbered
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the layout of ``numbers.json``."""
+TRIALS, REGIONS, ITEMS = "trials.csv", "regions.csv.gz", "items.csv"
+LARGE = 5_000_000
+"""Files of as many bytes have their size said."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class ModelFiles:
     title, formula : str
     rows_file : str
         ``models/model_01.csv``.
-    rows : int
+    rows, size : int
+        Rows of that file, and its bytes.
     first_line, last_line : int
         Its lines in ``models.R``, from 1.
     """
@@ -35,22 +42,71 @@ class ModelFiles:
     formula: str
     rows_file: str
     rows: int
+    size: int
     first_line: int
     last_line: int
 
     def said(self) -> str:
-        """Name rows and lines in words."""
-        return f"model {self.number}: {self.rows_file}, models.R lines {self.first_line}–{self.last_line}"
+        """Name rows and lines in words; of a large file its size."""
+        size = f", {self.size / 1e6:.1f} MB" if self.size >= LARGE else ""
+        return (
+            f"model {self.number}: {self.rows_file} ({apa.count(self.rows)} rows{size}), "
+            f"models.R lines {self.first_line}–{self.last_line}"
+        )
 
 
 def sources_in_words(content: Content, models: Mapping[int, ModelFiles]) -> dict[int, str]:
     """Return one line for each table, by its number, that says where its numbers come from."""
-    chapters = _chapters(content)
+    chapters, counts = _chapters(content), Counts(content)
     return {
         one.number: f"Numbers: tables/{one.table.name}_full.csv (unrounded). "
-        f"From {_from(one, content, models, chapters.get(one.number))}."
+        f"From {_from(one, content, models, chapters.get(one.number), counts)}."
         for one in content.all_tables()
     }
+
+
+def figures_in_words(content: Content) -> dict[int, str]:
+    """Return one line for each figure, by its number, that says where its numbers come from."""
+    counts, found = Counts(content), {}
+    for one in content.all_figures():
+        source = figure_source(one, content)
+        numbers = ", ".join(str(number) for number in source.tables)
+        if source.tables:
+            found[one.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
+        elif source.origin is not None:
+            found[one.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
+    return found
+
+
+class Counts:
+    """Counts the rows behind numbers, each set of conditions once."""
+
+    def __init__(self, content: Content) -> None:
+        self.tables = content.tables
+        self.known: dict[tuple[str, tuple[Condition, ...]], tuple[int, int] | None] = {}
+
+    def of(self, origin: Origin) -> tuple[int, int] | None:
+        """Return how many rows of the file the numbers are made of, and how many it has; None where conditions do not say it."""
+        if origin.where is None:
+            return None
+        key = (origin.file, origin.where)
+        if key not in self.known:
+            self.known[key] = self._count(*key)
+        return self.known[key]
+
+    def _count(self, file: str, where: tuple[Condition, ...]) -> tuple[int, int] | None:
+        if file == TRIALS:
+            return many(self.tables.trials, where), len(self.tables.trials)
+        if file == REGIONS:
+            parts = [(many(one, where), len(one)) for one in self.tables.region_batches()]
+            return sum(one for one, _ in parts), sum(one for _, one in parts)
+        return None
+
+
+def files_named(content: Content) -> set[str]:
+    """Return which files beside the report its tables name, beyond the trials and models."""
+    origins = [one.table.origin for one in content.all_tables() if one.table.origin is not None]
+    return {name for origin in origins for name in (origin.file, *origin.beside)} & {REGIONS, ITEMS}
 
 
 def _chapters(content: Content) -> dict[int, Any]:
@@ -65,24 +121,61 @@ def _chapters(content: Content) -> dict[int, Any]:
 def _fits(one: Numbered, content: Content, chapter: Any) -> list[int]:
     """Return the numbers of the models behind a table: its own, or those of its chapter where it says nothing."""
     origin = one.table.origin
-    fits = (
-        origin.fits
-        if origin is not None
-        else tuple(reported.fit for reported in chapter.fits)
-        if chapter
-        else ()
-    )
+    fits = () if origin is None else origin.fits
+    if chapter and (origin is None or origin.of_chapter):
+        fits = tuple(reported.fit for reported in chapter.fits)
     return [number for fit in fits for number in content.number_of_fit(fit)]
 
 
-def _from(one: Numbered, content: Content, models: Mapping[int, ModelFiles], chapter: Any) -> str:
+def _from(
+    one: Numbered, content: Content, models: Mapping[int, ModelFiles], chapter: Any, counts: Counts
+) -> str:
     origin = one.table.origin or Origin()
     parts = [models[number].said() for number in _fits(one, content, chapter) if number in models]
+    if origin.columns or origin.where is not None or not parts:
+        return ". ".join([*(["; ".join(parts)] if parts else []), *_rows_said(origin, counts)])
+    said = [one for one in (origin.rows, origin.computed) if one]
+    return ". ".join(["; ".join(parts), *(f"{text[0].upper()}{text[1:]}" for text in said)])
+
+
+def _rows_said(origin: Origin, counts: Counts) -> list[str]:
+    """Say which rows and columns of which file, and what is made of them, a sentence each without its full stop."""
+    counted = counts.of(origin)
+    rows = origin.file
+    if counted is not None:
+        which = "; ".join(one.said() for one in origin.where or ())
+        rows += f", {apa.count(counted[0])} of {apa.count(counted[1])} rows" + (f": {which}" if which else "")
+    rows += f"; {origin.rows}" if origin.rows else ""
+    said = [rows]
     if origin.columns:
-        parts.append(f"{origin.file}, columns {', '.join(origin.columns)}")
-    elif not parts:
-        parts.append(f"trials.csv by the chapter {chapter.name}" if chapter else origin.file)
-    return "; ".join([*parts, *([origin.rows] if origin.rows else [])])
+        said.append(f"Columns {', '.join(dict.fromkeys(origin.columns))}")
+    if origin.beside:
+        said.append(f"With {' and '.join(origin.beside)}")
+    if origin.computed:
+        said.append(f"{origin.computed[0].upper()}{origin.computed[1:]}")
+    if origin.seed:
+        said.append(f"Random numbers: seeded by {seed_in_words(origin)}")
+    return said
+
+
+def seed_in_words(origin: Origin) -> str:
+    """Say what the seed of the draws behind a number is made of."""
+    return f"the study's name, {', '.join(origin.seed)}"
+
+
+def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
+    """Say the same as ``numbers.json`` does."""
+    counted = counts.of(origin)
+    return {
+        "columns": list(dict.fromkeys(origin.columns)),
+        "where": None if origin.where is None else [one.told() for one in origin.where],
+        "rows": None if counted is None else counted[0],
+        "of_rows": None if counted is None else counted[1],
+        "further": origin.rows,
+        "beside": list(origin.beside),
+        "computed": origin.computed,
+        "seed": list(origin.seed),
+    }
 
 
 def numbers_of(document: Document, content: Content, models: Mapping[int, ModelFiles]) -> dict[str, Any]:
@@ -91,12 +184,13 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
     Returns
     -------
     dict
-        ``models`` (number, formula, rows file, number of rows, first and last line in models.R), ``tables`` (number, whether printed,
-        CSV as shown, CSV unrounded, LaTeX file, numbers of models, columns and rows of which file), ``figures``,
+        ``models`` (number, formula, rows file, its rows and bytes, first and last line in models.R), ``tables`` (number, whether
+        printed, CSV as shown, CSV unrounded, LaTeX file, numbers of models; or file, columns, conditions on its rows and their
+        number, what is computed, what seeds its draws), ``figures`` (tables with their numbers, or the same),
         ``paragraphs`` (anchor in the page, heading, first words, numbers of tables and models, origin in words),
         ``dictionary`` (what the study handed over of readers, participants and procedure).
     """
-    chapters = _chapters(content)
+    chapters, counts = _chapters(content), Counts(content)
     tables = []
     printed = {node.number for node in document.nodes if isinstance(node, Numbered)}
     for one in content.all_tables():
@@ -111,9 +205,8 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
                 "latex": f"latex/{one.table.name}.tex",
                 "printed": one.number in printed,
                 "models": fits,
-                "file": origin.file if origin.columns or not fits else None,
-                "columns": list(origin.columns),
-                "rows": origin.rows,
+                "file": origin.file if origin.columns or origin.where is not None or not fits else None,
+                **_rows_told(origin, counts),
             }
         )
     dictionary = content.tables.dictionary
@@ -126,21 +219,27 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
                 "formula": one.formula,
                 "rows_file": one.rows_file,
                 "rows": one.rows,
+                "bytes": one.size,
                 "program": "models.R",
                 "lines": [one.first_line, one.last_line],
             }
             for one in models.values()
         ],
         "tables": tables,
-        "figures": [
-            {"number": one.number, "title": one.drawing.title, "file": f"figures/{one.drawing.name}.svg"}
-            for one in content.all_figures()
-        ],
+        "figures": [_figure_told(one, content, counts) for one in content.all_figures()],
         "paragraphs": list(_paragraphs(document)),
         "dictionary": {
-            name: dictionary.get(name) for name in ("readers", "participants", "procedure", "exclude")
+            name: dictionary.get(name)
+            for name in ("readers", "participants", "procedure", "exclude", "truth")
         },
     }
+
+
+def _figure_told(one: Illustrated, content: Content, counts: Counts) -> dict[str, Any]:
+    source = figure_source(one, content)
+    told = {"number": one.number, "title": one.drawing.title, "file": f"figures/{one.drawing.name}.svg"}
+    rows = {} if source.origin is None else {"from": source.origin.file, **_rows_told(source.origin, counts)}
+    return {**told, "tables": list(source.tables), **rows}
 
 
 def _paragraphs(document: Document) -> list[dict[str, Any]]:

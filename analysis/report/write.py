@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import jinja2
 from markupsafe import Markup
@@ -19,7 +20,8 @@ from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
 from analysis.report.numbered import Content, Illustrated, Numbered
 from analysis.report.refitting import write_models
-from analysis.report.tracing import numbers_of, sources_in_words
+from analysis.report.rows_named import write_rows_named
+from analysis.report.tracing import figures_in_words, files_named, numbers_of, sources_in_words
 from analysis.tables import Tables, write_trials_csv
 from stimuli.errors import UserError
 
@@ -80,6 +82,7 @@ def write_files(
             numbered.table.save(folder / "tables")
         write_trials_csv(tables, folder / "trials.csv")
         models = write_models(content, folder)
+        write_rows_named(tables, folder, files_named(content))
         sources = sources_in_words(content, models)
         told_of = numbers_of(document, content, models)
         (folder / "numbers.json").write_text(json.dumps(told_of, ensure_ascii=False, indent=1), "utf-8")
@@ -88,7 +91,14 @@ def write_files(
         page = folder / "report.html"
         own_copy = tables.folder.resolve().parent == folder.resolve()
         page.write_text(
-            render_document(document, content, sources, tables.folder.name if own_copy else None), "utf-8"
+            render_document(
+                document,
+                content,
+                sources,
+                tables.folder.name if own_copy else None,
+                figures_in_words(content),
+            ),
+            "utf-8",
         )
     except OSError as error:
         raise UserError(
@@ -104,6 +114,8 @@ FILES = (
     ("figures", "SVG and PNG"),
     ("tables", "CSV as shown; _full: unrounded"),
     ("trials.csv", "every trial"),
+    ("regions.csv.gz", "every region of a trial, where a table is made of them"),
+    ("items.csv", "every item, where a table is made of what is known of them"),
     ("models.R", "refits each model with lme4 on its rows in models/"),
     ("numbers.json", "where each number comes from"),
 )
@@ -135,7 +147,11 @@ def render(content: Content, when: datetime, data: str | None = None) -> str:
 
 
 def render_document(
-    document: Document, content: Content, sources: Mapping[int, str], data: str | None = None
+    document: Document,
+    content: Content,
+    sources: Mapping[int, str],
+    data: str | None = None,
+    sources_of_figures: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
     """Return the report's page: HTML with its style and figures inside, nothing fetched from elsewhere.
 
@@ -147,6 +163,8 @@ def render_document(
         What each table says under it of where its numbers come from, by number.
     data : str, optional
         Name of the folder beside the page that holds the handed-over tables, where there is one.
+    sources_of_figures : mapping
+        The same as ``sources`` of figures.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis.report"),
@@ -165,6 +183,7 @@ def render_document(
     return environment.get_template("report.html.jinja").render(
         document=document,
         sources=sources,
+        sources_of_figures=sources_of_figures,
         data=data,
         has_models=bool(content.all_fits()),
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),

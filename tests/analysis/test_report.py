@@ -79,7 +79,7 @@ def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehears
 def test_the_r_script_names_a_file_of_rows_for_each_model(rehearsal: Rehearsal) -> None:
     folder = rehearsal.page.parent
     program = (folder / "models.R").read_text("utf-8")
-    files = re.findall(r'read\.csv\("([^"]+)"', program)
+    files = re.findall(r'rows_of\("([^"]+)"', program)
     models = [section.analysis.model for section in rehearsal.content.sections if section.analysis.model]
     assert len(files) == len(models) >= 3
     for file, model in zip(files, models, strict=True):
@@ -170,7 +170,8 @@ def test_the_page_is_the_same_for_the_same_data(rehearsal: Rehearsal) -> None:
 def test_trials_csv_holds_what_was_handed_over_and_the_reader_group(rehearsal: Rehearsal) -> None:
     given = pd.read_parquet(rehearsal.tables.folder / "trials.parquet")
     written = pd.read_csv(rehearsal.page.parent / "trials.csv")
-    assert set(written.columns) == {*given.columns, "reader_group"}
+    said = {"reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded"}
+    assert set(written.columns) == {*given.columns, *said}
     assert list(written["item_id"]) == list(given["item_id"])
 
 

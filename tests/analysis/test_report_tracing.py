@@ -6,15 +6,20 @@ import csv
 import html
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from analysis import apa
+from analysis import apa, load
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.write import write_report
+from tests.analysis import cost_study, word_study
 from tests.analysis.conftest import Rehearsal
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+from tests.analysis.measured_study import class_study, typed_study
 
 NUMBER = re.compile(r"(?<![\w.])−?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
 
@@ -108,19 +113,95 @@ def test_rows_and_lines_of_each_model_are_where_they_are_said_to_be(
         assert any(one["rows_file"] in line for line in own) and one["formula"] in " ".join(own)
 
 
-def test_each_table_of_the_page_says_where_its_numbers_come_from(
+def holds(rows: pd.DataFrame, condition: dict[str, Any]) -> pd.Series[bool]:
+    """Whether a condition of numbers.json holds of rows of a CSV file, all cells read as text."""
+    if "any" in condition:
+        return pd.concat([holds(rows, one) for one in condition["any"]], axis=1).any(axis=1)
+    cells = rows[condition["column"]]
+    if "above" in condition:
+        return pd.to_numeric(cells, errors="coerce") > condition["above"]
+    if "is" in condition:
+        return cells.isin(condition["is"])
+    return ~cells.isin(condition["not"])
+
+
+def walk(page: Path) -> int:
+    """Hold the trace of each table and figure of a report against the files beside it; return how many rows were recounted."""
+    folder, text = page.parent, page.read_text("utf-8")
+    told: dict[str, Any] = json.loads((folder / "numbers.json").read_text("utf-8"))
+    lines = (folder / "models.R").read_text("utf-8").splitlines()
+    models = {one["number"]: one for one in told["models"]}
+    tables: dict[str, pd.DataFrame] = {}
+    recounted = 0
+    for one in [
+        *told["tables"],
+        *({**figure, "models": [], "file": figure.get("from")} for figure in told["figures"]),
+    ]:
+        name = one["title"]
+        if "shown" not in one and one["tables"]:
+            assert set(one["tables"]) <= {table["number"] for table in told["tables"]}, name
+            continue
+        assert one["models"] or one["computed"], f"{name}: neither a model nor a computation"
+        assert one["models"] or one["file"], f"{name}: no rows"
+        for number in one["models"]:
+            first, last = models[number]["lines"]
+            assert any(models[number]["rows_file"] in line for line in lines[first - 1 : last]), name
+        for file in ([one["file"]] if one["file"] else []) + one["beside"]:
+            assert file.startswith("numbers.json") or (folder / file).is_file(), (name, file)
+        if one["file"] is None:
+            continue
+        assert one["columns"], f"{name}: no columns"
+        if one["file"].startswith("numbers.json"):
+            assert told["dictionary"]["readers"], name
+            continue
+        if one["file"] not in tables:
+            tables[one["file"]] = pd.read_csv(folder / one["file"], dtype=str, keep_default_na=False)
+        rows = tables[one["file"]]
+        assert set(one["columns"]) <= set(rows), (name, set(one["columns"]) - set(rows))
+        assert one["where"] is not None, f"{name}: which rows?"
+        kept = pd.Series(True, index=rows.index)
+        for condition in one["where"]:
+            kept &= holds(rows, condition)
+        assert kept.sum() == one["rows"] > 0 and len(rows) == one["of_rows"], name
+        recounted += 1
+        if "shown" in one and one["where"] and not one["further"]:
+            shown = pd.read_csv(folder / one["unrounded"], encoding="utf-8-sig", dtype=str)
+            if "Trials" in shown:
+                assert pd.to_numeric(shown["Trials"], errors="coerce").sum() == one["rows"], name
+        if "shown" in one:
+            part = text.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
+            assert f"{one['rows']:,} of {one['of_rows']:,} rows" in part, name
+    return recounted
+
+
+def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation(
     rehearsal: Rehearsal, told: dict[str, Any]
 ) -> None:
-    columns = set(pd.read_csv(rehearsal.page.parent / "trials.csv", nrows=1).columns)
+    assert walk(rehearsal.page) >= 5
     for one in told["tables"]:
         part = rehearsal.html.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
         assert one["unrounded"] in part and (rehearsal.page.parent / one["latex"]).is_file()
         for model in one["models"]:
-            assert f"model {model}: models/model_{model:02d}.csv, models.R lines" in part
-        if one["file"] == "trials.csv":
-            named = {name for name in one["columns"] if not name.endswith("_excluded")}
-            assert named <= columns | {"reading_time_excluded"}, named - columns
-        assert one["models"] or one["columns"]
+            assert (
+                f"model {model}: models/model_{model:02d}.csv (" in part and "rows), models.R lines" in part
+            )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["letters", "words", "cost", "classes", "typed"])
+def test_each_table_and_figure_of_every_chapter_is_traced(name: str, tmp_path: Path) -> None:
+    if name == "letters":
+        rows = study_rows(human=16, models=("restorer",), items=16, seed=5)
+        handover = write_handover(tmp_path / "handover", rows, planned=PLANNED)
+    elif name == "cost":
+        levels = ("as written", "mild", "strong")
+        handover = cost_study.study(tmp_path, levels, people=18, models=("small", "large"), items=18)
+    elif name == "words":
+        handover = word_study.study(tmp_path, people=10, items=12)
+    else:
+        handover = (class_study if name == "classes" else typed_study)(tmp_path / "handover")
+    page = write_report(load(handover), tmp_path / "reports", datetime(2026, 11, 21, tzinfo=UTC))
+    assert walk(page) >= 8
 
 
 def test_a_table_keeps_in_its_second_file_what_rounding_takes_away(tmp_path: Path) -> None:

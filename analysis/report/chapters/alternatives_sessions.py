@@ -88,7 +88,14 @@ def _table(
     note = f"In {scale}, with 95% intervals. The reported model was fitted again as it is. En dashes: not estimable."
     heads = [f"{one[0].upper()}{one[1:]}" for one in columns]
     title = f"Differences in {analysis.plan.measure.noun} with and without flagged sessions ({analysis.plan.name})"
-    return ApaTable(name, title, ("Difference", *heads), tuple(rows), note, Origin(tuple(fits)))
+    return ApaTable(
+        name, title, ("Difference", *heads), tuple(rows), note, Origin(tuple(fits), computed=OF_SESSIONS)
+    )
+
+
+OF_SESSIONS = (
+    "weights of the fixed effects of the reported model, fitted anew with and without flagged sessions"
+)
 
 
 def _verdict(columns: dict[str, dict[tuple[str, str], Contrast]]) -> str:

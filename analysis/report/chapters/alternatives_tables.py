@@ -132,5 +132,10 @@ def joined(one: Mapping[Any, Any], places: int) -> str:
 def _origin(what: str) -> Origin:
     times = () if what == "accuracy" else ("rt", "reading_time")
     asked = ("correct", "response_status", "excluded_reason", "flagged_reason")
-    rows = "rows chosen anew in each universe as its choices say"
-    return Origin(columns=(*times, *asked, "reader_group", "reader", "item_id"), rows=rows)
+    excluded = ("rt_excluded", "reading_time_excluded") if times else ()
+    return Origin(
+        columns=(*times, *excluded, *asked, "reader_group", "reader", "item_id"),
+        where=(),
+        rows="of these each universe chooses anew, as its choices in the table of universes say",
+        computed="the planned model, or its means, of each universe's rows; by wrods alone",
+    )

@@ -13,6 +13,7 @@ from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Material
 from analysis.report.chapters.cost_parts import FAILURES, Part, with_ends
+from analysis.report.filters import USED, Either, above, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -119,5 +120,13 @@ def linking_table(name: str, table: pd.DataFrame, kinds: dict[str, str], factor:
         *("Words", "Baseline", "Spill-over", "ms a bit [95% CI]", "Total [95% CI]", "Gain [95% CI]", "ΔAIC"),
         *("Words used", "Items"),
     )
-    origin = Origin(columns=("rt", "surprisal"), rows="of trials in the analysis", file="regions.parquet")
+    origin = Origin(
+        columns=("item_id", "region", "shown", factor, "reader", "rt", "surprisal"),
+        where=(USED, *filled("item_id"), Either((above("rt"), *filled("surprisal")))),
+        rows="rt of people, surprisal of models, joined by item, level and region",
+        computed="linear models of mean reading times on surprisal, length and frequency of a word and the two before it; gain over "
+        "items left out in turn, 2,000 resamples of items",
+        seed=("gain", "readers, model, baseline and words"),
+        file="regions.csv.gz",
+    )
     return ApaTable(name, f"Reading times by surprisal ({factor})", columns, tuple(rows), note, origin)

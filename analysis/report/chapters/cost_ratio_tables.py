@@ -8,9 +8,17 @@ import pandas as pd
 from analysis import apa
 from analysis.costs.ratios import CostProfile
 from analysis.costs.units import MEASURES_OF_MODELS, MEASURES_OF_PEOPLE, TITLES, UNITS, UnitCosts
+from analysis.preparing import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.filters import JUDGED, filled, where
 from analysis.report.prose import named
+
+OF_EACH = (
+    "of each measure the trials with a number in its column: people's times within the bounds, models' latencies of timed trials, "
+    "all else where excluded_reason is empty; costs of single words are of regions.csv.gz"
+)
+OF_WORDS = ("regions.csv.gz",)
 
 
 def ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame) -> ApaTable:
@@ -51,10 +59,16 @@ def ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame) -> ApaTable:
         "surprisal_changed",
         "surprisal_after",
     }
+    of_words = not set(rows["measure"]) <= {*in_trials, "total_tokens"}
     names = sorted(in_trials & set(rows["measure"]))
     origin = Origin(
-        columns=(*names, factor, "reader_group", "item_id"),
-        rows="excluded_reason empty; latency of timed sessions. Costs of single words are of regions.parquet",
+        columns=(*names, factor, "reader_group", "reader", "item_id"),
+        where=(where("excluded_reason", "", TIMED), *filled("item_id", factor)),
+        rows=OF_EACH,
+        computed="means by participant and item (by item, for a model) in each level, as log ratios against the baseline; 2,000 "
+        "resamples of participants and items",
+        seed=("log ratio", "measure", "reader"),
+        beside=OF_WORDS if of_words else (),
     )
     return ApaTable(name, f"Costs by {factor} and reader", columns, tuple(laid), note, origin)
 
@@ -95,7 +109,10 @@ def accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> A
     )
     columns = (factor, "Log ratio", "95% CI", "% correct", "95% CI")
     origin = Origin(
-        columns=("correct", factor, "reader_group"), rows="as the tables of costs and of accuracy"
+        columns=("correct", "response_status", factor, "reader_group", "item_id"),
+        where=(*JUDGED, *filled(factor)),
+        rows="costs: those of the table of costs",
+        computed="shares of right answers beside the costs of the table of costs",
     )
     return ApaTable(
         name, f"Cost and accuracy by {factor} and reader", columns, tuple(rows), note, origin, drawn=True
@@ -144,7 +161,12 @@ def profile_table(
     if own["unsure"].any():
         note += " A profile whose mean has an interval that includes 0 has no shape: its numbers say nothing and are not shown."
     columns = (factor, "Scaled", "95% CI", "Difference", "95% CI")
-    origin = Origin(columns=(factor, "reader_group"), rows="as the table of costs")
+    origin = Origin(
+        columns=(factor, "reader_group", "item_id"),
+        where=(where("excluded_reason", "", TIMED), *filled("item_id", factor)),
+        rows=OF_EACH,
+        computed="log ratios of the table of costs, each reader's divided by their mean",
+    )
     return ApaTable(
         name, f"Normalised cost profiles by {factor}", columns, tuple(rows), note, origin, drawn=True
     )

@@ -25,6 +25,7 @@ from analysis.report.chapters.cost_parts import (
     chosen_words,
     sentence,
 )
+from analysis.report.filters import PEOPLE, filled, timed_well
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -86,7 +87,11 @@ def percentile_table(name: str, spreads: list[TimeSpread], factor: str) -> ApaTa
     measures = tuple(dict.fromkeys(one.measure for one in spreads))
     origin = Origin(
         columns=(*measures, factor, "reader_group", "response_status"),
-        rows="excluded_reason empty, response_status valid or empty, times within the bounds",
+        where=(*timed_well(*measures), PEOPLE, *filled("item_id", factor)),
+        rows=""
+        if len(measures) == 1
+        else "of each time the trials within its bounds (rt_excluded, reading_time_excluded empty)",
+        computed="percentiles of all times of a level together",
     )
     return ApaTable(name, f"Percentiles of times by {factor}", columns, tuple(rows), note, origin, drawn=True)
 
@@ -303,7 +308,10 @@ def scales_table(name: str, found: TimeScales, thinned: tuple[str, ...]) -> ApaT
     )
     fits = tuple(one.source for one in models if one.source is not None)
     title = f"{TITLES[found.log.plan.measure.name]} on two scales by {found.log.plan.factor}"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits))
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits, computed=OF_SCALES))
+
+
+OF_SCALES = "weights of the fixed effects of each model; percent in ms are ratios of two estimates"
 
 
 def _cells(one: Contrast | None, analysis: Analysis) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from analysis.readers import group_order, kinds_of, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
 from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, with_ends
+from analysis.report.filters import USED, Either, above, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -193,7 +194,12 @@ def spill_table(
     columns = (factor, "Scale", "M", "b", "SE", "df", "p adjusted", "95% CI", "Percent", "95% CI")
     fits = tuple(one.fit for one in found.models.values() if one.fit is not None)
     title = f"Times on changed words and on the words after them by {factor}"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits))
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits, computed=OF_WORDS))
+
+
+OF_WORDS = (
+    "differences: weights of the fixed effects; the rows of a model are words with covariates, a column each"
+)
 
 
 def profile(
@@ -266,9 +272,20 @@ def profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> Ap
     )
     columns = (found.factor, "Place", "M", "95% CI", "n", "Words")
     origin = Origin(
-        columns=("rt", "surprisal", "region", "is_changed"),
-        rows="of trials in the analysis",
-        file="regions.parquet",
+        columns=(
+            "rt",
+            "surprisal",
+            "region",
+            "is_changed",
+            found.factor,
+            "reader_group",
+            "reader",
+            "item_id",
+        ),
+        where=(USED, *filled("item_id"), Either((above("rt"), *filled("surprisal")))),
+        rows="of these the regions around a changed word, or around the same word unchanged",
+        computed="means by reader (items, for a model), level and place, and of these by level and place",
+        file="regions.csv.gz",
     )
     return ApaTable(
         name, f"Words around a changed word by {found.factor}", columns, tuple(rows), note, origin

@@ -15,7 +15,7 @@ from analysis.fidelity.effects import BOTH, DIFFERENT, EQUIVALENT, NOT_ESTIMABLE
 from analysis.figures.fidelity_map import MapScale, fidelity_map
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.report.apa_tables import ApaTable, as_percent
+from analysis.report.apa_tables import ApaTable, Origin, as_percent
 from analysis.report.blocks import Block, Material
 from analysis.report.prose import named
 from analysis.results import Analysis
@@ -175,7 +175,16 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
     title = (
         f"Differences in {_nouns(analysis, table)}: {spoken(str(table['people'].iloc[0]))} beside each model"
     )
-    return ApaTable(name, title, (*columns, "Verdict"), tuple(rows), note)
+    return ApaTable(name, title, (*columns, "Verdict"), tuple(rows), note, _origin(analysis))
+
+
+def _origin(analysis: Analysis) -> Origin:
+    fits = () if analysis.model is None or analysis.model.source is None else (analysis.model.source,)
+    return Origin(
+        fits,
+        computed="differences of people and of a model are weights of the fixed effects (models.R); percentage points average "
+        "predicted probabilities over participants and items, by wrods alone",
+    )
 
 
 def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str) -> list[Markup]:

@@ -18,6 +18,7 @@ from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
+from analysis.report.filters import USED, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -127,7 +128,9 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
         factor.capitalize(), "Items", "r", "95% CI", "Reliability of participants", "of the model", "Ceiling", "r / ceiling", "95% CI "
     )  # fmt: skip
     title = f"Agreement of single items of participants and models within conditions of {factor}"
-    return ApaTable(f"items_{factor}", title, columns, tuple(rows), note, _origin(factor))
+    return ApaTable(
+        f"items_{factor}", title, columns, tuple(rows), note, _origin(factor, OF_ITEMS, *SEED_OF_ITEMS)
+    )
 
 
 def _ends(row: pd.Series, head: str) -> str:
@@ -243,7 +246,7 @@ def order_part(material: Material, factor: str) -> Said:
         columns,
         tuple(rows),
         note,
-        _origin(factor),
+        _origin(factor, OF_ORDER, *SEED_OF_ORDER),
     )
     text = f"Whether conditions come in the same order ([[table:{name}]])"
     text += f", by accuracy: {'; '.join(told)}." if told else "."
@@ -256,13 +259,33 @@ def _rank_ends(row: pd.Series, name: str) -> str:
     return f"[{apa.correlation(low)}, {apa.correlation(high)}]" if np.isfinite(low) else apa.MISSING
 
 
-def _origin(factor: str) -> Origin:
+def _origin(factor: str, computed: str, *seed: str) -> Origin:
     """Say which answers means by item, reader and condition are made of."""
     columns = ("correct", "response_status", factor, "item_id", "reader_group", "reader", "session_id")
     return Origin(
         columns=columns,
-        rows="rows without excluded_reason; means by item, reader and condition; other measures from their own columns",
+        where=(USED, *filled("item_id", factor)),
+        rows="accuracy: answers that are right or wrong; times: people's, within the bounds; other measures: rows with a number",
+        computed=computed,
+        seed=seed,
     )
+
+
+OF_ITEMS = (
+    "means by item and level of each side, correlated; reliabilities of 1,000 random halves of participants or sessions; 2,000 "
+    "resamples of items"
+)
+SEED_OF_ITEMS = (
+    "items",
+    "the factor",
+    "measure of people",
+    "measure of models",
+    "and, of halves, halves",
+    "measure",
+    "reader",
+)
+OF_ORDER = "means by level of participants and items, as costs; 2,000 resamples of participants and items"
+SEED_OF_ORDER = ("accuracy or the measure", "reader")
 
 
 METHODS = (

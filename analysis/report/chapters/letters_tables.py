@@ -13,6 +13,7 @@ from analysis.letters.competing import Competing
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.letters_measured import ZONES, Measured
+from analysis.report.filters import USED, filled
 
 PREDICTORS = {
     "length and frequency": "Length and frequency alone",
@@ -68,10 +69,17 @@ def _origin(shown: Sequence[Measured]) -> Origin:
     """Say which rows costs of letters are of."""
     of_words = [one for one in shown if one.measure.name.endswith("_changed")]
     names = [one.measure.name for one in shown if one not in of_words]
-    rows = "excluded_reason empty, trials of items whose changed letters are known (items.parquet); 2,000 resamples"
+    rows = "of these the trials of items whose changed letters items.csv tells, and the same items intact"
     if of_words:
-        rows += "; changed words and the same words intact are rows of regions.parquet"
-    return Origin(columns=(*names, "reader_group", "reader", "item_id"), rows=rows)
+        rows += "; changed words and the same words intact are rows of regions.csv.gz"
+    return Origin(
+        columns=(*names, "answer", "reader_group", "reader", "item_id"),
+        where=(USED, *filled("item_id")),
+        rows=rows,
+        computed="means by level of what was done to the letters, less those intact; 2,000 resamples of participants and items",
+        seed=("letters", "measure", "what tells the levels apart", "reader"),
+        beside=("items.csv", *(["regions.csv.gz"] if of_words else [])),
+    )
 
 
 def _cell(own: pd.DataFrame, decimals: int) -> str:
@@ -180,5 +188,20 @@ def competing_table(name: str, noun: str, found: Competing, note: str) -> ApaTab
         columns,
         tuple(rows),
         note,
+        _competing_from(name.removeprefix("letter_predictors_")),
         drawn=True,
+    )
+
+
+def _competing_from(measure: str) -> Origin:
+    """Say which trials explanations compete on."""
+    return Origin(
+        columns=(measure, "response_status", "answer", "reader_group", "reader", "item_id"),
+        where=(USED, *filled("item_id")),
+        rows="of these the trials of items whose changed letters items.csv tells",
+        computed="models with each predictor (match scores and tokens of items.csv); models.R has the best; gain over items left out "
+        "in turn, 2,000 resamples of items",
+        seed=("competing", "measure", "reader"),
+        beside=("items.csv",),
+        of_chapter=True,
     )

@@ -9,9 +9,8 @@ import pandas as pd
 from analysis import apa
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.filters import JUDGED, PEOPLE, USED, filled, where
 from analysis.results import FittedModel
-
-ANALYSED = "rows with an empty excluded_reason"
 
 
 def flow_table(steps: pd.DataFrame, timed: dict[str, pd.DataFrame]) -> ApaTable:
@@ -36,7 +35,16 @@ def flow_table(steps: pd.DataFrame, timed: dict[str, pd.DataFrame]) -> ApaTable:
     )
     columns = ("Step", "Readers", "lost", "Sessions", "lost", "Trials", "lost")
     origin = Origin(
-        columns=("excluded_reason", "reader_group", "session_id"), rows="every row, counted by reason"
+        columns=(
+            "excluded_reason",
+            "reader_group",
+            "reader",
+            "session_id",
+            "rt_excluded",
+            "reading_time_excluded",
+        ),
+        where=(),
+        computed="counts of readers, sessions and trials by reason, step by step",
     )
     return ApaTable(
         "exclusion_flow",
@@ -82,8 +90,9 @@ def rules_table(held: pd.DataFrame) -> ApaTable:
     )
     columns = ("Rule", "Sessions measured", "Meet it", "of these excluded", "Excluded without meeting it")
     origin = Origin(
-        columns=("session_id", "excluded_reason", "is_attention_check", "correct", "rt"),
-        rows="every session of people or simulated readers, its trials without practice",
+        columns=("session_id", "excluded_reason", "is_practice", "is_attention_check", "correct", "rt"),
+        where=(PEOPLE, where("is_practice", "FALSE")),
+        computed="each declared rule (numbers.json, dictionary: exclude) applied to each session",
     )
     title = "Sessions held against the declared rules"
     return ApaTable("exclusion_rules", title, columns, tuple(rows), note, origin)
@@ -118,7 +127,11 @@ def ways_table(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> ApaT
     )  # fmt: skip
     origin = Origin(
         columns=("correct", "response_status", factor, "reader_group", "reader"),
-        rows=f"{ANALYSED} that asked for an answer",
+        where=(*JUDGED, *filled(factor)),
+        computed="shares of right answers with failures as 0, left out, and at 1 / choices of the item; 2,000 resamples of "
+        "participants, or of items for a model",
+        seed=("accuracy", "reader", "level"),
+        beside=("items.csv",),
     )
     title = f"Accuracy by {factor} with failures as wrong, left out, and at chance"
     return ApaTable(f"three_ways_{factor}", title, columns, tuple(rows), note, origin)
@@ -142,7 +155,11 @@ def missing_table(counts: pd.DataFrame, factor: str, kinds: dict[str, str]) -> A
             cells += [apa.number(100 * one["missing_share"], 1), *(apa.count(one[name]) for name in statuses)]
             rows.append(tuple(cells))
     columns = (factor, "Trials", "Missing", "%", *statuses)
-    origin = Origin(columns=("response_status", factor, "reader_group"), rows=ANALYSED)
+    origin = Origin(
+        columns=("response_status", factor, "reader_group"),
+        where=(USED, *filled("response_status", factor)),
+        computed="counts by status, reader and level",
+    )
     note = "Trials that asked for an answer. Missing is every answer that is not valid."
     return ApaTable(
         f"missing_{factor}", f"Missing answers by {factor} and reader", columns, tuple(rows), note, origin
@@ -158,5 +175,12 @@ def steps_table(model: FittedModel, name: str, title: str) -> ApaTable | None:
         for number, step in enumerate(model.steps, 1)
     )
     columns = ("Step", "Formula", "Found and done", "Log-likelihood")
-    origin = None if model.source is None else Origin((model.source,))
+    origin = (
+        None
+        if model.source is None
+        else Origin(
+            (model.source,),
+            computed="formulas and log-likelihoods of the models fitted before the reported one, to the same rows",
+        )
+    )
     return ApaTable(name, title, columns, rows, "The last one is reported.", origin)

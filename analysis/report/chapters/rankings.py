@@ -13,15 +13,18 @@ from analysis import apa
 from analysis.families import with_adjusted
 from analysis.figures.ranks import recovery_figure, size_figure, told_size
 from analysis.rankings import recovery_order, robustness, robustness_by_size, robustness_table, sizes
-from analysis.report.apa_tables import ApaTable, Origin
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.chapters.rankings_errors import METHODS as METHODS_OF_ERRORS
-from analysis.report.chapters.rankings_errors import RANKED, errors_part, origin_of
+from analysis.report.chapters.rankings_errors import errors_part, origin_of
 from stimuli.errors import UserError
 
 MANY_MODELS = 8
 """Fewer models say nothing of models in general."""
+OF_ROBUSTNESS = "means by item and level of each model; items with all levels; 2,000 resamples of items"
+SEED = ("robustness", "the factor")
+OF_ORDER = "means by item of accuracy and of recovered text (score) of each model; 2,000 resamples of items"
 MEASURE_WORDS = {"lost": "points lost", "retention": "retention (%)"}
 
 
@@ -119,7 +122,7 @@ def _sizes_part(material: Material, factor: str, missing: list[str]) -> list[Blo
     text += f" Within families ([[table:size_slopes]], [[figure:{drawing.name}]]): {told}"
     if unknown:
         text += f" Not in it, since family or size is not known: {', '.join(unknown)}."
-    return [*blocks, in_italics(text), laid, _slopes_laid(slopes), drawing]
+    return [*blocks, in_italics(text), laid, _slopes_laid(slopes, factor), drawing]
 
 
 def _robustness_laid(table: pd.DataFrame, factor: str) -> ApaTable:
@@ -140,11 +143,16 @@ def _robustness_laid(table: pd.DataFrame, factor: str) -> ApaTable:
     )
     columns = ("Model", "Family", "Parameters", "Intact %", "95% CI", "Lost", "95% CI", "Retention", "95% CI")
     return ApaTable(
-        "robustness", f"Robustness of each model to {factor}", columns, tuple(rows), note, origin_of(factor)
+        "robustness",
+        f"Robustness of each model to {factor}",
+        columns,
+        tuple(rows),
+        note,
+        origin_of(factor, OF_ROBUSTNESS, *SEED),
     )
 
 
-def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
+def _slopes_laid(slopes: pd.DataFrame, factor: str) -> ApaTable:
     rows = tuple(
         (
             str(row["family"]),
@@ -184,7 +192,7 @@ def _slopes_laid(slopes: pd.DataFrame) -> ApaTable:
         columns,
         rows,
         note,
-        Origin(columns=("correct", "item_id", "reader_group"), rows=RANKED),
+        origin_of(factor, f"{OF_ROBUSTNESS}; slopes on the number of parameters", *SEED),
     )
 
 
@@ -235,7 +243,7 @@ def _recovery_part(material: Material, factor: str, missing: list[str]) -> list[
         columns,
         rows,
         note,
-        origin_of(factor),
+        origin_of(factor, OF_ORDER, "recovery order", "the factor"),
     )
     drawing = recovery_figure("recovery_and_task", found.table)
     limit = "" if one.smallest_p < 0.05 else ", which so few models could not bring below .05"

@@ -16,11 +16,11 @@ from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
+from analysis.report.filters import JUDGED, filled
 from analysis.report.prose import named
 from stimuli.errors import UserError
 
 TOLD_IN_FULL = 8
-RANKED = "rows without excluded_reason; failures count as 0; means by item, reader and condition"
 METHODS = Markup(
     "Error patterns were compared between participants or sessions of a model as vectors of errors over items in conditions, centred "
     "on the mean of each item in each condition. Sessions (or items, of a reader with one session) were split into halves, each half "
@@ -30,10 +30,19 @@ METHODS = Markup(
 )
 
 
-def origin_of(factor: str) -> Origin:
+OF_HALVES = (
+    "errors by reader, item and level, less their means; random halves matched, and relabelled within lists"
+)
+OF_CONSISTENCY = "Cohen's kappa of errors by item and level; delete-a-group jackknife over items"
+
+
+def origin_of(factor: str, computed: str, *seed: str) -> Origin:
     """Say which answers errors and ranks are made of."""
     return Origin(
-        columns=("correct", "response_status", factor, "item_id", "reader_group", "session_id"), rows=RANKED
+        columns=("correct", "response_status", factor, "item_id", "reader_group", "reader", "session_id"),
+        where=(*JUDGED, *filled("item_id", factor)),
+        computed=computed,
+        seed=seed,
     )
 
 
@@ -100,7 +109,7 @@ def _told_apart(material: Material, vectors: ErrorVectors, factor: str, missing:
         columns,
         tuple(rows),
         note,
-        origin_of(factor),
+        origin_of(factor, OF_HALVES, "halves of readers", "readers"),
     )
     text = f"Whether error patterns tell readers apart ([[table:told_apart]]). {' '.join(told)}"
     heading = Markup("<h3>Do error patterns tell readers apart?</h3>")
@@ -154,7 +163,7 @@ def _consistency(material: Material, vectors: ErrorVectors, factor: str, missing
         "Ceiling",
     )
     title = "Error consistency of readers within conditions"
-    laid = ApaTable("error_consistency", title, columns, rows, note, origin_of(factor))
+    laid = ApaTable("error_consistency", title, columns, rows, note, origin_of(factor, OF_CONSISTENCY))
     text = "Whether readers err on the same items beyond their accuracies ([[table:error_consistency]]): "
     text += _consistency_told(found, material.kinds)
     heading = Markup("<h3>Do readers err alike?</h3>")

@@ -15,6 +15,7 @@ from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
+from analysis.report.filters import JUDGED, filled, where
 from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -137,8 +138,12 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
         "leaves chance out. Adjusted accuracy = correct of answered; out of context = not answered so that it could be read, of all."
     )
     origin = Origin(
-        columns=("correct", "response_status", "reader_group", "reader", factor),
-        rows="excluded_reason empty, trial_type choose; options are those of items.parquet",
+        columns=("correct", "response_status", "trial_type", "reader_group", "reader", factor),
+        where=(*JUDGED, where("trial_type", "choose"), *filled(factor)),
+        computed="shares of right answers with failures as 0 beside 1 / choices of the item; exact tests; 2,000 resamples of "
+        "participants, or of items for a model",
+        seed=("accuracy", "reader", "level"),
+        beside=("items.csv",),
     )
     return ApaTable(
         name, f"Accuracy against chance by {factor} and reader", columns, tuple(rows), note, origin

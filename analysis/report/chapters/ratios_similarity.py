@@ -16,6 +16,7 @@ from analysis.names import plain
 from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
+from analysis.report.filters import USED, filled, where
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
@@ -103,7 +104,10 @@ def _answer_table(
             )
     note = "Cosine of text vectors of an answer and the one that it is compared with. Intervals: bootstraps over items."
     origin = Origin(
-        columns=("score", "scorer", factor), rows="excluded_reason empty, scorer similarity; means by item"
+        columns=("score", "scorer", factor, "reader_group", "item_id"),
+        where=(USED, where("scorer", "similarity"), *filled("score", factor)),
+        computed="means by item; 2,000 resamples of items",
+        seed=("answer similarity", "reader", "level"),
     )
     return ApaTable(
         name,

@@ -8,13 +8,22 @@ import pandas as pd
 
 from analysis import apa
 from analysis.measures.accuracy import GROUP
+from analysis.preparing import TIMED
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.filters import JUDGED, MACHINES, filled, where
 
-_ANSWERS = Origin(
-    columns=("correct", "response_status", "reader_group", "item_id"),
-    rows="excluded_reason empty, answers that are right or wrong; failures as wrong; means by item",
-)
+
+def _answers(factor: str, drawn: str) -> Origin:
+    """Say which answers gain and retention are made of, and whence their bootstrap is seeded."""
+    return Origin(
+        columns=("correct", "response_status", factor, "reader_group", "item_id"),
+        where=(*JUDGED, *filled(factor)),
+        computed="means by item and level with failures as 0; items with all levels; 2,000 resamples of items",
+        seed=(drawn, "the factor", "reader"),
+    )
+
+
 COSTS = {
     "prompt_tokens": "Prompt tokens",
     "completion_tokens": "Completion tokens",
@@ -68,7 +77,12 @@ def gain_table(
         "participants' answers: they speak of other items for the same readers."
     )
     return ApaTable(
-        name, f"Relative performance gain by {factor} and reader", columns, tuple(rows), note, _ANSWERS
+        name,
+        f"Relative performance gain by {factor} and reader",
+        columns,
+        tuple(rows),
+        note,
+        _answers(factor, "rpg"),
     )
 
 
@@ -105,7 +119,9 @@ def retention_table(
         f"accuracy at {intact}; "
         "flagged where the interval of the intact accuracy includes 0. Bootstraps over items."
     )
-    return ApaTable(name, f"Retention by {factor} and reader", columns, tuple(rows), note, _ANSWERS)
+    return ApaTable(
+        name, f"Retention by {factor} and reader", columns, tuple(rows), note, _answers(factor, "retention")
+    )
 
 
 def cost_table(name: str, ratios: pd.DataFrame, factor: str, kinds: Mapping[str, str]) -> ApaTable:
@@ -145,6 +161,9 @@ def cost_table(name: str, ratios: pd.DataFrame, factor: str, kinds: Mapping[str,
             "item_id",
             factor,
         ),
-        rows="excluded_reason empty (times: timed trials alone), models and baselines; means by item",
+        where=(MACHINES, where("excluded_reason", "", TIMED), *filled("item_id", factor)),
+        rows="of each cost the trials that have a number in its column; times: timed trials, other costs: excluded_reason empty",
+        computed="means by item and level against the same item intact; 2,000 resamples of items",
+        seed=("cost", "the column", "reader", "level"),
     )
     return ApaTable(name, f"Cost ratios by {factor} and model", columns, tuple(rows), note, origin)

@@ -20,6 +20,7 @@ from analysis.plan import Plan, against_reference
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.filters import USED, filled, where
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import named, paragraphs, warnings_of
 from analysis.results import Analysis
@@ -209,10 +210,18 @@ def _by(factor: str) -> str:
 
 
 def _origin(factor: str) -> Origin:
-    columns = ("answer", "response", "response_status", "reader_group")
+    columns = ("answer", "response", "response_status", "trial_type", "item_id", "reader_group")
     return Origin(
         columns=(*columns, factor) if factor != "all" else columns,
-        rows="excluded_reason empty, trial_type recover; texts shown are those of items.parquet",
+        where=(
+            USED,
+            where("trial_type", "recover"),
+            *filled("response_status", "answer", *([factor] if factor != "all" else [])),
+        ),
+        computed="words of the answer aligned with the intact text (answer) and the one shown (items.csv); 2,000 resamples of "
+        "participants, or of items for a model",
+        seed=("recovery", "reader", "level"),
+        beside=("items.csv",),
     )
 
 

@@ -11,6 +11,7 @@ from analysis import apa
 from analysis.mixed import Fit
 from analysis.readers import headed, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.filters import JUDGED, MACHINES, filled
 from analysis.results import Analysis
 from analysis.robustness.leave_out import NOTHING
 
@@ -100,7 +101,10 @@ def left_out_table(
         "Difference", "All items [95% CI]", "Lowest", "Highest", "Shift", "Without", "Reversed", "Changed",
     )  # fmt: skip
     title = f"Differences in {analysis.plan.measure.noun} without each set of items ({analysis.plan.name})"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(tuple(fits)))
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(tuple(fits), computed=OF_SETS))
+
+
+OF_SETS = "the reported model fitted anew without each set of items; lowest and highest of their differences"
 
 
 def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
@@ -149,9 +153,10 @@ def gee_table(checked: pd.DataFrame, analysis: Analysis, name: str) -> ApaTable:
     columns = ("Difference", "Without random effects [95% CI]", "p adjusted", "Mixed model [95% CI]", "Same")
     source = () if analysis.model is None or analysis.model.source is None else (analysis.model.source,)
     origin = Origin(
-        source, ("correct", analysis.plan.measure.name, "reader_group", "reader", "item_id", analysis.plan.factor),
-        "the rows of the mixed model",
-    )  # fmt: skip
+        source,
+        computed="generalised estimating equations on the same rows, with robust standard errors, clustered by participants and by "
+        "items; by wrods alone (lme4 fits none)",
+    )
     title = f"{analysis.plan.measure.title} without random effects ({analysis.plan.name})"
     return ApaTable(name, title, columns, tuple(rows), note, origin)
 
@@ -198,7 +203,10 @@ def asking_table(
             "session_id",
             "item_id",
         ),
-        "analysed rows of models and baselines",
+        where=(*JUDGED, MACHINES, *filled(factor, "item_id")),
+        computed="SDs: random effects of the models; ranges: means by level, against answers dealt anew within item and condition "
+        "500 times",
+        seed=("asked otherwise", "reader", "source"),
     )
     title = f"Variation of models' right answers by how they were asked ({factor} held fixed)"
     return ApaTable(name, title, columns, tuple(rows), note, origin)
@@ -230,7 +238,14 @@ def deviations_table(parts: Mapping[str, pd.DataFrame], analysis: Analysis, name
     note = f"Conditional modes in {scale}, lowest and highest first; without 0: 95% intervals that leave it out, not corrected."
     columns = ("Random effect", "n", "SD", "Without 0", "Lowest", "Highest")
     title = f"Random effects of the model of {analysis.plan.measure.noun} ({analysis.plan.name})"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(source))
+    return ApaTable(
+        name,
+        title,
+        columns,
+        tuple(rows),
+        note,
+        Origin(source, computed="conditional modes of the random effects: ranef(m) in R"),
+    )
 
 
 def classes_table(blocks: Sequence[tuple[str, pd.DataFrame]], factor: str, name: str, what: str) -> ApaTable:
@@ -243,7 +258,8 @@ def classes_table(blocks: Sequence[tuple[str, pd.DataFrame]], factor: str, name:
     columns = ("", *map(str, blocks[0][1].columns))
     origin = Origin(
         columns=("correct", "response_status", factor, "set", "reader_group"),
-        rows="analysed rows, failures wrong",
+        where=(*JUDGED, *filled(factor)),
+        computed="shares of right answers with failures as 0",
     )
     note = "Percent correct over all trials of a cell; failures count as wrong."
     return ApaTable(name, f"Accuracy by {what}, {factor} and reader", columns, tuple(rows), note, origin)

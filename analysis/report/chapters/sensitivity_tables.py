@@ -12,6 +12,7 @@ from analysis.measures.signal_detection import GROUP
 from analysis.measures.two_classes import ProbitModel
 from analysis.readers import headed, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.filters import USED, filled, where
 
 MEASURED = {"d_prime": "Sensitivity d′", "criterion": "Criterion c"}
 
@@ -53,6 +54,7 @@ def counts_table(name: str, cells: pd.DataFrame, factor: str | None, signal: str
     title = f"Hits, false alarms, sensitivity and bias{by} and reader"
     origin = Origin(
         columns=(
+            "trial_type",
             "answer",
             "response",
             "response_status",
@@ -60,7 +62,14 @@ def counts_table(name: str, cells: pd.DataFrame, factor: str | None, signal: str
             "reader",
             *([factor] if factor else []),
         ),
-        rows="excluded_reason empty, trial_type choose, answers of two classes; counts by reader",
+        where=(
+            USED,
+            where("trial_type", "choose"),
+            *filled("answer", "response_status", *([factor] if factor else [])),
+        ),
+        rows="of these the sets of items whose keys name two classes",
+        computed="hits and false alarms counted by reader; intervals of pooled counts from 2,000 resamples of participants",
+        seed=("not the study's name, but signal detection", "reader", "level"),
     )
     return ApaTable(name, title, columns, tuple(rows), note, origin)
 
@@ -94,7 +103,10 @@ def cells_table(
         "their distributions; means over readers and items lie nearer to 0."
     )
     title = f"Sensitivity and bias by {factor}, from the mixed model"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,)))
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,), computed=OF_PROBIT))
+
+
+OF_PROBIT = "weights of the fixed effects: d′ is the effect of the class, c minus the mean of both classes"
 
 
 def differences_table(name: str, differences: pd.DataFrame, model: ProbitModel, factor: str) -> ApaTable:
@@ -119,4 +131,4 @@ def differences_table(name: str, differences: pd.DataFrame, model: ProbitModel, 
         "over the rows of this table; all tests two-sided."
     )
     title = f"Differences of sensitivity and bias between levels of {factor}"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,)))
+    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,), computed=OF_PROBIT))

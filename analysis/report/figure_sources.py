@@ -1,0 +1,81 @@
+"""Which tables hold the numbers of a figure, and where those of the few figures come from that no table beside them holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.report.apa_tables import Origin
+from analysis.report.filters import JUDGED, filled
+from analysis.report.numbered import Content, Illustrated, Numbered
+
+SAME_NUMBERS = (
+    (r"condition_score_(.+)", r"descriptives_correct_{}"),
+    (r"condition_(.+)", r"descriptives_{}"),
+    (r"fidelity_map_(.+)", r"fidelity_{}"),
+    (r"caterpillar_(.+)", r"deviations_{}"),
+    (r"heat_map_(.+)", r"classes_{}"),
+    (r"(multiverse_\d+)_.+", r"{}_universes"),
+    (r"letter_curves.*", r"letter_places"),
+    (r"(.+)", r"{}"),
+)
+"""Names of figures, and those of the tables with the same numbers."""
+
+
+@dataclass(frozen=True)
+class FigureSource:
+    """Where the numbers of a figure come from.
+
+    Attributes
+    ----------
+    tables : tuple of int
+        Numbers of the tables that hold them.
+    origin : Origin or None
+        Where no table does.
+    """
+
+    tables: tuple[int, ...] = ()
+    origin: Origin | None = None
+
+
+def figure_source(figure: Illustrated, content: Content) -> FigureSource:
+    """Say where the numbers of a figure come from: tables of the same numbers, else those of its chapter, else trials."""
+    name = figure.drawing.name
+    near = _in_chapter(figure, content)
+    tables = list(content.all_tables())
+    for pattern, told in SAME_NUMBERS:
+        if match := re.fullmatch(pattern, name):
+            wanted = told.format(*match.groups())
+            found = [one.number for one in (near or tables) if _bare(one) == wanted]
+            if found:
+                return FigureSource(tuple(found))
+    if name.startswith("items_"):
+        found = [
+            one.number for one in near if _bare(one).startswith("items_") and name.endswith(_bare(one)[5:])
+        ]
+        if found:
+            return FigureSource(tuple(found))
+    if name.startswith(("heat_map_", "cost_")) and not any(_bare(one) == name for one in near):
+        factor = name.removeprefix("heat_map_").removeprefix("cost_")
+        computed = "shares of right answers by reader and level, failures as 0"
+        computed += (
+            ""
+            if name.startswith("heat_map_")
+            else "; by item first, each level less the first one; times: logarithms"
+        )
+        columns = ("correct", "response_status", factor, "reader_group", "reader", "item_id")
+        return FigureSource((), Origin(columns=columns, where=(*JUDGED, *filled(factor)), computed=computed))
+    return FigureSource(tuple(one.number for one in near))
+
+
+def _in_chapter(figure: Illustrated, content: Content) -> Sequence[Numbered]:
+    for part in content.chapters:
+        if any(one is figure for one in part.blocks):
+            return [one for one in part.blocks if isinstance(one, Numbered)]
+    return ()
+
+
+def _bare(one: Numbered) -> str:
+    """Return the name of a table without its number."""
+    return re.sub(r"^table_\d+_", "", one.table.name)

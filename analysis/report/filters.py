@@ -1,0 +1,126 @@
+"""Which rows of a table that lies beside the report a number is made of: conditions that people read and programs apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+_TRUTHS = {"TRUE": True, "FALSE": False}
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition on one column.
+
+    Attributes
+    ----------
+    column : str
+    values : tuple of str
+        The cell is one of these, as the CSV file writes it; ``""`` is an empty cell.
+    but : bool
+        The cell is none of them.
+    above : float or None
+        Instead of ``values``: the cell is a number above this.
+    """
+
+    column: str
+    values: tuple[str, ...] = ("",)
+    but: bool = False
+    above: float | None = None
+
+    def said(self) -> str:
+        """Say it in words."""
+        if self.above is not None:
+            return f"{self.column} above {self.above:g}"
+        values = " or ".join(one or "empty" for one in self.values)
+        return f"{self.column} {'not ' if self.but else ''}{values}"
+
+    def told(self) -> dict[str, Any]:
+        """Say it as ``numbers.json`` does."""
+        if self.above is not None:
+            return {"column": self.column, "above": self.above}
+        return {"column": self.column, "not" if self.but else "is": list(self.values)}
+
+    def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
+        """Mark the rows of which it holds; a column that is not there is empty."""
+        cells = rows[self.column] if self.column in rows else pd.Series(None, index=rows.index, dtype=object)
+        if self.above is not None:
+            numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
+            return pd.Series(numbers > self.above, index=rows.index)
+        named = [*self.values, *(_TRUTHS[one] for one in self.values if one in _TRUTHS)]
+        found = cells.isin(named)
+        if "" in self.values:
+            found |= cells.isna()
+        return ~found if self.but else found
+
+
+@dataclass(frozen=True)
+class Either:
+    """Conditions of which at least one holds."""
+
+    parts: tuple[Where, ...]
+
+    def said(self) -> str:
+        """Say it in words."""
+        return " or ".join(one.said() for one in self.parts)
+
+    def told(self) -> dict[str, Any]:
+        """Say it as ``numbers.json`` does."""
+        return {"any": [one.told() for one in self.parts]}
+
+    def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
+        """Mark the rows of which one holds."""
+        return pd.Series(np.logical_or.reduce([one.holds(rows) for one in self.parts]), index=rows.index)
+
+
+Condition = Where | Either
+
+
+def where(column: str, *values: str) -> Where:
+    """Return the condition that a cell is one of these."""
+    return Where(column, values)
+
+
+def empty(column: str) -> Where:
+    """Return the condition that a cell is empty."""
+    return Where(column)
+
+
+def filled(*columns: str) -> tuple[Where, ...]:
+    """Return the conditions that cells are not empty."""
+    return tuple(Where(one, but=True) for one in columns)
+
+
+def above(column: str, limit: float = 0.0) -> Where:
+    """Return the condition that a cell is a number above a limit."""
+    return Where(column, above=limit)
+
+
+USED = empty("excluded_reason")
+"""Trials that count."""
+NOT_UNJUDGED = Either((Where("response_status", ("valid",), but=True), *filled("correct")))
+"""Not a valid answer of which nothing says whether it is right."""
+JUDGED: tuple[Condition, ...] = (USED, *filled("response_status"), NOT_UNJUDGED)
+"""Trials that count and asked for an answer that is right or wrong; a failed answer is one."""
+PEOPLE = where("reader_kind", "human", "simulated")
+MACHINES = where("reader_kind", "model", "baseline")
+
+
+def timed_well(*measures: str) -> tuple[Condition, ...]:
+    """Return the conditions under which a trial's time counts; of several measures, under which one of them does."""
+    common = (USED, where("response_status", "valid", ""))
+    if len(measures) > 1:
+        return (*common, Either(tuple(above(one) for one in measures)))
+    return (*common, above(measures[0]), empty(f"{measures[0]}_excluded"))
+
+
+def many(rows: pd.DataFrame, conditions: Sequence[Condition]) -> int:
+    """Count the rows of which all conditions hold."""
+    held = np.ones(len(rows), dtype=bool)
+    for one in conditions:
+        held &= one.holds(rows).to_numpy(dtype=bool)
+    return int(held.sum())
