@@ -193,7 +193,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 STAGES = {
     "formula": "expression deparse coding splines transforms numeric factors variables formula",
-    "matrices": "links families responses frame design covariance blocks components elimination cells matrices",
+    "matrices": "links families responses frame design covariance blocks components meeting elimination cells matrices",
     "deviance": "modes independence linear laplace quadrature penalty criterion",
     "optimiser": "descent optimise",
 }

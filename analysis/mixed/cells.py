@@ -84,37 +84,46 @@ class CellLayout(Layout):
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         super().__init__(factors)
-        self.ends = np.cumsum([f.n_levels * f.width for f in self.factors])
-        begins = self.ends - [f.n_levels * f.width for f in self.factors]
+        sizes = np.array([f.n_levels * f.width for f in self.factors])
+        self.ends = np.cumsum(sizes)
         met = []
+        meets = np.zeros(len(sizes))
+        there = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
         for f, one in enumerate(self.factors):
             for g in range(f, len(self.factors)):
                 other = self.factors[g]
                 keys, cell = (
                     (np.arange(one.n_levels) * (one.n_levels + 1), one.codes)
                     if f == g
-                    else np.unique(one.codes * other.n_levels + other.codes, return_inverse=True)
+                    else _cells(one, other, np.asarray(there[f] & there[g]))
                 )
-                rows, columns = np.divmod(keys, other.n_levels)
-                down = begins[f] + rows[:, None] * one.width + np.arange(one.width)
-                across = begins[g] + columns[:, None] * other.width + np.arange(other.width)
-                shape = (len(keys), one.width, other.width)
-                met.append(
-                    (
-                        (f, g, cell, rows, columns),
-                        np.broadcast_to(down[:, :, None], shape),
-                        np.broadcast_to(across[:, None, :], shape),
-                    )
-                )
+                met.append((f, g, cell, *np.divmod(keys, other.n_levels)))
+                if f != g:
+                    meets[f] += len(keys) * other.width / one.n_levels
+                    meets[g] += len(keys) * one.width / other.n_levels
+        # whose levels meet fewest columns goes first; of two factors that is the one with most columns
+        self.order = np.argsort(meets, kind="stable").tolist()
+        begins = np.empty(len(sizes), dtype=np.intp)
+        begins[self.order] = np.cumsum(sizes[self.order]) - sizes[self.order]
+        places = [self._entries(begins, pair) for pair in met]
         self.structure = plan(
-            [(f.n_levels, f.width) for f in self.factors],
-            np.concatenate([down.ravel() for _, down, _ in met]),
-            np.concatenate([across.ravel() for _, _, across in met]),
+            [(self.factors[f].n_levels, self.factors[f].width) for f in self.order],
+            np.concatenate([down.ravel() for down, _ in places]),
+            np.concatenate([across.ravel() for _, across in places]),
         )
         self.pairs = tuple(
             Pair(*pair, self.structure.locate(down.ravel(), across.ravel()).reshape(down.shape))
-            for pair, down, across in met
+            for pair, (down, across) in zip(met, places, strict=True)
         )
+
+    def _entries(self, begins: Index, met: tuple[int, int, Index, Index, Index]) -> tuple[Index, Index]:
+        """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
+        f, g, _, rows, columns = met
+        one, other = self.factors[f].width, self.factors[g].width
+        shape = (len(rows), one, other)
+        down = begins[f] + rows[:, None] * one + np.arange(one)
+        across = begins[g] + columns[:, None] * other + np.arange(other)
+        return np.broadcast_to(down[:, :, None], shape), np.broadcast_to(across[:, None, :], shape)
 
     def parts(self, b: Vector) -> list[Array]:
         """Cut a vector over all effects into its factors', shapes (m k, c)."""
@@ -155,6 +164,21 @@ class CellLayout(Layout):
         return CellCholesky(self, a, lambdas)
 
 
+def _cells(one: Effects, other: Effects, both: NDArray[np.bool_]) -> tuple[Index, Index]:
+    """Cells of two factors, and the cell of each row.
+
+    Rows in which a factor's columns are all zero add nothing to any cell. A term that is confined to some rows
+    (``0 + model | session``) makes none in the others, and those rows are put down to the first cell.
+    """
+    keys = one.codes * other.n_levels + other.codes
+    if not both.any():
+        return keys[:1], np.zeros(len(keys), dtype=np.intp)
+    found, cell_of = np.unique(keys[both], return_inverse=True)
+    cell = np.zeros(len(keys), dtype=np.intp)
+    cell[both] = cell_of
+    return found, cell
+
+
 class CellCholesky:
     """The factor of H = Lambda' A Lambda + I at given Lambda; see ``blocks.PenalisedCholesky``."""
 
@@ -173,11 +197,13 @@ class CellCholesky:
         """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
         flat = r.first.ndim == 2
         whole = Vector(r.first[..., None], r.rest[..., None]) if flat else r
-        c = whole.first.shape[-1]
-        x = self.factored.solve(np.concatenate([whole.first.reshape(-1, c), whole.rest]))
-        cut = whole.first.shape[0] * whole.first.shape[1]
-        first, rest = x[:cut].reshape(whole.first.shape), x[cut:]
-        return Vector(first[..., 0], rest[..., 0]) if flat else Vector(first, rest)
+        layout = self.layout
+        parts = layout.parts(whole)
+        x = self.factored.solve(np.concatenate([parts[f] for f in layout.order]))
+        ends = np.cumsum([len(parts[f]) for f in layout.order])
+        solved = dict(zip(layout.order, np.split(x, ends[:-1]), strict=True))
+        found = layout.vector([solved[f] for f in range(len(parts))], whole)
+        return Vector(found.first[..., 0], found.rest[..., 0]) if flat else found
 
     def invert(self) -> CellInverse:
         """Blocks of H^-1 that gradients need."""
@@ -233,7 +259,8 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
         return Layout(factors)
     met = np.zeros(one.n_levels)
     for f in factors[1:]:
-        cells = np.unique(one.codes * f.n_levels + f.codes)
+        both = one.columns.any(axis=1) & f.columns.any(axis=1)
+        cells = np.unique((one.codes * f.n_levels + f.codes)[both])
         met += f.width * np.bincount(cells // f.n_levels, minlength=one.n_levels)
     full = q1 * float(q2) ** 2
     present = one.width * float(met @ met)

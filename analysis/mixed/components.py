@@ -26,6 +26,10 @@ MOST_BORDERS = 2
 """Factors that are kept to the end, at most."""
 SMALL_BLOCKS = 20.0
 """Cost of a product in many small blocks in products of one large matrix."""
+MOST_PAIRED = 64
+"""Later columns of a block whose pairs are listed; of blocks that meet more, no list is kept."""
+TAKEN_OUT = 2.0
+"""Cost of a product in a part taken out of one large matrix, likewise."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,9 @@ class Sorting:
     def cost(self) -> float:
         """Products for a factor and its inverse, in those of a dense matrix."""
         met = np.bincount(self.component, minlength=self.many).astype(float)
-        inside = self.many * float(self.width) ** 3 + self.width * float(met @ met)
-        return SMALL_BLOCKS * inside + float(self.rest) ** 3
+        each = np.where(met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
+        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(met @ (each * met))
+        return inside + float(self.rest) ** 3
 
 
 def sorting(pattern: Pattern) -> Sorting | None:

@@ -6,12 +6,13 @@ of the same kind: nested factors go one after another, until levels meet directl
 (``SortedStructure``), or is held densely (``DenseStructure``). The gradients of a deviance need H^-1 only where H is not
 zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
 
-A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place.
+A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place. What is
+held densely at the end are the last values. Blocks that meet many columns there (``Cliques``) subtract their products from it
+as matrices, so that no list of pairs grows with the square of what a block meets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,15 +20,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 
-from .components import Pattern, Sorting, sorting
+from .components import MOST_PAIRED, Pattern, Sorting, sorting
+from .meeting import AT_ONCE, Cliques, Pairs, cliques
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-AT_ONCE = 4_000_000
-"""Products of pairs of columns held at once."""
 MOST_DENSE = 20_000
 """Order of the largest matrix that is held densely; 3.2 GB."""
+MIRRORED = 256
+"""Rows of a matrix that are mirrored at once."""
 
 
 class TooLarge(MemoryError):
@@ -61,9 +63,13 @@ class Structure(Protocol):
 
     order: int
     size: int
+    full_order: int
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries; (i, j) and (j, i) are one."""
+
+    def in_full(self, columns: Index) -> Index:
+        """Numbers of columns in the full matrix of order ``full_order`` that the last values are; -1 for others."""
 
     def factor(self, values: Array) -> Factored:
         """Factor the matrix; LinAlgError where it is not positive definite."""
@@ -75,11 +81,16 @@ class DenseStructure:
     def __init__(self, order: int) -> None:
         if order > MOST_DENSE:
             raise TooLarge(order)
-        self.order, self.size = order, order * order
+        self.order = self.full_order = order
+        self.size = order * order
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
         return np.maximum(rows, columns) * self.order + np.minimum(rows, columns)
+
+    def in_full(self, columns: Index) -> Index:
+        """Return them as they are."""
+        return columns
 
     def factor(self, values: Array) -> Factored:
         """Factor by LAPACK."""
@@ -105,16 +116,13 @@ class _DenseFactor:
     def inverse(self) -> Array:
         if not len(self.upper):
             return np.zeros(0)
-        return np.asarray(lapack.dpotri(self.upper, lower=0)[0].T.ravel())
-
-
-@dataclass(frozen=True)
-class _Bucket:
-    """Levels that meet the same number r of later columns: their entries (G, r), places of the column pairs (G, r(r+1)/2)."""
-
-    levels: Index
-    entries: Index
-    pairs: Index
+        full: Array = np.asarray(lapack.dpotri(self.upper, lower=0)[0].T)
+        for start in range(0, len(full), MIRRORED):
+            end = start + MIRRORED
+            full[:start, start:end] = full[start:end, :start].T
+            square = full[start:end, start:end]
+            square[...] = np.tril(square) + np.tril(square, -1).T
+        return full.ravel()
 
 
 class BlockStructure:
@@ -137,18 +145,24 @@ class BlockStructure:
         self.at_rest = self.at_entries + len(level) * k
         self.size = self.at_rest + rest.size
         self._keys = level * max(rest.order, 1) + column
+        self.full_order = rest.full_order
         counts = np.bincount(level, minlength=m)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
-        self.buckets = []
+        self.buckets: list[Pairs] = []
+        self.cliques: list[Cliques] = []
         for r in np.unique(counts[counts > 0]).tolist():
-            lower, upper = np.tril_indices(r)
             levels = np.flatnonzero(counts == r)
+            if r > MOST_PAIRED:
+                entries = self.starts[levels][:, None] + np.arange(r)
+                self.cliques += cliques(levels, entries, column[entries], rest)
+                continue
+            lower, upper = np.tril_indices(r)
             step = max(1, AT_ONCE // len(lower))
             for some in np.split(levels, range(step, len(levels), step)):
                 entries = self.starts[some][:, None] + np.arange(r)
                 meets = column[entries]
                 pairs = rest.locate(meets[:, lower].ravel(), meets[:, upper].ravel())
-                self.buckets.append(_Bucket(some, entries, pairs.reshape(len(some), -1)))
+                self.buckets.append(Pairs(some, entries, pairs.reshape(len(some), -1)))
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
@@ -161,6 +175,13 @@ class BlockStructure:
         later = low >= mk
         found[later] = self.at_rest + self.rest.locate(high[later] - mk, low[later] - mk)
         return np.asarray(found, dtype=np.intp)
+
+    def in_full(self, columns: Index) -> Index:
+        """Numbers of columns in the full matrix."""
+        found = np.full(columns.shape, -1, dtype=np.intp)
+        later = columns >= self.m * self.k
+        found[later] = self.rest.in_full(columns[later] - self.m * self.k)
+        return found
 
     def factor(self, values: Array) -> Factored:
         """Eliminate the blocks, then factor what they leave."""
@@ -175,26 +196,25 @@ class _BlockFactor:
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", lower)).sum())
         self.inverse_lower: Array = np.asarray(np.linalg.inv(lower) if k > 1 else 1.0 / lower, dtype=float)
         self.meets = values[s.at_entries : s.at_rest].reshape(-1, k)
-        halved = self._left(self.inverse_lower, self.meets)
         rest = values[s.at_rest :].copy()
         # Bucket by bucket, but one sum over as many as may be held at once.
         places, products, held = [], [], 0
         for i, bucket in enumerate(s.buckets):
-            part = halved[bucket.entries]
-            r = part.shape[1]
-            product = part @ np.swapaxes(part, 1, 2) if k > 1 else part * np.swapaxes(part, 1, 2)
-            products.append(product.reshape(len(part), r * r)[:, _tril(r)].ravel())
+            products.append(bucket.products(self._left(self.inverse_lower, bucket)))
             places.append(bucket.pairs.ravel())
             held += len(products[-1])
             if held > AT_ONCE or i + 1 == len(s.buckets):
                 rest -= np.bincount(np.concatenate(places), np.concatenate(products), len(rest))
                 places, products, held = [], [], 0
+        for clique in s.cliques:
+            clique.subtract(rest, self._left(self.inverse_lower, clique), s.full_order)
         self.later = s.rest.factor(rest)
         self.logdet += self.later.logdet
 
-    def _left(self, blocks: Array, entries: Array) -> Array:
-        at = blocks[self.structure.level]
-        return np.asarray(at[:, 0] * entries if self.structure.k == 1 else (at @ entries[..., None])[..., 0])
+    def _left(self, blocks: Array, group: Pairs | Cliques) -> Array:
+        """Multiply each level's block (k, k) and its entries: (G, r, k)."""
+        at, entries = blocks[group.levels], self.meets[group.entries]
+        return np.asarray(at * entries if self.structure.k == 1 else entries @ np.swapaxes(at, 1, 2))
 
     def solve(self, r: Array) -> Array:
         s = self.structure
@@ -212,15 +232,14 @@ class _BlockFactor:
         s = self.structure
         p22 = self.later.inverse()
         p11: Array = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
-        solved = self._left(p11, self.meets)
-        p12 = np.empty_like(solved)
-        for bucket in s.buckets:
-            r = bucket.entries.shape[1]
-            among = p22[bucket.pairs][:, _symmetric(r)].reshape(-1, r, r)
-            e = solved[bucket.entries]
-            meets = -(among @ e)
-            p12[bucket.entries] = meets
-            p11[bucket.levels] -= np.swapaxes(e, 1, 2) @ meets
+        p12 = np.empty_like(self.meets)
+        of_level = p11.copy()
+        groups: list[Pairs | Cliques] = [*s.buckets, *s.cliques]
+        for group in groups:
+            e = self._left(of_level, group)
+            meets = -group.times(p22, e, s.full_order)
+            p12[group.entries] = meets
+            p11[group.levels] -= np.swapaxes(e, 1, 2) @ meets
         return np.concatenate([p11.ravel(), p12.ravel(), p22])
 
 
@@ -240,13 +259,17 @@ class SortedStructure:
         self.inner = BlockStructure(
             found.many, found.width, found.component, found.border, DenseStructure(found.rest)
         )
-        self.size = self.inner.size
+        self.size, self.full_order = self.inner.size, self.inner.full_order
         padding = np.setdiff1d(np.arange(self.inner.order), self.places)
         self.padding = self.inner.locate(padding, padding)
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
         return self.inner.locate(self.places[rows], self.places[columns])
+
+    def in_full(self, columns: Index) -> Index:
+        """Numbers of columns in the full matrix."""
+        return self.inner.in_full(self.places[columns])
 
     def factor(self, values: Array) -> Factored:
         """Factor the padded matrix."""
@@ -267,18 +290,6 @@ class _SortedFactor:
 
     def inverse(self) -> Array:
         return self.inner.inverse()
-
-
-def _tril(r: int) -> Index:
-    lower, upper = np.tril_indices(r)
-    return (lower * r + upper).astype(np.intp)
-
-
-def _symmetric(r: int) -> Index:
-    """Places in the list of lower-triangle pairs of all r * r pairs."""
-    i, j = np.divmod(np.arange(r * r), r)
-    high, low = np.maximum(i, j), np.minimum(i, j)
-    return np.asarray(high * (high + 1) // 2 + low, dtype=np.intp)
 
 
 def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structure:
@@ -334,10 +345,13 @@ def _filled(high: Index, low: Index, level: Index, column: Index, order: int) ->
     """Add to a pattern the pairs of columns that meet in a block."""
     counts = np.bincount(level)
     starts = np.cumsum(counts) - counts
-    known = [high * order + low]
+    known = [np.unique(high * order + low)]
     for r in np.unique(counts[counts > 0]).tolist():
         i, j = np.tril_indices(r)
-        met = column[starts[counts == r][:, None] + np.arange(r)]
-        known.append(np.unique(met[:, i] * order + met[:, j]))
+        levels = np.flatnonzero(counts == r)
+        step = max(1, AT_ONCE // len(i))
+        for some in np.split(levels, range(step, len(levels), step)):
+            met = column[starts[some][:, None] + np.arange(r)]
+            known.append(np.unique(met[:, i] * order + met[:, j]))
     pairs = np.divmod(np.unique(np.concatenate(known)), order)
     return pairs[0], pairs[1]

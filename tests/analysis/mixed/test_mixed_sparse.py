@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import resource
 import subprocess
 import sys
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.mixed import fit
+from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import Effects, Layout
@@ -46,10 +48,15 @@ def designs(draw: st.DrawFn) -> list[Effects]:
     return largest_first([grouping(rng, c, draw(st.integers(1, 3))) for c in codes])
 
 
-@given(designs(), st.integers(0, 2**32 - 1))
-def test_cells_give_what_dense_blocks_give(effects: list[Effects], seed: int) -> None:
+@given(designs(), st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 64]))
+def test_cells_give_what_dense_blocks_give(effects: list[Effects], seed: int, most_paired: int) -> None:
     draw = np.random.default_rng(seed)
-    dense, cells = Layout(effects), CellLayout(effects)
+    for one in effects[1:]:
+        if draw.random() < 0.3:
+            # a term that is confined to some rows
+            one.columns[draw.random(len(one.columns)) < 0.5] = 0.0
+    with patch.object(elimination, "MOST_PAIRED", most_paired):
+        dense, cells = Layout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
     lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
     products = dense.products(weights), cells.products(weights)
@@ -145,6 +152,71 @@ def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, p
     # the square of what meets within an item, not that of all items
     tied = 3 * people + wordings
     assert last.size < 60 * 20 * (20 + tied) + tied**2 < last.order**2
+
+
+def people_and_models(people: int) -> list[Effects]:
+    """Items in five conditions, shown to people and to as many sessions of six models; half of each meet every item once."""
+    draw = np.random.default_rng(9)
+    session, item = (part.ravel() for part in np.indices((2 * people, 60)).astype(np.intp))
+    condition, is_model = (session + item) % 5, session % 2 == 1
+    columns = draw.normal(size=(len(item), 4)) * np.column_stack([~is_model] * 3 + [is_model])
+    cell = (item * 5 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
+    effects = [
+        Effects(session, 2 * people, columns[:, :3]), Effects(session, 2 * people, columns[:, 3:]),
+        Effects(cell, 2100, columns[:, 3:]), grouping(draw, item * 5 + condition, 2), grouping(draw, item, 2),
+    ]  # fmt: skip
+    return largest_first(effects)
+
+
+def numbers_kept(one: object) -> int:
+    """Count the numbers in all arrays that an object holds."""
+    if isinstance(one, np.ndarray):
+        return one.size
+    if isinstance(one, list | tuple):
+        return sum(numbers_kept(part) for part in one)
+    if dataclasses.is_dataclass(one) or hasattr(one, "locate"):
+        return sum(numbers_kept(part) for part in vars(one).values())
+    return 0
+
+
+def test_what_is_kept_grows_with_the_rows_and_the_square_of_the_last_columns_alone() -> None:
+    def beside_the_square(people: int) -> float:
+        effects = people_and_models(people)
+        structure = CellLayout(effects).structure
+        assert structure.full_order <= 8 * people
+        kept = numbers_kept(structure) + structure.size - structure.full_order**2
+        return kept / len(effects[0].codes)
+
+    # Lists of pairs would hold the square of what meets an item: fourfold rows, sixteenfold numbers.
+    assert beside_the_square(240) < 1.2 * beside_the_square(60) < 150
+
+
+@pytest.mark.parametrize("most_paired", [8, 64])
+def test_deviance_and_gradient_are_those_of_dense_blocks(
+    most_paired: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(10)
+    session, item = (part.ravel() for part in np.indices((24, 30)))
+    data = pd.DataFrame({"session": session, "item": item, "cond": (session + item) % 3 / 2})
+    data["people"] = (session % 2 == 0).astype(float)
+    data["model"] = 1.0 - data["people"]
+    data["cell"] = data["item"] * 12 + session % 6 * data["model"] * 2
+    data["y"] = (draw.random(len(data)) < 0.7).astype(float)
+    formula = (
+        "y ~ cond * model + (0 + people + people:cond | session) + (1 + model | item) + (0 + model | cell)"
+    )
+    found = fit(formula, data, "binomial").model
+    parts = found.frame, found.matrices, found.family, found.link
+    dense = laplace_module.LaplaceDeviance(*parts)
+    assert type(dense.layout) is Layout
+    monkeypatch.setattr(elimination, "MOST_PAIRED", most_paired)
+    monkeypatch.setattr(laplace_module, "make_layout", CellLayout)
+    cells = laplace_module.LaplaceDeviance(*parts)
+    for x in (dense.start, dense.start + 0.1 * draw.normal(size=len(dense.start))):
+        (value, slope), (other, gradient) = dense(x), cells(x)
+        assert other == pytest.approx(value, abs=1e-8)
+        assert gradient == pytest.approx(slope, abs=1e-6)
+        assert cells.metric(x) == pytest.approx(dense.metric(x), rel=1e-6, abs=1e-6)
 
 
 def test_groups_of_very_unlike_size_are_held_densely() -> None:
