@@ -20,10 +20,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 LEVELS = ["intact", "rs20", "rs50", "kf", "kfl"]
 ITEMS = 400
 PART = 100_000
+MACHINES = 12
+SPREAD = {"reader": 0.6, "reader × condition": 0.3, "item": 0.5, "item × condition": 0.3, "item × model": 0.4}
+"""Standard deviations of what a study draws, in log odds; models' sessions and cells of item, model and condition have 0.2."""
 OWN = {
     "study": "large", "version": 1, "design_hash": "d", "attempt": 1, "set": "sentences", "trial_type": "choose",
     "is_practice": False, "is_filler": False, "is_attention_check": False, "is_pilot": False, "replicate": 1,
@@ -31,33 +38,71 @@ OWN = {
 }  # fmt: skip
 
 
+class Truth:
+    """How likely a right answer is and how long it takes, for sessions of people and models.
+
+    Parameters
+    ----------
+    sessions : int
+    """
+
+    def __init__(self, sessions: int) -> None:
+        draw = np.random.default_rng(8)
+        many = len(LEVELS)
+        self.reader = draw.normal(0, SPREAD["reader"], sessions)
+        self.reader_level = draw.normal(0, SPREAD["reader × condition"], (sessions, many))
+        self.model = draw.normal(0.5, SPREAD["reader"], MACHINES)
+        self.session = draw.normal(0, 0.2, sessions)
+        self.item = draw.normal(0, SPREAD["item"], ITEMS)
+        self.item_level = draw.normal(0, SPREAD["item × condition"], (2, ITEMS, many))
+        self.item_model = draw.normal(0, SPREAD["item × model"], (ITEMS, MACHINES))
+        self.cell = draw.normal(0, 0.2, (ITEMS, MACHINES, many))
+
+    def log_odds(self, session: Index, item: Index, level: Index) -> Array:
+        """Log odds of a right answer, shape (rows,): each condition takes 0.3 more than the one before."""
+        person, model = session % 2 == 0, session % MACHINES
+        own = np.where(
+            person,
+            self.reader[session] + self.reader_level[session, level],
+            self.model[model]
+            + self.session[session]
+            + self.item_model[item, model]
+            + self.cell[item, model, level],
+        )
+        return np.asarray(
+            1.5 - 0.3 * level + own + self.item[item] + self.item_level[person.astype(int), item, level]
+        )
+
+
 def write_study(folder: Path, trials: int) -> None:
     """Write the handover of people and models that answered so many trials, with raw replies and keys as runs write them."""
-    draw = np.random.default_rng(7)
+    draw, truth = np.random.default_rng(7), Truth(trials // ITEMS + 1)
     writer: pq.ParquetWriter | None = None
     for start in range(0, trials, PART):
         many = min(PART, trials - start)
         place = np.arange(start, start + many)
         session = place // ITEMS
         person = session % 2 == 0
-        right = draw.random(many) < 0.8
+        level = (place + session) % len(LEVELS)
+        eta = truth.log_odds(session, place % ITEMS, level)
+        right = draw.random(many) < 1 / (1 + np.exp(-eta))
         rows = pd.DataFrame(
             {
                 **OWN,
                 "session_id": [f"session-{one:08d}" for one in session],
                 "reader_kind": np.where(person, "human", "model"),
-                "reader": np.where(person, [f"P{one:05d}" for one in session], [f"model-{one % 12}" for one in session]),
+                "reader": np.where(person, [f"P{one:05d}" for one in session], [f"model-{one % MACHINES}" for one in session]),
                 "list_id": session % 5 + 1,
                 "trial_index": place % ITEMS,
                 "item_id": [f"s{one:03d}" for one in place % ITEMS],
-                "text": np.array(LEVELS)[(place + session) % len(LEVELS)],
+                "text": np.array(LEVELS)[level],
                 "response": np.where(right, "yes", "no"),
                 "response_raw": [f"The answer, I think after {one} words, is this one" for one in place],
                 "work_key": [f"{one:064x}" for one in place],
                 "label_logprobs": [json.dumps({"yes": -0.1 * (one % 97), "no": -2.5}) for one in place],
                 "response_status": np.where(draw.random(many) < 0.98, "valid", "timeout"),
                 "correct": right,
-                "rt": np.where(person, np.exp(draw.normal(7, 0.4, many)), np.nan),
+                "rt": np.where(person, np.exp(draw.normal(7.2 - 0.2 * eta, 0.4)), np.nan),
                 "temperature": np.where(person, np.nan, 0.7),
                 "prompt_tokens": np.where(person, np.nan, 80.0 + place % 30),
                 "created_at": [f"2026-11-22T10:00:00.{one % 1000:03d}Z" for one in place],
