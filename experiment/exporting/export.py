@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from experiment.exporting.jspsych_files import write_jspsych
 from experiment.exporting.pictures import write_pictures
 from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
 from experiment.exporting.tables import Choice, tables_of
+from experiment.models.similarity import STORED
 from experiment.store import Store, queries
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -71,6 +73,7 @@ def export_study(
     with store.read() as connection:
         tables = tables_of(study, connection, chosen)
         if form == "psych-ds":
+            _similarities(study, folder / "analysis")
             given = credits_of(study, credits or Credits())
             versions = queries.all_versions(connection, study.id)
             rows = write_psychds(study, tables, folder, given, versions=versions)
@@ -93,4 +96,14 @@ def export_study(
                 written, lost = write_pictures(folder / "pictures", calls.rows())
                 rows |= {"pictures": written} if written else {}
     (folder / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
+    _similarities(study, folder)
     return Exported(folder, rows, lost_pictures=lost)
+
+
+def _similarities(study: Study, folder: Path) -> None:
+    """Copy what ``wrods score --similarity`` kept of the texts shown; an earlier export's goes where there is none."""
+    kept = study.folder / STORED
+    (folder / STORED).unlink(missing_ok=True)
+    if kept.is_file():
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(kept, folder / STORED)

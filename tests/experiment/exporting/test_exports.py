@@ -414,3 +414,19 @@ def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Sto
     assert wrods("export", study.folder, "--out", tmp_path / "out").exit_code == 0
     asked = wrods("withdraw", study.folder, "--platform-id", PLATFORM_ID, "--yes")
     assert asked.exit_code == 0 and f"{tmp_path / 'out'}: an export" in asked.output
+
+
+@pytest.mark.parametrize(
+    ("form", "place"), [("csv", "."), ("parquet", "."), ("jspsych", "."), ("psych-ds", "analysis")]
+)
+def test_similarities_of_the_texts_shown_go_with_every_export(
+    study: Study, store: Store, tmp_path: Path, form: str, place: str
+) -> None:
+    kept = study.folder / "similarity.json"
+    kept.write_text('{"use": "hash", "shown": {}}', "utf-8")
+    export_study(study, store, tmp_path / "out", form)
+    copy = tmp_path / "out" / place / "similarity.json"
+    assert copy.read_bytes() == kept.read_bytes()
+    kept.unlink()
+    export_study(study, store, tmp_path / "out", form, replace=True)
+    assert not copy.exists()
