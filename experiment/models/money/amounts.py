@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from stimuli.errors import UserError
 
 _AMOUNT = re.compile(
     r"(?:(?P<before>[^\W\d_]+|[$€£¥])\s*)?(?P<number>\d+(?:[.,]\d+)?|\.\d+)\s*(?P<after>[^\W\d_]+|[$€£¥])?"
 )
+_THOUSANDS = re.compile(r"\d+,\d{3}")
 _DOLLARS = frozenset({"USD", "$", "US$"})
 
 
@@ -26,12 +28,18 @@ def dollars(given: object, place: str) -> float:
     Raises
     ------
     UserError
-        It is no amount, names no currency or another, or is not above zero.
+        It is no amount, names no currency or another, is not above zero, or has a comma that may part thousands.
     """
     text = str(given).strip()
     found = _AMOUNT.fullmatch(text)
     if isinstance(given, bool) or found is None:
         raise UserError(f"{place} is {given!r}, which is no amount of money", mend="Write it as 40 USD.")
+    if _THOUSANDS.fullmatch(found["number"]):
+        whole = found["number"].replace(",", "")
+        point = found["number"].replace(",", ".")
+        raise UserError(
+            f"{place} is {text!r}, which may be {whole} or {point}", mend=f"Write {whole} USD or {point} USD."
+        )
     currencies = {part.upper() for part in (found["before"], found["after"]) if part}
     if not currencies:
         raise UserError(f"{place} is {text!r}, without a currency", mend=f"Write it as {text} USD.")
@@ -51,4 +59,4 @@ def written(amount: float) -> str:
     """Return an amount for people: cents, or three significant digits where it is below a dollar."""
     if amount == 0 or abs(amount) >= 1:
         return f"{amount:,.2f} USD"
-    return f"{amount:.3g} USD"
+    return f"{Decimal(f'{amount:.3g}'):f} USD"
