@@ -31,6 +31,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Upkeep": ("export", "backup", "restore", "withdraw"),
 }
 
+WHOLE_SENTENCE = 200
+"""Characters that are room for the first sentence of any command's help."""
+
 
 class Commands(click.Group):
     """The commands by section; each is imported only when it is used."""
@@ -67,7 +70,7 @@ class Commands(click.Group):
             rows = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
                 formatter.write_dl(
-                    [(name, command.get_short_help_str(76)) for name, command in rows if command]
+                    [(name, command.get_short_help_str(WHOLE_SENTENCE)) for name, command in rows if command]
                 )
 
     def invoke(self, ctx: click.Context) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,10 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     click.echo(f"Hash   {frozen.hash}")
     click.echo(
         f"Wrote  {loaded.folder / FILE} and {loaded.folder / DOCUMENT} (the text for a preregistration)"
+    )
+    named = shlex.quote(str(study))
+    click.echo(
+        f"Next:  register the text, then `wrods serve {named} --registered URL`; a change of the plan from now on needs --amend"
     )
     if before:
         click.echo(f"Note: {before} sessions of people had begun before; the registration says so.")

@@ -15,6 +15,11 @@ import click
 from experiment.templates.parts import ABOUT_FILE, data_path, filled, part_named, parts_of
 from stimuli.errors import UserError, unknown_name
 
+_EXAMPLE = """\b
+Examples:
+  wrods new my-study --from letter-position
+  wrods new recover --from scrambled-bench --part scrrec --data data/realtimeqa
+"""
 WITHOUT_MARKS = str.maketrans(
     {
         "ß": "ss",
@@ -39,7 +44,7 @@ def templates() -> dict[str, str]:
     return dict(json.loads(text))
 
 
-@click.command()
+@click.command(epilog=_EXAMPLE)
 @click.argument("directory", metavar="DIR", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--from",
@@ -70,14 +75,9 @@ def new(
     corrected: bool,
     list_them: bool,
 ) -> None:
-    r"""Make a study folder to start from.
+    """Make a study folder to start from.
 
     The folder's name becomes the study's id. Nothing that exists is overwritten.
-
-    \b
-    Examples:
-      wrods new my-study --from letter-position
-      wrods new recover --from scrambled-bench --part scrrec --data data/realtimeqa
     """
     if list_them:
         for name, about in templates().items():

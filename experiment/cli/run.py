@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Mapping
@@ -258,6 +259,8 @@ def _finish(
             print_outcome(one)
         if one.stopped is not None:
             _say_error(f"{one.reader}: {one.stopped}")
+    if outcomes and not as_json and all(one.is_whole for one in outcomes):
+        click.echo(f"Next: wrods report {shlex.quote(str(study.folder))}")
     if any(one.interrupted for one in outcomes):
         _leave_probes()
         raise KeyboardInterrupt
@@ -376,9 +379,10 @@ def print_outcome(outcome: Outcome) -> None:
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
     never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
+    before = f", {outcome.stored_before} were stored before" if outcome.stored_before else ""
     click.echo(
-        f"{outcome.reader}: {outcome.answered} trials answered, {outcome.stored_before} were stored before, "
-        f"{outcome.left} of {outcome.planned} left{f' ({named})' if named else ''}{never}; {outcome.blocks}"
+        f"{outcome.reader}: {outcome.answered} trials answered{before}, {outcome.left or 'none'} of {outcome.planned} left"
+        f"{f' ({named})' if named else ''}{never}; {outcome.blocks}"
     )
     if not_valid := unread(outcome.response_statuses):
         click.echo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -57,7 +58,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         told=lambda _: bar.update(1),
                     )
     click.echo(f"{readers} simulated readers answered {done} trials; each is stored and marked as simulated.")
-    click.echo(f"Next: wrods report {study}")
+    click.echo(f"Next: wrods report {shlex.quote(str(study))}")
 
 
 def _told(reader: str, trials: int) -> None:

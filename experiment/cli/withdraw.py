@@ -85,12 +85,26 @@ def withdraw(
         if not (as_json and yes):
             _tell(scope)
         if not yes:
-            click.confirm("\nErase this for good?", abort=True, err=True)
+            _confirm()
         ids = [one.session_id for one in scope.sessions]
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=folders
         )
         _finish({**told, "erased": dict(erased.rows)}, scrubbed, as_json)
+
+
+def _confirm() -> None:
+    """Ask whether to erase; raise where nobody answers."""
+    try:
+        wanted = click.confirm("\nErase this for good?", err=True)
+    except click.Abort as unanswered:
+        raise UserError(
+            "nothing was erased: nobody answered",
+            mend="Where nobody sits at the terminal, give --yes.",
+            exit_code=1,
+        ) from unanswered
+    if not wanted:
+        raise UserError("nothing was erased", exit_code=1)
 
 
 def _moment(
@@ -158,7 +172,7 @@ def _tell(scope: Scope) -> None:
     if scope.derived:
         click.echo(f"  {scope.derived} sessions of models that read these answers", err=True)
     click.echo(
-        f"  the same in {len(scope.backups)} backups and {len(scope.states)} folders of hidden states",
+        f"  the same in backups ({len(scope.backups)}) and folders of hidden states ({len(scope.states)})",
         err=True,
     )
     click.echo(click.style("Beyond reach", bold=True), err=True)
@@ -177,10 +191,8 @@ def _finish(told: dict[str, Any], scrubbed: Scrubbed, as_json: bool) -> None:
     else:
         rows = sum(told.get("erased", {}).values())
         if told:
-            click.echo(f"Erased {rows} rows of {len(told['sessions'])} session(s).")
-        click.echo(
-            f"Cleaned {len(scrubbed.backups)} backups and {scrubbed.state_rows} rows of hidden states."
-        )
+            click.echo(f"Erased: rows {rows}, sessions {len(told['sessions'])}.")
+        click.echo(f"Cleaned: backups {len(scrubbed.backups)}, rows of hidden states {scrubbed.state_rows}.")
         for line in scrubbed.left:
             click.echo(click.style("Left: ", fg="red") + line)
     if scrubbed.left:

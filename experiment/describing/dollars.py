@@ -27,8 +27,9 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int) -> str:
     if price.is_free:
         return ""
     asked = written(prompt_tokens * price.input / 1e6)
-    longest = model.options.get("max_tokens")
-    answers = written(trials * (int(longest or PER_ANSWER)) * price.output / 1e6)
+    given = model.options.get("max_tokens")
+    longest = given if isinstance(given, int) else 0
+    answers = written(trials * (longest or PER_ANSWER) * price.output / 1e6)
     if longest:
         return f"Its prompts cost about {asked}, answers at most {answers} ({longest} tokens each; thoughts come on top)."
     return f"Its prompts cost about {asked}, each {PER_ANSWER} tokens of all answers {answers} (max_tokens is not set)."

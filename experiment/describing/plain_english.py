@@ -114,24 +114,31 @@ def tell(study: Study, items: Sequence[Item], probes: Mapping[Any, Any] | None =
     return Told(tuple(p for p in paragraphs if p), numbers)
 
 
+BESIDE_ITEMS = {"exemplar": "exemplar", "practice": "practice item", "filler": "filler"}
+"""What items beside those of the test are called, by their role."""
+
+
 def _materials(study: Study, items: Sequence[Item]) -> str:
-    roles = Counter(item.role for item in items)
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
     named = f" in {len(sets)} sets ({', '.join(sets)})" if len(sets) > 1 else ""
-    families = len({(item.set_name, item.item_id) for item in items if item.role == "test"})
-    extra = [f"{roles[role]} {role} lines" for role in ("exemplar", "practice", "filler") if roles[role]]
+    roles: Counter[str] = Counter(
+        role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
+    )
+    beside = [_counted(roles[role], noun) for role, noun in BESIDE_ITEMS.items() if roles[role]]
+    *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
+    told = f"{', '.join(first)} and {last}" if first else last
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
     words = "; ".join(
         f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in list(lost.items())[:4]
     )
     more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
     left = f" Left intact in every condition, though meant to change: {words}{more}." if lost else ""
-    return f"Materials: {families} items{named}" + (f", {', '.join(extra)}" if extra else "") + f".{left}"
+    return f"Materials: {told}.{left}"
 
 
 def _design(study: Study, numbers: Mapping[str, Any]) -> str:
     if not study.factors:
-        return f"Design: no factor; {numbers['lists']} list(s)."
+        return f"Design: no factor; {_counted(numbers['lists'], 'list')}."
     cells = numbers["trials_per_cell"]
     per_cell = (
         f"{min(cells.values())}"
@@ -140,7 +147,7 @@ def _design(study: Study, numbers: Mapping[str, Any]) -> str:
     )
     return (
         f"Design: {'; '.join(_factor(*factor) for factor in _levels_told(study).items())}. "
-        f"{numbers['lists']} lists; a session shows each cell {per_cell} times."
+        f"{numbers['lists']} lists; a session shows each condition {per_cell} times."
     )  # fmt: skip
 
 

@@ -288,7 +288,8 @@ def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
         if len(parts) != 2 or parts[0] == parts[1] or not set(parts) <= set(levels):
             raise UserError(
                 f"{study.place(*path, 'contrasts', i)} is {contrast!r}",
-                mend=f"A contrast is `level - level`; levels of {spec['compare']}: {', '.join(levels)}.",
+                mend="A contrast is `level - level`, with a space on each side of the minus; "
+                f"levels of {spec['compare']}: {', '.join(levels)}.",
             )
     said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
     if isinstance(spec.get("direction"), Mapping):

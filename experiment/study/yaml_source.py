@@ -90,11 +90,12 @@ def parse_yaml(
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        hint = (
-            "Indent with spaces, not tabs."
-            if "\t" in text
-            else "Check indentation, colons and quotes near that line."
-        )
+        if "\t" in text:
+            hint = "Indent with spaces, not tabs."
+        elif error.problem == "mapping values are not allowed here":
+            hint = 'Put a text that holds a colon into quotes (title: "Reading: a study"), or check the indentation.'
+        else:
+            hint = "Check indentation, colons and quotes near that line."
         raise UserError(
             f"{file.name}, line {line}: not readable as YAML ({error.problem})", mend=hint
         ) from None

@@ -24,6 +24,7 @@ def test_help_groups_the_commands_by_what_a_user_is_doing() -> None:
     told = wrods("--help").output
     places = [told.index(section) for section in SECTIONS]
     assert places == sorted(places)
+    assert "..." not in told.replace("[ARGS]...", ""), "sentences about commands are whole"
 
 
 @pytest.mark.parametrize("name", [name for names in SECTIONS.values() for name in names])
@@ -32,6 +33,7 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
     assert told.exit_code == 0
     assert f"wrods {name}" in told.output
     assert "Example" in told.output
+    assert "\\b" not in told.output, "a mark for the layout of the help is not shown"
 
 
 def test_a_misspelt_command_names_the_nearest() -> None:
@@ -47,6 +49,7 @@ def test_each_template_checks_and_builds_as_it_comes(template: str, tmp_path: Pa
     checked = wrods("check", folder)
     assert checked.exit_code == 0, checked.output
     assert "The study is valid" in checked.output
+    assert re.search(r"Materials: .*\b1 (items|fillers|exemplars)\b", checked.output) is None
     assert "Left intact" not in checked.output, "every starred word of a template can change"
     assert not (folder / "items.jsonl").exists(), "check builds nothing"
     built = wrods("build", folder)

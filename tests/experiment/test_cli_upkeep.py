@@ -72,6 +72,9 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected: Study)
     ):
         assert part in asked.output
     assert len(readers(collected)) == READERS
+    alone = wrods("withdraw", collected.folder, "--participant", "S001", given="")
+    assert alone.exit_code == 1 and "nothing was erased" in alone.output and "--yes" in alone.output
+    assert len(readers(collected)) == READERS
     agreed = wrods("withdraw", collected.folder, "--participant", "S001", given="y\n")
     assert agreed.exit_code == 0 and "Erased" in agreed.output
     assert len(readers(collected)) == READERS - 1

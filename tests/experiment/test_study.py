@@ -104,6 +104,11 @@ def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..
     assert "break_evry" in lines[2]
 
 
+def test_a_title_with_a_colon_is_told_to_be_quoted(make_study: Callable[..., Study]) -> None:
+    with pytest.raises(UserError, match=r"line \d+: not readable as YAML(?s:.*)into quotes"):
+        make_study(("title: A small study", "title: Reading: a small study"))
+
+
 def test_a_planned_contrast_names_levels_of_its_factor(make_study: Callable[..., Study]) -> None:
     plan = "\nanalysis:\n  planned:\n    a: {measure: correct, compare: position, between: [human], contrasts: [final - intact]}\n"
     with pytest.raises(UserError, match="levels of position: intact, initial"):
@@ -122,6 +127,7 @@ def test_a_planned_contrast_names_levels_of_its_factor(make_study: Callable[...,
         ("exclude: {answers: wrong}", r"part of what is measured"),
         ("exclude: {trials: {rt: outside 3 s to 1 s}}", r"planned\.a\.exclude\.trials\.rt is"),
         ("contrasts: [intact - intact]", r"A contrast is `level - level`"),
+        ("contrasts: [final-intact]", r"a space on each side of the minus"),
         ("families: F", r"did you mean 'family'"),
         ("levels: [intact, inital]", r"Did you mean 'initial'"),
         ("levels: [intact]", r"levels"),
