@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -24,6 +25,8 @@ PLACE_WORDS = {
     "outer": "first and last letter",
 }
 MOST_MODELS = 4
+LIGHTEST = 0.55
+"""How far towards white the farthest letters are drawn."""
 AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     BITS: ("Surprisal added (bits a text)", lambda value: value),
     RIGHT: ("Accuracy lost (points)", lambda value: 100.0 * value),
@@ -65,7 +68,7 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
     kinds = {every[0].people: every[0].people_kind, **dict.fromkeys((one.model for one in every), "model")}
     look = looks(kinds)
     height = TOP + BOTTOM + len(shown) * EACH + (len(shown) - 1) * (HEAD + 0.18)
-    times = _limits(percent_added, [row.people[TIME] for one in every for row in one.rows])
+    times = _limits(percent_added, [row.people[TIME] for one in every for row in one.apart])
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         left, right, between = 0.72, 0.12, 0.34
@@ -75,7 +78,7 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
             for column, (measure, (axis, scaled)) in enumerate(AXES.items()):
                 box = (left + column * (wide + between), below, wide, EACH)
                 axes = figure.add_axes((box[0] / WIDTH, box[1] / height, wide / WIDTH, EACH / height))
-                values = [row.model[measure] for one in every for row in one.rows if measure in row.model]
+                values = [row.model[measure] for one in every for row in one.apart if measure in row.model]
                 axes.set_ylim(*times)
                 axes.set_xlim(*_limits(scaled, values))
                 _panel(axes, pair, measure, scaled, look[pair.model])
@@ -112,7 +115,7 @@ def _panel(axes: Axes, pair: Pair, measure: str, scaled: Callable[[float], float
     axes.axvline(0, color="#333333", lw=0.7, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
-    drawn = [row for row in pair.rows if measure in row.model]
+    drawn, distances = [row for row in pair.apart if measure in row.model], _distances([pair])
     if not drawn:
         said = "tells no surprisal" if measure == BITS else "answers no questions"
         axes.text(
@@ -121,14 +124,26 @@ def _panel(axes: Axes, pair: Pair, measure: str, scaled: Callable[[float], float
     for row in drawn:
         x, *wide = (scaled(value) for value in _ends(row.model[measure]))
         y, *high = (percent_added(value) for value in _ends(row.people[TIME]))
+        colour = _shade(look.colour, row.distance, distances)
         if wide:
-            axes.plot(wide, [y, y], color=look.colour, lw=0.9, alpha=0.75, zorder=3)
+            axes.plot(wide, [y, y], color=colour, lw=0.9, alpha=0.75, zorder=3)
         if high:
-            axes.plot([x, x], high, color=look.colour, lw=0.9, alpha=0.75, zorder=3)
-        face = look.colour if row.kind == "transposition" else "white"
-        axes.plot(
-            x, y, ls="", marker=MARKERS[row.place], ms=6.2, mfc=face, mec=look.colour, mew=1.2, zorder=5
-        )
+            axes.plot([x, x], high, color=colour, lw=0.9, alpha=0.75, zorder=3)
+        face = colour if row.kind == "transposition" else "white"
+        axes.plot(x, y, ls="", marker=MARKERS[row.place], ms=6.2, mfc=face, mec=colour, mew=1.2, zorder=5)
+
+
+def _distances(pairs: Sequence[Pair]) -> list[str]:
+    """Return the distances that are told apart, the shortest first."""
+    return sorted({row.distance for one in pairs for row in one.rows if row.distance}, key=float)
+
+
+def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
+    """Return the colour of a distance: the shortest is dark, the farthest light; so is one that stands for all."""
+    if distance not in distances or len(distances) < 2:
+        return colour
+    white = LIGHTEST * distances.index(distance) / (len(distances) - 1)
+    return to_hex([one + (1.0 - one) * white for one in to_rgb(colour)])
 
 
 def _key(figure: Figure, shown: Sequence[Pair], height: float) -> None:
@@ -141,20 +156,29 @@ def _key(figure: Figure, shown: Sequence[Pair], height: float) -> None:
     for kind in KIND_WORDS:
         if any(row.kind == kind for row in rows):
             handles.append(_mark("p", "#333333" if kind == "transposition" else "white", KIND_WORDS[kind]))
+    distances = _distances(shown)
+    handles += [
+        _mark("p", colour, f"distance {one}", edge=colour)
+        for one in distances
+        for colour in [_shade("#333333", one, distances)]
+    ]
+    columns = len(handles) if len(handles) < 6 else 3 if len(handles) == 6 else 4
     figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1 - 0.12 / height), ncols=3 if len(handles) > 5 else len(handles),
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1 - 0.12 / height), ncols=columns,
         frameon=False, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6, borderaxespad=0.0,
     )  # fmt: skip
 
 
-def _mark(marker: str, face: str, label: str) -> Line2D:
-    return Line2D([], [], color="#333333", ls="", marker=marker, ms=6, mfc=face, mew=1.1, label=label)
+def _mark(marker: str, face: str, label: str, edge: str = "#333333") -> Line2D:
+    return Line2D(
+        [], [], color="#333333", ls="", marker=marker, ms=6, mfc=face, mec=edge, mew=1.1, label=label
+    )
 
 
 def _in_words(shown: Sequence[Pair]) -> str:
     told = []
     for pair in shown:
-        cells = "; ".join(_row(row) for row in pair.rows)
+        cells = "; ".join(_row(row) for row in pair.apart)
         told.append(f"{marked(pair.people, pair.people_kind)} and {marked(pair.model, 'model')}: {cells}.")
     return " ".join(told)
 
@@ -167,4 +191,5 @@ def _row(row: Beside) -> str:
                 value = AXES[measure][1](row.model[measure].value)
                 yield f"{apa.number(value, decimals)} {unit}"
 
-    return f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place]}: {', '.join(parts())}"
+    where = PLACE_WORDS[row.place] + (f", distance {row.distance}" if row.distance else "")
+    return f"{KIND_WORDS[row.kind]}, {where}: {', '.join(parts())}"

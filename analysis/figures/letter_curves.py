@@ -97,7 +97,8 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
     limits = _limits(panels)
     with styled():
         figure = Figure(figsize=(WIDTH, height))
-        left, right, between = 0.66, 0.12, 0.62
+        left, right = 0.66, 0.12
+        between = 0.76 if any("\n" in panel.axis for panel in panels) else 0.62
         width = WIDTH * (0.72 if columns == 1 else 1.0) - left - right
         wide = (width - between * (columns - 1)) / columns
         for panel, (row, column) in zip(panels, places, strict=True):

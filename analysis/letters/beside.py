@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.letters.costs_of_letters import SEPARATOR, GroupCosts
+from analysis.letters.costs_of_letters import SEPARATOR, GroupCosts, natural
 
 TIME, BITS, RIGHT = "time", "bits", "correct"
+MOST_DISTANCES = 4
+"""Of changes at one place; where there are more, they are told together."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,17 @@ class Beside:
     kind, place : str
         As :func:`analysis.letters.letter_changes` names them.
     people, model : dict of str to Cost
-        By measure: ``time`` (log ratio against intact, people), ``bits`` (surprisal of the text, the model), ``correct`` (share of
-        right answers lost, both); what was not measured is not there.
+        By measure: ``time`` (log ratio against intact, people), ``bits`` (surprisal of the text, the model; ``bits_changed`` and
+        ``bits_after`` of its parts), ``correct`` (share of right answers lost, both); what was not measured is not there.
+    distance : str
+        Places between the two letters, or empty: all distances together.
     """
 
     kind: str
     place: str
     people: Mapping[str, Cost]
     model: Mapping[str, Cost]
+    distance: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Pair:
     people, people_kind, model : str
         Reader groups, and the people's reader kind.
     rows : tuple of Beside
-        Kinds of change in turn, each place by place; those for which people have a time.
+        Kinds of change in turn, each place by place; those for which people have a time. Where a place has several distances, a
+        row for all of them is followed by one for each.
     """
 
     people: str
@@ -60,10 +66,21 @@ class Pair:
     model: str
     rows: tuple[Beside, ...]
 
+    @property
+    def together(self) -> tuple[Beside, ...]:
+        """Rows of places, all distances together."""
+        return tuple(row for row in self.rows if not row.distance)
+
+    @property
+    def apart(self) -> tuple[Beside, ...]:
+        """Rows of single distances, and of places that have no distances of their own."""
+        split = {(row.kind, row.place) for row in self.rows if row.distance}
+        return tuple(row for row in self.rows if row.distance or (row.kind, row.place) not in split)
+
 
 def beside(
     times: Sequence[GroupCosts],
-    bits: Sequence[GroupCosts],
+    of_models: Mapping[str, Sequence[GroupCosts]],
     right: Sequence[GroupCosts],
     kinds: Sequence[str],
     places: Sequence[str],
@@ -72,9 +89,12 @@ def beside(
 
     Parameters
     ----------
-    times, bits, right : sequence of GroupCosts
-        By kind and zone, as :func:`~analysis.letters.costs_of_letters.group_costs` gives them: people's reading times, models'
-        surprisal, and the accuracy of both.
+    times, right : sequence of GroupCosts
+        People's reading times, and the accuracy of people and models, as
+        :func:`~analysis.letters.costs_of_letters.group_costs` gives them: by kind and zone, and by kind, zone and distance where
+        distances are to be told apart.
+    of_models : dict of str to sequence of GroupCosts
+        Likewise models' measures: ``bits`` (surprisal), and others that are told beside it.
     kinds, places : sequence of str
         Which, in the order of the rows.
 
@@ -85,33 +105,51 @@ def beside(
         tell surprisal first; empty where nobody has times or no model tells surprisal.
     """
     timed = sorted(times, key=lambda one: one.kind != "human")
+    bits = of_models.get(BITS, ())
     if not timed or not bits:
         return []
     who = timed[0]
     models = {one.group: one.kind for one in (*bits, *right) if one.kind == "model"}
-    of_right = {one.group: one for one in right}
-    of_bits = {one.group: one for one in bits}
-    level_of = {(kind, place): f"{kind}{SEPARATOR}{place}" for kind in kinds for place in places}
-    people = {TIME: who, RIGHT: of_right.get(who.group)}
+    people = {TIME: _of(who.group, times), RIGHT: _of(who.group, right)}
+    keys = [key for kind in kinds for place in places for key in _keys(people[TIME], kind, place)]
     found = []
     for model in models:
-        own = {BITS: of_bits.get(model), RIGHT: of_right.get(model)}
+        own = {name: _of(model, costs) for name, costs in (*of_models.items(), (RIGHT, right))}
         rows = tuple(
-            Beside(kind, place, _costs(people, level), _costs(own, level))
-            for (kind, place), level in level_of.items()
-            if level in who.profile.levels
+            Beside(kind, place, _costs(people, level), _costs(own, level), distance)
+            for kind, place, distance, level in keys
         )
         if any(row.model for row in rows):
             found.append(Pair(who.group, who.kind, model, rows))
     return found
 
 
-def _costs(given: Mapping[str, GroupCosts | None], level: str) -> dict[str, Cost]:
+def _of(group: str, costs: Sequence[GroupCosts]) -> list[GroupCosts]:
+    return [one for one in costs if one.group == group]
+
+
+def _keys(times: Sequence[GroupCosts], kind: str, place: str) -> list[tuple[str, str, str, str]]:
+    """Return kind, place, distance and level of a place that people met: all distances together, then each of several."""
+    levels = [level for one in times for level in one.profile.levels]
+    whole = f"{kind}{SEPARATOR}{place}"
+    if whole not in levels:
+        return []
+    split = sorted((one for one in levels if one.startswith(whole + SEPARATOR)), key=natural)
+    if place == "outer" or not 1 < len(split) <= MOST_DISTANCES:
+        split = []
+    return [
+        (kind, place, "", whole),
+        *((kind, place, level.split(SEPARATOR)[2], level) for level in split),
+    ]
+
+
+def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, Cost]:
     costs = {}
-    for measure, one in given.items():
-        if one is not None and level in one.profile.levels:
-            place = one.profile.levels.index(level)
-            ends = one.profile.interval(place)
-            value = float(one.profile.estimate[place])
-            costs[measure] = Cost(value, ends.low, ends.high, one.items_of[level])
+    for measure, several in given.items():
+        for one in several:
+            if level in one.profile.levels:
+                place = one.profile.levels.index(level)
+                ends = one.profile.interval(place)
+                value = float(one.profile.estimate[place])
+                costs[measure] = Cost(value, ends.low, ends.high, one.items_of[level])
     return costs

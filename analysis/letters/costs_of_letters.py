@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.costs.crossed import Profile, crossed_profile, paired_profile
 from analysis.letters.changes import AGREED, INTACT, MIXED
@@ -25,6 +26,10 @@ from stimuli.seeds import stable_seed
 BY = ("zone", "kind", "place", "place_from_end", "distance")
 LOWER_IS_WORSE = ("correct", "margin")
 SEPARATOR = " / "
+ROUNDING = 1e-12
+"""Share of the largest of its parts below which a sum of floating-point numbers is no number of its own."""
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +191,7 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
                 continue
             weights = np.array([question.weights.get(level, 0.0) for level in profile.levels])
             used = weights != 0
-            draws = profile.draws[:, used] @ weights[used]
+            draws = _without_noise(profile.draws[:, used] @ weights[used], profile.draws[:, used])
             ends, defined = interval(draws), draws[np.isfinite(draws)]
             p = float("nan")
             if len(defined) and np.isfinite(ends.low):
@@ -196,7 +201,9 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
                     "reader_group": one.group,
                     "reader_kind": one.kind,
                     "contrast": question.name,
-                    "difference": float(profile.estimate[used] @ weights[used]),
+                    "difference": float(
+                        _without_noise(profile.estimate[used] @ weights[used], profile.estimate[used])
+                    ),
                     "low": ends.low,
                     "high": ends.high,
                     "p": p,
@@ -204,6 +211,12 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
             )
     names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p"]
     return pd.DataFrame(found, columns=names)
+
+
+def _without_noise(sums: Array, parts: Array) -> Array:
+    """Take sums that are nothing but the rounding of their parts as the zeros they stand for; such a sum has no sign to count."""
+    largest = np.max(np.abs(parts), initial=0.0, where=np.isfinite(parts))
+    return np.where(np.abs(sums) <= ROUNDING * largest, 0.0, sums)
 
 
 def _asked(tables: Tables, by: str | Sequence[str], measure: str, resamples: int) -> list[GroupCosts]:

@@ -177,7 +177,9 @@ def read_truth(file: Path) -> Truth:
         raise UserError(f"{file.name}: typing.key_ms and typing.word_pause_ms are times, at least 0")
     for name in ("substituted", "farther"):
         if getattr(truth.words, name) < 0:
-            raise UserError(f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied with at least 0")
+            raise UserError(
+                f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied with at least 0"
+            )
     for position in truth.words.changed:
         if position not in POSITIONS:
             raise unknown_name(f"{file.name}: words.changed:", str(position), POSITIONS)

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
+from analysis.costs.crossed import Profile
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
-from analysis.letters.costs_of_letters import Question
+from analysis.letters.costs_of_letters import GroupCosts, Question, contrast_table
 from analysis.letters.forms import changes_of_forms
 from analysis.letters.rows import bearable
 from stimuli.errors import UserError
@@ -344,6 +345,19 @@ def test_a_slope_is_what_each_step_adds_and_pairs_are_averaged() -> None:
     assert sum(weight * costs[level] for level, weight in slope.weights.items()) == pytest.approx(2.0)
     pairs = Question.of_pairs("p", [(["a", "b"], ["c"]), (["d"], ["e"])])
     assert pairs.weights == {"a": 0.25, "b": 0.25, "c": -0.5, "d": 0.5, "e": -0.5}
+
+
+def test_a_reader_that_always_answers_alike_differs_in_nothing() -> None:
+    places = {f"t / {place}": float(place) for place in (1, 2, 5, 6, 7)}
+    question = Question.of_slope("s", places)
+    assert (
+        sum(question.weights.values()) != 0
+    )  # nothing but rounding: the sum below must not take it for a sign
+    always = np.ones((50, len(places)))
+    profile = Profile("intact", tuple(places), always[0], always, 0, 9, "items")
+    costs = [GroupCosts("m", "model", profile, dict.fromkeys(places, 9))]
+    (row,) = contrast_table(costs, [question]).to_dict("records")
+    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
 
 
 def test_whole_participants_stand_for_more_rows_than_can_be_borne() -> None:

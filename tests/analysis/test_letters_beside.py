@@ -10,22 +10,36 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
 from analysis import load
 from analysis.costs.crossed import Profile
 from analysis.figures.drawing import Drawing
-from analysis.figures.letter_beside import letter_beside_figures
+from analysis.figures.letter_beside import letter_beside_figures, percent_added
+from analysis.letters import letter_costs
 from analysis.letters.beside import Beside, Cost, Pair, beside
 from analysis.letters.costs_of_letters import GroupCosts
+from analysis.letters.surprisal_parts import surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block
 from analysis.report.chapters import letters_beside, letters_measured
 from analysis.report.chapters.letters_beside import costs_beside
 from tests.analysis.letter_study import TIME, study_rows, write_handover
-from tests.analysis.word_study import WORDS, shown_words
+from tests.analysis.word_study import BITS as WORD_BITS
+from tests.analysis.word_study import TARGETS, WORDS, shown_words, study
 
+AFTER_BITS = 1.5
 BITS = {"intact": 50.0, "initial": 59.0, "internal": 54.0, "final": 56.0}
+
+
+def tell_forms(folder: Path) -> None:
+    """Write the sentences of :mod:`tests.analysis.word_study` into a study's items, as imported ones."""
+    items = pd.read_parquet(folder / "items.parquet")
+    items["shown"] = [json.dumps({"sentence": " ".join(shown_words(level))}) for level in items["position"]]
+    items["intact"] = json.dumps({"sentence": " ".join(WORDS)})
+    items["changes"], items["provenance"] = "[]", json.dumps({"operation": "imported"})
+    items.to_parquet(folder / "items.parquet")
 
 
 def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) -> list[Block]:
@@ -36,11 +50,7 @@ def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) 
     tells = rows["reader"] == "restorer"
     rows["surprisal"] = rows["position"].map(BITS).where(tells).astype(float)
     handed = write_handover(folder, rows)
-    items = pd.read_parquet(handed / "items.parquet")
-    items["shown"] = [json.dumps({"sentence": " ".join(shown_words(level))}) for level in items["position"]]
-    items["intact"] = json.dumps({"sentence": " ".join(WORDS)})
-    items["changes"], items["provenance"] = "[]", json.dumps({"operation": "imported"})
-    items.to_parquet(handed / "items.parquet")
+    tell_forms(handed)
     tables = load(handed)
     return costs_beside(tables, [], kinds_of(tables.trials))
 
@@ -51,6 +61,9 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     heads = [row[0] for row in table.rows if isinstance(row, Head)]
     assert heads == ["restorer", "gpt"]
     of_restorer, of_gpt = table.rows[1:4], table.rows[5:8]
+    assert table.columns[-2].startswith(
+        "Model: surprisal added"
+    )  # no words were recorded: nothing to split it by
     for row, place in zip(of_restorer, ("initial", "internal", "final"), strict=True):
         assert row[0] == f"Two letters transposed, {place}"
         low, high = row[2].values[1:]  # type: ignore[attr-defined]
@@ -86,10 +99,111 @@ def test_people_come_before_simulated_readers_and_baselines_are_no_models() -> N
 
     times = [costs("simulated", "simulated", 0.3), costs("human", "human", 0.1)]
     right = [costs("human", "human", 0.02), costs("net", "model", 0.2), costs("guesser", "baseline", 0.0)]
-    (pair,) = beside(times, [costs("net", "model", 7.0)], right, ("transposition",), ("initial", "outer"))
+    bits = {"bits": [costs("net", "model", 7.0)]}
+    (pair,) = beside(times, bits, right, ("transposition",), ("initial", "outer"))
     assert (pair.people, pair.model) == ("human", "net")
     (row,) = pair.rows
     assert row.people["time"].value == 0.1 and row.model["bits"] == Cost(7.0, 7.0, 7.0, 9)
+
+
+def of_levels(group: str, kind: str, values: dict[str, float]) -> GroupCosts:
+    """Costs of one reader group that are known without error, of nine items each."""
+    estimate = np.array(list(values.values()))
+    profile = Profile("intact", tuple(values), estimate, np.tile(estimate, (50, 1)), 5, 9, "items")
+    return GroupCosts(group, kind, profile, dict.fromkeys(values, 9))
+
+
+NEAR_AND_FAR = {"transposition / initial / 1": 0.25, "transposition / initial / 2": 0.35}
+TOGETHER = {"transposition / initial": 0.3, "transposition / outer": 0.4}
+
+
+def test_distances_of_a_place_stand_apart_and_both_ends_have_none() -> None:
+    ends = {f"transposition / outer / {n}": 0.4 for n in (5, 6, 7)}
+    times = [
+        of_levels("human", "human", TOGETHER),
+        of_levels("human", "human", NEAR_AND_FAR | ends),
+    ]
+    bits = {
+        "bits": [
+            of_levels("net", "model", {name: 10 * value for name, value in costs.items()})
+            for costs in (TOGETHER, NEAR_AND_FAR)
+        ]
+    }
+    (pair,) = beside(times, bits, [], ("transposition",), ("initial", "outer"))
+    assert [
+        (row.place, row.distance, row.people["time"].value, row.model["bits"].value) for row in pair.rows
+    ] == [
+        ("initial", "", 0.3, 3.0),
+        ("initial", "1", 0.25, 2.5),
+        ("initial", "2", 0.35, 3.5),
+        ("outer", "", 0.4, 4.0),
+    ]
+    assert [row.distance for row in pair.together] == ["", ""]
+    assert [(row.place, row.distance) for row in pair.apart] == [
+        ("initial", "1"),
+        ("initial", "2"),
+        ("outer", ""),
+    ]
+    (drawing,) = letter_beside_figures("beside", [pair], "T", "N")
+    marks = {
+        line.get_ydata()[0]: to_hex(line.get_markerfacecolor())
+        for line in drawing.figure.axes[0].lines
+        if line.get_marker() in ("^", "D")
+    }
+    near, far, both = (marks[percent_added(value)] for value in (0.25, 0.35, 0.4))
+    assert near == both != far
+    assert sum(to_rgb(far)) > sum(to_rgb(near)) + 0.5
+    assert [one.get_text() for one in drawing.figure.legends[0].get_texts()][-2:] == [
+        "distance 1",
+        "distance 2",
+    ]
+    assert "initial letters, distance 2: " in drawing.alternative
+
+
+def test_more_distances_than_can_be_told_apart_are_told_together() -> None:
+    many = {f"transposition / internal / {n}": 0.1 * n for n in range(1, 7)}
+    times = [of_levels("human", "human", {"transposition / internal": 0.3} | many)]
+    bits = {"bits": [of_levels("net", "model", many | {"transposition / internal": 1.0})]}
+    (pair,) = beside(times, bits, [], ("transposition",), ("internal",))
+    assert [row.distance for row in pair.rows] == [""]
+
+
+def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(tmp_path: Path) -> None:
+    folder = study(tmp_path / "s", people=4, items=8)
+    tell_forms(folder)
+    regions = pd.read_parquet(folder / "regions.parquet")
+    trials = pd.read_parquet(folder / "trials.parquet")
+    level = trials.set_index(["session_id", "trial_index"])["position"]
+    changed = regions.set_index(["session_id", "trial_index"]).index.map(level) != "intact"
+    after = (regions["region"] > TARGETS[0]) & ~regions["region"].isin(TARGETS)
+    regions.loc[changed & after, "surprisal"] += AFTER_BITS
+    regions.to_parquet(folder / "regions.parquet")
+    sums = regions.groupby(["session_id", "trial_index"])["surprisal"].sum(min_count=1)
+    trials["surprisal"] = sums.reindex(
+        pd.MultiIndex.from_frame(trials[["session_id", "trial_index"]])
+    ).to_numpy()
+    trials.to_parquet(folder / "trials.parquet")
+    tables = load(folder)
+    parts = {"whole": tables, **surprisal_parts(tables)}
+    found = {
+        name: letter_costs(one, "zone", "surprisal", resamples=50).set_index("level")["cost"]
+        for name, one in parts.items()
+    }
+    for place, bits in WORD_BITS.items():
+        assert found["bits_changed"][place] == pytest.approx(len(TARGETS) * bits)
+        assert found["bits_after"][place] == pytest.approx(
+            AFTER_BITS * (len(WORDS) - TARGETS[0] - len(TARGETS))
+        )
+        assert found["whole"][place] == pytest.approx(
+            found["bits_changed"][place] + found["bits_after"][place]
+        )
+
+
+def test_without_surprisal_of_words_there_is_nothing_to_split(tmp_path: Path) -> None:
+    folder = study(tmp_path / "s", people=2, items=4)
+    regions = pd.read_parquet(folder / "regions.parquet").assign(surprisal=np.nan)
+    regions.to_parquet(folder / "regions.parquet")
+    assert surprisal_parts(load(folder)) == {}
 
 
 def test_five_models_take_two_figures_with_common_axes() -> None:

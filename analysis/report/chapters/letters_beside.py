@@ -11,16 +11,19 @@ from analysis.figures.letter_beside import AXES, PLACE_WORDS, letter_beside_figu
 from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
 from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair, beside
 from analysis.letters.costs_of_letters import GroupCosts, group_costs
+from analysis.letters.surprisal_parts import AFTER, CHANGED, surprisal_parts
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
 from analysis.report.chapters.letters_measured import MEASURES, RESAMPLES, Measured, rows_of
+from analysis.report.filters import USED, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
 
 NAME = "letter_costs_beside"
 TITLE = "What changed letters cost people and models"
 WERE = {"transposition": "two letters were transposed", "substitution": "letters were substituted"}
+PART_WORDS = {CHANGED: "Of it, in the changed words", AFTER: "Of it, in the words after"}
 OF_TEXTS = {one.name: one for one in MEASURES}
 
 
@@ -35,14 +38,13 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
     kinds : dict of str to str
         Reader kind of each group.
     """
-    right = _of_text(tables, found, "correct")
-    pairs = beside(
-        _of_text(tables, found, "reading_time"),
-        _of_text(tables, found, "surprisal"),
-        right,
-        tuple(WERE),
-        tuple(PLACE_WORDS),
-    )
+    of_models = {BITS: _of_text(tables, found, "surprisal")}
+    times = _of_text(tables, found, "reading_time")
+    if not times or not of_models[BITS]:
+        return []
+    for name, of_part in surprisal_parts(tables).items():
+        of_models[name] = _of_text(of_part, (), "surprisal")
+    pairs = beside(times, of_models, _of_text(tables, found, "correct"), tuple(WERE), tuple(PLACE_WORDS))
     if not pairs:
         return []
     note = _note(pairs)
@@ -51,15 +53,20 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
 
 
 def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
-    """Return the costs of whole texts by kind and place, also where the chapter took single words; none without intact ones."""
+    """Return the costs of whole texts by kind and place, and by distance too, also where the chapter took single words.
+
+    None without intact ones.
+    """
     known = next((one for one in found if one.measure.name == name), None)
-    if known is not None:
-        return known.by["zone"] if known.given.has_intact else []
-    given = rows_of(tables, OF_TEXTS[name])
+    given = rows_of(tables, OF_TEXTS[name]) if known is None else known.given
     if given is None or not given.has_intact:
         return []
     study = str(tables.dictionary["study"])
-    return group_costs(given, ("kind", "zone"), name, study, resamples=RESAMPLES)
+
+    def by(*names: str) -> list[GroupCosts]:
+        return group_costs(given, names, name, study, resamples=RESAMPLES)
+
+    return [*(by("kind", "zone") if known is None else known.by["zone"]), *by("kind", "zone", "distance")]
 
 
 def _opening(pairs: Sequence[Pair], kinds: dict[str, str]) -> Markup:
@@ -71,7 +78,7 @@ def _opening(pairs: Sequence[Pair], kinds: dict[str, str]) -> Markup:
         )
     ]
     for kind in WERE:
-        people = [(row.place, row.people[TIME].value) for row in pairs[0].rows if row.kind == kind]
+        people = [(row.place, row.people[TIME].value) for row in pairs[0].together if row.kind == kind]
         if len(people) < 2:
             continue
         who = named(pairs[0].people, kinds)
@@ -79,7 +86,7 @@ def _opening(pairs: Sequence[Pair], kinds: dict[str, str]) -> Markup:
         for pair in pairs:
             own = [
                 (row.place, row.model[BITS].value)
-                for row in pair.rows
+                for row in pair.together
                 if row.kind == kind and BITS in row.model
             ]
             if len(own) > 1:
@@ -100,32 +107,40 @@ def _ordered(costs: Sequence[tuple[str, float]]) -> str:
 def _table(pairs: Sequence[Pair], note: str) -> ApaTable:
     rows: list[tuple[str, ...]] = []
     who = marked(pairs[0].people, pairs[0].people_kind)
+    parts = [name for name in PART_WORDS if any(name in row.model for pair in pairs for row in pair.rows)]
     for pair in pairs:
         rows.append(Head([marked(pair.model, "model")]))
-        rows += [_row(row) for row in pair.rows]
+        rows += [_row(row, parts) for row in pair.rows]
     columns = (
         "",
         "Items",
         f"{who}: reading time added (%) [95% CI]",
         f"{who}: accuracy lost (points) [95% CI]",
         f"Model: {AXES[BITS][0][0].lower()}{AXES[BITS][0][1:]} [95% CI]",
+        *(f"{PART_WORDS[name]} [95% CI]" for name in parts),
         f"Model: {AXES[RIGHT][0][0].lower()}{AXES[RIGHT][0][1:]} [95% CI]",
     )
     origin = Origin(
-        columns=("reading_time", "surprisal", "correct", "reader_group", "reader", "item_id"),
-        rows="excluded_reason empty, trials of items whose changed letters are known (items.parquet); 2,000 resamples",
+        columns=("reading_time", "surprisal", "correct", "answer", "reader_group", "reader", "item_id"),
+        where=(USED, *filled("item_id")),
+        rows="of these the trials of items whose changed letters items.csv tells, and the same items intact"
+        + ("; surprisal of words is summed over rows of regions.csv.gz" if parts else ""),
+        computed="means by level of what was done to the letters, less those intact; 2,000 resamples of participants and items",
+        seed=("letters", "measure", "what tells the levels apart", "reader"),
+        beside=("items.csv", *(["regions.csv.gz"] if parts else [])),
     )
     return ApaTable(NAME, TITLE, columns, tuple(rows), note, origin)
 
 
-def _row(row: Beside) -> tuple[str, ...]:
+def _row(row: Beside, parts: Sequence[str]) -> tuple[str, ...]:
     first = f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place].removesuffix(' letters')}"
+    first += f", distance {row.distance}" if row.distance else ""
     return (
         first[0].upper() + first[1:],
         apa.count(row.people[TIME].items),
         _cell(_scaled(row.people[TIME], percent_added), 1),
         _cell(_scaled(row.people.get(RIGHT), AXES[RIGHT][1]), 1),
-        _cell(_scaled(row.model.get(BITS), AXES[BITS][1]), 2),
+        *(_cell(row.model.get(name), 2) for name in (BITS, *parts)),
         _cell(_scaled(row.model.get(RIGHT), AXES[RIGHT][1]), 1),
     )
 
@@ -147,9 +162,12 @@ def _cell(cost: Cost | None, decimals: int) -> str:
 def _note(pairs: Sequence[Pair]) -> str:
     note = (
         "Differences from the same texts intact. Surprisal is that of the whole text: of the changed words and of the intact words "
-        "after them. Intervals are 95% bootstraps over participants and items, or over a model's items. Changes at all distances are "
-        "taken together; failures count as wrong."
+        "after them. Intervals are 95% bootstraps over participants and items, or over a model's items; failures count as wrong. "
     )
+    if any(row.distance for pair in pairs for row in pair.rows):
+        note += "Distance is the number of places between the two letters, 1 for neighbours."
+    else:
+        note += "Changes at all distances are taken together."
     if any(BITS not in row.model for pair in pairs for row in pair.rows):
         note += " Some models tell no surprisal."
     return note
