@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from analysis import apa
 from analysis.report.apa_tables import Origin
 from analysis.report.document import Document, Heading, Paragraph
@@ -13,10 +15,13 @@ from analysis.report.figure_sources import figure_source
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
 from analysis.report.numbered import Content, Illustrated, Numbered
+from analysis.tables import SAID
 
 SCHEMA = 2
 """Version of the layout of ``numbers.json``."""
 TRIALS, REGIONS, ITEMS = "trials.csv", "regions.csv.gz", "items.csv"
+ALWAYS = ("excluded_reason", "reader_group", *SAID)
+"""Columns of trials.csv that it has although they may be empty."""
 LARGE = 5_000_000
 """Files of as many bytes have their size said."""
 
@@ -94,6 +99,14 @@ class Counts:
             self.known[key] = self._count(*key)
         return self.known[key]
 
+    def columns(self, origin: Origin) -> list[str]:
+        """Return the columns behind numbers that this study has; of trials those that hold anything."""
+        named = dict.fromkeys(origin.columns)
+        if origin.file != TRIALS:
+            return list(named)
+        trials = self.tables.trials
+        return [one for one in named if one in ALWAYS or (one in trials and _holds_anything(trials[one]))]
+
     def _count(self, file: str, where: tuple[Condition, ...]) -> tuple[int, int] | None:
         if file == TRIALS:
             return many(self.tables.trials, where), len(self.tables.trials)
@@ -101,6 +114,12 @@ class Counts:
             parts = [(many(one, where), len(one)) for one in self.tables.region_batches()]
             return sum(one for one, _ in parts), sum(one for _, one in parts)
         return None
+
+
+def _holds_anything(cells: pd.Series) -> bool:
+    """Whether a column has a cell that is neither empty nor FALSE throughout, as one that a study lacks is read."""
+    known = cells.dropna()
+    return bool(len(known)) and bool(known.any() if known.dtype == bool else True)
 
 
 def files_named(content: Content) -> set[str]:
@@ -148,7 +167,7 @@ def _rows_said(origin: Origin, counts: Counts) -> list[str]:
     rows += f"; {origin.rows}" if origin.rows else ""
     said = [rows]
     if origin.columns:
-        said.append(f"Columns {', '.join(dict.fromkeys(origin.columns))}")
+        said.append(f"Columns {', '.join(counts.columns(origin))}")
     if origin.beside:
         said.append(f"With {' and '.join(origin.beside)}")
     if origin.computed:
@@ -167,7 +186,7 @@ def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
     """Say the same as ``numbers.json`` does."""
     counted = counts.of(origin)
     return {
-        "columns": list(dict.fromkeys(origin.columns)),
+        "columns": counts.columns(origin),
         "where": None if origin.where is None else [one.told() for one in origin.where],
         "rows": None if counted is None else counted[0],
         "of_rows": None if counted is None else counted[1],
