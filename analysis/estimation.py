@@ -24,6 +24,7 @@ from analysis.results import (
     is_determined,
 )
 from analysis.runaway import HUGE, without_runaway
+from analysis.thinning import thinned
 from analysis.untested import all_untested, untested_in_words
 from stimuli.errors import UserError
 
@@ -81,11 +82,12 @@ def _analysed(
         return replace(
             nothing, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
         )
+    data, fewer = thinned(plan, data)
     terms, remarks = justified(data, plan.factor)
     if most_columns is not None:
         terms, begun = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *begun]
-    told = (*plan.remarks, *data.remarks, *remarks)
+    told = (*plan.remarks, *data.remarks, *fewer, *remarks)
     if not terms:
         alone = "With one answer to each item and no second participant no mixed model can be fitted."
         return replace(nothing, remarks=(*told, alone))
