@@ -50,7 +50,8 @@ class Where:
         cells = rows[self.column] if self.column in rows else pd.Series(None, index=rows.index, dtype=object)
         if self.above is not None:
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-            return pd.Series(numbers > self.above, index=rows.index)
+            held: pd.Series[bool] = pd.Series(np.asarray(numbers > self.above, dtype=bool), index=rows.index)
+            return held
         named = [*self.values, *(_TRUTHS[one] for one in self.values if one in _TRUTHS)]
         found = cells.isin(named)
         if "" in self.values:
@@ -74,7 +75,10 @@ class Either:
 
     def holds(self, rows: pd.DataFrame) -> pd.Series[bool]:
         """Mark the rows of which one holds."""
-        return pd.Series(np.logical_or.reduce([one.holds(rows) for one in self.parts]), index=rows.index)
+        held: pd.Series[bool] = self.parts[0].holds(rows)
+        for one in self.parts[1:]:
+            held |= one.holds(rows)
+        return held
 
 
 Condition = Where | Either
