@@ -6,7 +6,7 @@ set against another that is shown text, unless that is the question.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -39,18 +39,28 @@ def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
     pictures is one of its own, named with ``, pictures``.
     """
     families: dict[tuple[str, tuple[str, str]], list[tuple[float, str]]] = {}
+    sizes = sizes_of(readers)
     for name, one in readers.items():
         settings = _settings(one)
-        size = one.get("parameters") or size_of(settings.get("parameters"))
+        size = sizes.get(name)
         if settings.get("family") and size and _strategy(one) == "direct":
             key = str(settings["family"]), _presentation(one)
-            families.setdefault(key, []).append((float(size), name))
+            families.setdefault(key, []).append((size, name))
     found = []
     for (family, presentation), models in families.items():
         row = [name for _, name in sorted(models, key=lambda one: one[0])]
         named = family + _shown(presentation)
         found += [(named, small, large) for small, large in pairwise(row)]
     return found
+
+
+def sizes_of(readers: Readers) -> dict[str, float]:
+    """Return the numbers of parameters of the models that have one: counted, or as the study says."""
+    found = {
+        name: one.get("parameters") or size_of(_settings(one).get("parameters"))
+        for name, one in readers.items()
+    }
+    return {name: float(size) for name, size in found.items() if size}
 
 
 def shows_examples_as_text(one: Mapping[str, Any]) -> bool:
@@ -101,23 +111,30 @@ class Part:
 
 
 def pictures_by_part(
-    text: pd.DataFrame, pictures: pd.DataFrame, bound: float | None = None, seed: int = 0
+    text: pd.DataFrame,
+    pictures: pd.DataFrame,
+    bound: float | None = None,
+    seed: int = 0,
+    tasks: Sequence[str] = TASKS,
 ) -> Iterator[Part]:
     """Compare a model shown pictures with the same model shown text, item by item.
 
     Parameters
     ----------
     text, pictures : pandas.DataFrame
-        Trials of either, as :class:`analysis.published.h_test_tables.Asked` has them.
+        Trials of either, as :class:`analysis.published.h_test_tables.Asked` or
+        :func:`analysis.published.h_test_geometry.geometry` has them.
     bound : float, optional
         Smallest difference that matters, as a share.
     seed : int
         Of the sign flips.
+    tasks : sequence of str
+        Tasks, or kinds of questions, in the order in which they are told.
 
     Yields
     ------
     Part
-        Each task in the paper's order and all of them; where the study varies them also all tasks of each making, and behind
+        Each task in its order and all of them; where the study varies them also all tasks of each making, and behind
         each number of examples. Parts with fewer than ten common items are left out.
     """
     both = in_common(text, pictures)
@@ -134,12 +151,12 @@ def pictures_by_part(
         if one is not None:
             yield Part(task, making, k, one)
 
-    for task in (*TASKS, ALL):
+    for task in (*tasks, ALL):
         yield from compared(task)
     makings = list(dict.fromkeys(both[0]["making"]))
     for making in sorted(makings, key=rank) if len(makings) > 1 else ():
         yield from compared(ALL, making)
-    ks = sorted({int(one) for one in both[0]["k"].dropna()})
+    ks = sorted({int(one) for one in both[0]["k"].dropna()}) if "k" in both[0] else []
     for k in ks if len(ks) > 1 else ():
         yield from compared(ALL, "", k)
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.answers import is_valid
 from analysis.published.h_test_tables import RULE, TASKS, Paired, paired
+from analysis.readers import group_order
 
 FILE = "published_parsing.parquet"
 _PLACE = ["session_id", "trial_index", "attempt"]
@@ -81,15 +82,16 @@ def both_parsers(
     known = trials.astype(dict.fromkeys(_PLACE[1:], float))
     rows = known.merge(parsed, on=_PLACE, how="inner")
     found: list[BothParsers] = []
-    for group, own in rows.groupby("reader_group", sort=True, observed=True):
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
         of_tasks = [
-            _both(str(group), task, own[own["task"] == task], seed)
+            _both(group, task, own[own["task"] == task], seed)
             for task in tasks
             if (own["task"] == task).any()
         ]
         found += of_tasks
         if len(of_tasks) > 1:
-            whole = _both(str(group), "average", own, seed)
+            whole = _both(group, "average", own, seed)
             found.append(whole if is_pooled else _mean(whole, of_tasks))
     return found
 

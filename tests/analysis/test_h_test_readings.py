@@ -23,7 +23,8 @@ from tests.analysis.test_report_h_test import READERS, rows_of, study
 def trials(task: str, number: int = 20, reader: str = "talker") -> pd.DataFrame:
     return pd.DataFrame(
         {
-            **{"reader_group": reader, "session_id": f"{reader}-{task}", "trial_index": range(number)},
+            **{"reader_group": reader, "reader_kind": "model", "session_id": f"{reader}-{task}"},
+            "trial_index": range(number),
             **{"attempt": 1, "making": "", "task": task, "item_id": [f"{task}-{n}" for n in range(number)]},
         }
     )

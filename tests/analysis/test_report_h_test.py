@@ -227,8 +227,8 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     for row in table(chapter, "h_test_paired").rows:
         head = row[0] if isinstance(row, Head) else head
         compared[head, row[0]] = row
-    assert compared["small, released items", "k = 4, k = 50"][4] == "0.0"
-    assert compared["small, released items", "small, large (F)"][4] == "30.0"
+    assert compared["small, released items", "k = 4, k = 50"][5] == "0.0"
+    assert compared["small, released items", "small, large (F)"][5] == "30.0"
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "The plan states no bound" in text and "large 80.0%" in text

@@ -23,7 +23,9 @@ from analysis.published.h_test_tables import asked
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
+from analysis.report.chapters.h_test_geometry import write as write_geometry
 from analysis.report.chapters.h_test_pictures import pictures
+from tests.analysis.test_h_test_geometry import questions
 from tests.analysis.test_report_h_test import RIGHT, rows_of, study
 
 
@@ -112,12 +114,12 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(tables: Tables, chapt
     names = list(told)
     assert names[0] == "Uppercase" and names[10:] == [
         "All tasks",
-        *(f"All tasks, {making} items" for making in ("released", "fresh", "matched")),
-        *(f"All tasks, k = {k}" for k in (4, 14, 28)),
+        *(f"{making} items" for making in ("Released", "Fresh", "Matched")),
+        *(f"k\u00a0=\u00a0{k}" for k in (4, 14, 28)),
     ]
     # 30 lines: 5 of 10 wrong as text, 6 of 10 where matched
-    assert told["Uppercase"][:4] == ("30", "46.7", "100.0", "53.3") and told["Uppercase"][5] == "16"
-    assert told["Rhyme"][:4] == ("20", "45.0", "45.0", "0.0") and told["Rhyme"][6] == "> .999"
+    assert told["Uppercase"][:5] == ("30", "16", "46.7", "100.0", "53.3")
+    assert told["Rhyme"][:7] == ("20", "0", "45.0", "45.0", "0.0", "–", "> .999")
     found = asked(tables)
     assert found is not None
     one, other = (found.trials[found.trials["reader_group"] == name] for name in ("reads", "looks"))
@@ -134,10 +136,10 @@ def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
 ) -> None:
     text = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
     assert "More right as pictures: uppercase; fewer: no task." in text
-    assert "no task is said to be alike" in text and "9 of 10 tasks are open" in text
+    assert "no task is said to be alike" in text and "Open: start vowel, end punctuation" in text
     found = asked(tables)
     assert found is not None
-    said, table = pictures(found, tables.dictionary["readers"], 0.2, "20 points", 1)
+    said, table = pictures(found.trials, tables.dictionary["readers"], 0.2, "20 points", 1)
     assert "Within 20 points of each other: start vowel, end punctuation" in str(said) and "open" not in str(
         said
     )
@@ -149,3 +151,18 @@ def test_a_study_without_twins_has_no_such_table(tmp_path: Path) -> None:
     made = write(Material(study(tmp_path / "one", rows)))
     assert made is not None
     assert "h_test_pictures" not in {one.name for one in made.blocks if isinstance(one, ApaTable)}
+
+
+def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) -> None:
+    tables = questions(tmp_path / "g")
+    tables.dictionary["readers"] = {"small": reader(), "large": reader(presentation="image")}
+    made = write_geometry(Material(tables))
+    assert made is not None
+    table = next(
+        one for one in made.blocks if isinstance(one, ApaTable) and one.name == "letter_geometry_pictures"
+    )
+    told = cells(table)
+    # 10 of 40 right as text, 30 as pictures
+    assert list(told) == ["Rotation", "Flip", "All questions"]
+    assert told["All questions"][:5] == ("40", "20", "25.0", "75.0", "50.0")
+    assert told["All questions"][6] == "< .001"

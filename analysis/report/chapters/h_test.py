@@ -15,7 +15,7 @@ from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
 from analysis.mixed.adjustments import corrected
 from analysis.plan import ALPHA
-from analysis.published.h_test_pairs import family_pairs, in_common, thinking_pairs
+from analysis.published.h_test_pairs import family_pairs, in_common, sizes_of, thinking_pairs
 from analysis.published.h_test_readings import is_as_published
 from analysis.published.h_test_tables import (
     FLIPS,
@@ -40,10 +40,11 @@ from analysis.report.chapters.h_test_laid_out import (
     rules_table,
     thoughts_table,
 )
-from analysis.report.chapters.h_test_pictures import pictures
+from analysis.report.chapters.h_test_pictures import bound_of, pictures
 from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
 from analysis.report.prose import named
 
+ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
 METHOD = Markup(
     "H-TEST (Lee &amp; Lim, 2024): conditions that asked a model about the same items were compared item by item with McNemar's "
     f"(1947) exact test, or with {FLIPS:,} random sign flips of the items' differences where an item was asked several times in a "
@@ -67,7 +68,7 @@ def write(material: Material) -> Chapter | None:
     if len(found.trials):
         blocks += _classified(found, readers, kinds)
         blocks += _compared(found, readers, kinds, material)
-        blocks += pictures(found, readers, *_bound(material), _seed(material))
+        blocks += pictures(found.trials, readers, *bound_of(material), _seed(material))
         blocks += _makings(found, kinds, material)
         blocks += readings(found, kinds, material)
     blocks += _stated(found, kinds)
@@ -125,7 +126,9 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
             *names, _of(making)
         ) + escape(said)
         yield full_table(names[0], own, present, kinds, _of(making))
-        yield reader_table(names[1], at_most, present, kinds, families, f"{where}{_of(making)}")
+        yield reader_table(
+            names[1], at_most, present, kinds, families, sizes_of(readers), f"{where}{_of(making)}"
+        )
     if len(found.ks) > 1:
         yield Markup("[[figure:h_test_examples]] has accuracy by the number of examples.")
         yield _examples_figure(found, kinds)
@@ -188,7 +191,8 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     if not lines:
         return None
     most = max(len(line.places) for line in lines)
-    steps = ["smallest", *(f"{place + 1}." for place in range(1, most))]
+    only = next(iter(families.values())) if len(lines) == 1 else []
+    steps = only or ["smallest", *(f"{ordinal} smallest" for ordinal in ORDINALS[: most - 1])]
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
     present = {line.group: kinds[line.group] for line in lines}
     title = "H-TEST by size within families of models, as Figure 2 of Lee and Lim (2024)"
@@ -251,20 +255,6 @@ def _pairs(
                 yield small, f"{small}, {large} ({family})", making, first, second
 
 
-def _bound(material: Material) -> tuple[float | None, str | None]:
-    """Return the plan's bound for equivalence of accuracy, as half a width in shares and in words; None without one."""
-    bounds = [
-        plan.equivalence
-        for one in material.analyses
-        if (plan := one.plan).equivalence is not None
-        and plan.equivalence.unit == "points"
-        and plan.measure.name == "correct"
-    ]
-    if not bounds:
-        return None, None
-    return bounds[0].half_width / 100, bounds[0].said or f"{bounds[0].value:g} points"
-
-
 def _seed(material: Material) -> int:
     return int(material.tables.dictionary.get("seed") or 0)
 
@@ -273,7 +263,7 @@ def _compared(
     found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
 ) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
-    half, bound = _bound(material)
+    half, bound = bound_of(material)
     seed = _seed(material)
     order = group_order(found.trials)
     tested: list[tuple[str, str, str, Paired]] = []
@@ -286,6 +276,8 @@ def _compared(
             "No two conditions asked a model about the same items: nothing can be compared item by item."
         )
         return
+    # a baseline is no data: it enters the table, and what p is adjusted over, only where nothing else is there
+    tested = [one for one in tested if kinds[one[0]] != "baseline"] or tested
     adjusted = corrected(np.array([one.p for *_, one in tested]), "BH")
     rows = [(*one, float(p)) for one, p in zip(tested, adjusted, strict=True)]
     differ = [row for row in rows if row[4] < ALPHA and kinds[row[0]] != "baseline"]
@@ -323,7 +315,7 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     """Contrast released with fresh, and fresh with matched items."""
     if len(found.makings) < 2:
         return
-    half, bound = _bound(material)
+    half, bound = bound_of(material)
     contrasted: list[tuple[str, str, Contrast]] = []
     for group in group_order(found.trials):
         own = found.trials[found.trials["reader_group"] == group]
@@ -343,7 +335,7 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
         if kinds[group] != "baseline"
     ]
     yield Markup("[[table:h_test_makings]] contrasts the makings of items. ") + escape(" ".join(told))
-    yield makings_table("h_test_makings", rows, bound)
+    yield makings_table("h_test_makings", rows, kinds, bound)
 
 
 def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:

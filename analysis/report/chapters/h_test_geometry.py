@@ -24,10 +24,12 @@ from analysis.published.h_test_geometry import (
     printed_points,
     share,
 )
+from analysis.published.h_test_pairs import ALL as EVERY
 from analysis.published.h_test_readings import both_parsers
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.h_test_pictures import Wording, bound_of, pictures
 from analysis.report.chapters.h_test_readings_tables import parsers_table
 from analysis.report.prose import named
 
@@ -36,7 +38,8 @@ ALL = "All questions"
 METHOD = Markup(
     "Letter geometry (Lee &amp; Lim, 2024): shares of right answers were compared with 25%, by an exact binomial test (with Wilson's "
     "interval) where a model answered each question once, else by a <i>t</i> test over questions, and over people for people; "
-    "<i>p</i> values were adjusted after Benjamini and Hochberg (1995)."
+    "<i>p</i> values were adjusted after Benjamini and Hochberg (1995). The same model shown text and shown pictures was "
+    "compared question by question (McNemar, 1947)."
 )
 
 
@@ -72,6 +75,7 @@ def write(material: Material) -> Chapter | None:
             )
         )
     seed = int(material.tables.dictionary.get("seed") or 0)
+    blocks += pictures(rows, material.tables.dictionary["readers"], *bound_of(material), seed, QUESTIONS)
     read = both_parsers(rows, material.tables.folder, FAMILIES, seed, is_pooled=True)
     if read:
         blocks += [
@@ -84,10 +88,18 @@ def write(material: Material) -> Chapter | None:
         tuple(blocks),
         marks_of(tuple(kinds), kinds),
         methods=(METHOD,),
-        sources=("lee2024htest", "benjamini1995"),
+        sources=("lee2024htest", "benjamini1995", "mcnemar1947"),
     )
 
 
+QUESTIONS = Wording(
+    "letter_geometry_pictures",
+    FAMILIES,
+    {**NAMES, EVERY: ALL},
+    "kind",
+    "answers",
+    "of the questions",
+)
 PARSER_NOTE = "The published parser takes a reply that is exactly the symbol."
 
 

@@ -49,9 +49,10 @@ def reader_table(
     readers: Sequence[str],
     kinds: Mapping[str, str],
     families: Mapping[str, str],
+    sizes: Mapping[str, float],
     of: str,
 ) -> ApaTable:
-    """Lay accuracy out as Table 5: a row a reader, a column a task, families under heads; at one number of examples."""
+    """Lay accuracy out as Table 5: a row a reader, a column a task, families from small to large under heads; at one k."""
     wide = shares.pivot(index="task", columns="reader_group", values="accuracy")
     tasks = [task for task in (*sorted(TASKS), "average") if task in wide.index]
     rows: list[tuple[str, ...]] = []
@@ -59,7 +60,7 @@ def reader_table(
     for family in sorted(named, key=bool):
         if family:
             rows.append(Head([family]))
-        for reader in readers:
+        for reader in sorted(readers, key=lambda one: sizes.get(one, 0.0)) if family else readers:
             if families.get(reader, "") == family and reader in wide:
                 rows.append(
                     (marked(reader, kinds[reader]), *(_percent(wide, task, reader) for task in tasks))
@@ -105,19 +106,24 @@ def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, s
 
 def compared_columns(what: str, first: str, second: str, *, has_bound: bool) -> tuple[str, ...]:
     """Return the heads of a table of comparisons by item."""
-    heads = (what, "n", first, second, "Difference", "95% CI", "Changed", "p", "p adjusted")
+    heads = (what, "n", "Changed", first, second, "Difference", "95% CI", "p", "p adjusted")
     return (*heads, "p equal") if has_bound else heads
+
+
+def compared_interval(one: Paired) -> str:
+    """Write the interval of a difference; a dash where no item differs, which leaves nothing to reckon it from."""
+    return apa.interval(100 * one.low, 100 * one.high, 1) if one.changed else apa.MISSING
 
 
 def compared_cells(one: Paired, adjusted: float, *, has_bound: bool) -> tuple[str, ...]:
     """Return the cells of a comparison by item, behind what is compared."""
     return (
         apa.count(one.items),
+        apa.count(one.changed),
         apa.number(100 * one.first, 1),
         apa.number(100 * one.second, 1),
         apa.number(100 * one.difference, 1),
-        apa.interval(100 * one.low, 100 * one.high, 1),
-        apa.count(one.changed),
+        compared_interval(one),
         apa.p_value(one.p),
         apa.p_value(adjusted),
         *((apa.p_value(one.p_equal),) if has_bound else ()),
@@ -154,12 +160,15 @@ def paired_table(
 
 
 def makings_table(
-    name: str, compared: Sequence[tuple[str, str, Contrast, float]], bound: str | None
+    name: str,
+    compared: Sequence[tuple[str, str, Contrast, float]],
+    kinds: Mapping[str, str],
+    bound: str | None,
 ) -> ApaTable:
     """Tell what released items owe to being known, and to their making."""
     rows = [
         (
-            headed(reader),
+            marked(reader, kinds[reader]),
             what,
             apa.count(one.tasks),
             apa.count(one.items),

@@ -10,7 +10,13 @@ from analysis import apa
 from analysis.published.h_test_readings import BothParsers
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
-from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, examples, in_order_of_makings
+from analysis.report.chapters.h_test_laid_out import (
+    NAMES,
+    ORIGIN,
+    compared_interval,
+    examples,
+    in_order_of_makings,
+)
 
 LABEL_NOTE = "The published parser takes any reply with an “a” and no “b” for A, such as “I cannot tell”."
 
@@ -36,7 +42,7 @@ def parsers_table(
                     apa.number(100 * one.published, 1),
                     apa.number(100 * one.corrected, 1),
                     apa.number(100 * (one.corrected - one.published), 1),
-                    apa.MISSING if told is None else apa.interval(100 * told.low, 100 * told.high, 1),
+                    apa.MISSING if told is None else compared_interval(told),
                     apa.MISSING if told is None else apa.p_value(told.p),
                     apa.count(one.turned),
                     apa.number(100 * one.unread_published, 1),
