@@ -67,7 +67,8 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     said: set[Markup] = set()
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
     for analysis in sorted(analyses, key=lambda one: not one.plan.planned):
-        sections[analysis.plan.planned].append(_section(analysis, cells, kinds, numbers, said))
+        means = _of_its_trials(cells, analysis.plan, used, tables)
+        sections[analysis.plan.planned].append(_section(analysis, means, kinds, numbers, said))
     written = write_chapters(Material(tables, tuple(analyses), kinds, told))
     chapters = [numbers.chapter(one) for one in sorted(written, key=_place) if not one.supplement]
     extra, found, recovering = [], [], []
@@ -92,7 +93,9 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     further += _valid_only(used, tables)
     further_tables = [numbers.table(one) for one in further]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
-    extra_sections = [_section(one, cells, kinds, numbers, said) for one in extra]
+    extra_sections = [
+        _section(one, _of_its_trials(cells, one.plan, used, tables), kinds, numbers, said) for one in extra
+    ]
     chapters += [numbers.chapter(one) for one in written if one.supplement]
     return Content(
         tables=tables,
@@ -176,6 +179,15 @@ def _describe_all(used: pd.DataFrame, tables: Tables) -> Cells:
         for factor, levels in tables.factors.items()
         for measure in DESCRIBED
     }
+
+
+def _of_its_trials(cells: Cells, plan: Plan, used: pd.DataFrame, tables: Tables) -> Cells:
+    """Return the means with those of a plan's own trials where it takes only those that end with one kind of step."""
+    key = (plan.measure, plan.factor)
+    if plan.trials is None or key not in cells:
+        return cells
+    rows = _within_bounds(used[used["trial_type"] == plan.trials], plan.measure, tables)
+    return {**cells, key: describe(rows, plan.measure, plan.factor, plan.levels)}
 
 
 def _prose(tables: Tables) -> str:

@@ -20,6 +20,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.scrambled_bench import write
+from analysis.report.content import gather
 from tests.analysis.letter_study import write_handover
 
 OPERATIONS = {"a": "none", "b": "shuffle:all", "c": "keep:first_and_last", "d": "substitute:all"}
@@ -232,3 +233,15 @@ def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> N
     choose, recover = [plan for plan in plans(both) if plan.measure.name == "correct"]
     assert choose.levels[0] == "a" and "a" not in recover.levels and len(recover.levels) > 1
     assert {one.second for one in recover.contrasts} == {recover.levels[0]}
+
+
+def test_percentages_of_a_kind_of_trial_are_of_its_trials_alone(tmp_path: Path) -> None:
+    asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
+    more = restored.trials.assign(reader="small", reader_group="small")
+    both = replace(asked, trials=pd.concat([asked.trials, more], ignore_index=True))
+    made = gather(both)
+    told = {one.heading: " ".join(one.paragraphs) for one in made.exploratory}
+    # four of ten questions are right in b, and one sentence more would make it four of eleven
+    assert "40.0%" in told["Accuracy by position (choose)"]
+    assert "40.0%" not in told["Accuracy by position (recover)"]
+    assert not any("36.4%" in text for text in told.values()), told
