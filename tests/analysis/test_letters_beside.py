@@ -61,9 +61,9 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     heads = [row[0] for row in table.rows if isinstance(row, Head)]
     assert heads == ["restorer", "gpt"]
     of_restorer, of_gpt = table.rows[1:4], table.rows[5:8]
-    assert table.columns[-2].startswith(
-        "Model: surprisal added"
-    )  # no words were recorded: nothing to split it by
+    assert [one.name for one in blocks if isinstance(one, ApaTable)] == [
+        "letter_costs_beside"
+    ]  # no words were recorded
     for row, place in zip(of_restorer, ("initial", "internal", "final"), strict=True):
         assert row[0] == f"Two letters transposed, {place}"
         low, high = row[2].values[1:]  # type: ignore[attr-defined]
@@ -168,7 +168,11 @@ def test_more_distances_than_can_be_told_apart_are_told_together() -> None:
     assert [row.distance for row in pair.rows] == [""]
 
 
-def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(tmp_path: Path) -> None:
+def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (letters_beside, letters_measured):
+        monkeypatch.setattr(module, "RESAMPLES", 50)
     folder = study(tmp_path / "s", people=4, items=8)
     tell_forms(folder)
     regions = pd.read_parquet(folder / "regions.parquet")
@@ -197,6 +201,16 @@ def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(tm
         assert found["whole"][place] == pytest.approx(
             found["bits_changed"][place] + found["bits_after"][place]
         )
+    blocks = costs_beside(tables, [], kinds_of(tables.trials))
+    table = next(one for one in blocks if isinstance(one, ApaTable) and one.name == "letter_surprisal_split")
+    rows = [row for row in table.rows if not isinstance(row, Head)]
+    assert [row[0] for row in rows] == [
+        f"Two letters transposed, {place}" for place in ("initial", "internal", "final")
+    ]
+    for row, bits in zip(rows, (9.0, 4.0, 6.0), strict=True):
+        assert [cell.split(" ")[0] for cell in row[2:]] == [
+            f"{one:.2f}" for one in (2 * bits + 10.5, 2 * bits, 10.5)
+        ]
 
 
 def test_without_surprisal_of_words_there_is_nothing_to_split(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from analysis.tables import Tables
 NAME = "letter_costs_beside"
 TITLE = "What changed letters cost people and models"
 WERE = {"transposition": "two letters were transposed", "substitution": "letters were substituted"}
-PART_WORDS = {CHANGED: "Of it, in the changed words", AFTER: "Of it, in the words after"}
+SPLIT = "letter_surprisal_split"
+SPLIT_TITLE = "Where changed letters raise models' surprisal"
 OF_TEXTS = {one.name: one for one in MEASURES}
 
 
@@ -49,7 +50,14 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
         return []
     note = _note(pairs)
     drawings = letter_beside_figures(NAME, pairs, TITLE, note)
-    return [Markup("<h3>People beside models</h3>"), _opening(pairs, kinds), *drawings, _table(pairs, note)]
+    split = _split(pairs)
+    return [
+        Markup("<h3>People beside models</h3>"),
+        _opening(pairs, kinds),
+        *drawings,
+        _table(pairs, note),
+        *([] if split is None else [split]),
+    ]
 
 
 def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
@@ -107,40 +115,70 @@ def _ordered(costs: Sequence[tuple[str, float]]) -> str:
 def _table(pairs: Sequence[Pair], note: str) -> ApaTable:
     rows: list[tuple[str, ...]] = []
     who = marked(pairs[0].people, pairs[0].people_kind)
-    parts = [name for name in PART_WORDS if any(name in row.model for pair in pairs for row in pair.rows)]
     for pair in pairs:
         rows.append(Head([marked(pair.model, "model")]))
-        rows += [_row(row, parts) for row in pair.rows]
+        rows += [_row(row) for row in pair.rows]
     columns = (
         "",
         "Items",
         f"{who}: reading time added (%) [95% CI]",
         f"{who}: accuracy lost (points) [95% CI]",
         f"Model: {AXES[BITS][0][0].lower()}{AXES[BITS][0][1:]} [95% CI]",
-        *(f"{PART_WORDS[name]} [95% CI]" for name in parts),
         f"Model: {AXES[RIGHT][0][0].lower()}{AXES[RIGHT][0][1:]} [95% CI]",
     )
-    origin = Origin(
-        columns=("reading_time", "surprisal", "correct", "answer", "reader_group", "reader", "item_id"),
+    measures = ("reading_time", "surprisal", "correct", "answer")
+    return ApaTable(NAME, TITLE, columns, tuple(rows), note, _origin(measures))
+
+
+def _split(pairs: Sequence[Pair]) -> ApaTable | None:
+    """Lay out in which words surprisal rises; None where that of single words is not known."""
+    rows: list[tuple[str, ...]] = []
+    for pair in pairs:
+        told = [row for row in pair.rows if CHANGED in row.model]
+        if told:
+            rows.append(Head([marked(pair.model, "model")]))
+        for row in told:
+            cells = (_cell(row.model.get(name), 2) for name in (BITS, CHANGED, AFTER))
+            rows.append((_named(row), apa.count(row.model[CHANGED].items), *cells))
+    if not rows:
+        return None
+    columns = (
+        "",
+        "Items",
+        *(f"{name} [95% CI]" for name in ("Whole text", "Changed words", "Words after them")),
+    )
+    note = (
+        "Surprisal added, in bits a text, against the same texts intact. Words after them are the intact ones behind the first "
+        "changed word; those before it have the same surprisal in both. Intervals are 95% bootstraps over a model's items."
+    )
+    return ApaTable(SPLIT, SPLIT_TITLE, columns, tuple(rows), note, _origin(("surprisal",), of_words=True))
+
+
+def _origin(measures: Sequence[str], *, of_words: bool = False) -> Origin:
+    return Origin(
+        columns=(*measures, "reader_group", "reader", "item_id"),
         where=(USED, *filled("item_id")),
         rows="of these the trials of items whose changed letters items.csv tells, and the same items intact"
-        + ("; surprisal of words is summed over rows of regions.csv.gz" if parts else ""),
+        + ("; surprisal of words is summed over rows of regions.csv.gz" if of_words else ""),
         computed="means by level of what was done to the letters, less those intact; 2,000 resamples of participants and items",
         seed=("letters", "measure", "what tells the levels apart", "reader"),
-        beside=("items.csv", *(["regions.csv.gz"] if parts else [])),
+        beside=("items.csv", *(["regions.csv.gz"] if of_words else [])),
     )
-    return ApaTable(NAME, TITLE, columns, tuple(rows), note, origin)
 
 
-def _row(row: Beside, parts: Sequence[str]) -> tuple[str, ...]:
-    first = f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place].removesuffix(' letters')}"
-    first += f", distance {row.distance}" if row.distance else ""
+def _named(row: Beside) -> str:
+    name = f"{KIND_WORDS[row.kind]}, {PLACE_WORDS[row.place].removesuffix(' letters')}"
+    name += f", distance {row.distance}" if row.distance else ""
+    return name[0].upper() + name[1:]
+
+
+def _row(row: Beside) -> tuple[str, ...]:
     return (
-        first[0].upper() + first[1:],
+        _named(row),
         apa.count(row.people[TIME].items),
         _cell(_scaled(row.people[TIME], percent_added), 1),
         _cell(_scaled(row.people.get(RIGHT), AXES[RIGHT][1]), 1),
-        *(_cell(row.model.get(name), 2) for name in (BITS, *parts)),
+        _cell(row.model.get(BITS), 2),
         _cell(_scaled(row.model.get(RIGHT), AXES[RIGHT][1]), 1),
     )
 
