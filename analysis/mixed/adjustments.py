@@ -92,7 +92,8 @@ def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) ->
     Parameters
     ----------
     statistic, df : ndarray, shape (r,)
-        t values and their degrees of freedom; infinite for z. Values that are not a number are left out of the family.
+        t values and their degrees of freedom; infinite for z. What is not a number could not be estimated: it stays a
+        member of its family, as in emmeans, but for ``mvt``, which needs all correlations.
     adjust : str
         What ``suitable`` chose.
     family : Comparisons
@@ -106,6 +107,8 @@ def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) ->
     told = np.isfinite(p)
     if not told.any():
         return p
+    if adjust in BY_P_ALONE:
+        return _where(told, p, corrected(np.where(told, p, 1.0), adjust)[told])
     return _where(told, p, _adjusted(np.abs(statistic[told]), df[told], p[told], adjust, _part(family, told)))
 
 
@@ -127,7 +130,8 @@ def corrected(p: Array, adjust: str) -> Array:
         finally:
             gc.unfreeze()
     if adjust == "sidak":
-        return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.expm1(len(p) * np.log1p(-p)))
     return p
 
 
@@ -158,9 +162,9 @@ def critical_values(level: float, df: Array, adjust: str, family: Comparisons) -
     else:
         tail = (1.0 - level) / 2.0
         if adjust == "sidak":
-            tail = (1.0 - level ** (1.0 / max(r, 1))) / 2.0
+            tail = (1.0 - level ** (1.0 / max(len(df), 1))) / 2.0
         elif adjust in _BY_P:
-            tail /= max(r, 1)
+            tail /= max(len(df), 1)
         found = np.asarray(stats.t.isf(tail, df[told])).tolist()
     return _where(told, np.full(len(df), np.nan), np.array(found))
 

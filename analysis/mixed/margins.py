@@ -268,7 +268,7 @@ class Margins:
         if scale != "response":
             table = linear_contrasts(
                 self.fit,
-                weights @ rows,
+                combined(weights, rows),
                 adjust=adjust,
                 level=level,
                 means=means,
@@ -277,12 +277,12 @@ class Margins:
             ).drop(columns="contrast")
             return _as_ratio(self.fit, table) if scale == "ratio" else table
         values, slopes = self._on_response_scale(members)
-        jacobian = weights @ slopes
+        jacobian = combined(weights, slopes)
         vcov = self.fit.vcov.to_numpy()
         se = np.sqrt(np.einsum("ri,ij,rj->r", jacobian, vcov, jacobian))
         df = self.fit.degrees.df(jacobian, vcov) if self.fit.degrees is not None else None
         family = Comparisons(correlation_of(jacobian, vcov), means, with_control)
-        return wald_table(weights @ values, se, df, adjust=adjust, level=level, family=family)
+        return wald_table(combined(weights, values), se, df, adjust=adjust, level=level, family=family)
 
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
@@ -294,6 +294,25 @@ class Margins:
         eta, trend = base @ beta + self.level_known[members], rows @ beta + self.known[members]
         slope = link.slope(eta)
         return slope * trend, (link.curvature(eta) * trend)[:, None] * base + slope[:, None] * rows
+
+
+def combined(weights: Array, rows: Array) -> Array:
+    """Combine means, or their rows, where some cannot be told: only what gives one of those a weight cannot be told either.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (r, m)
+    rows : ndarray, shape (m, …)
+        nan where the data cannot tell the mean.
+
+    Returns
+    -------
+    ndarray, shape (r, …)
+    """
+    lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
+    found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
+    found[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
+    return found
 
 
 def _as_ratio(fit: Fit, table: pd.DataFrame) -> pd.DataFrame:

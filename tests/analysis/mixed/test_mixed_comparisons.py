@@ -7,9 +7,19 @@ import gc
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.mixed import Questions, adjustments, anova, answer, fit, likelihood_ratio_test, with_degrees
+from analysis.mixed import (
+    Questions,
+    adjustments,
+    anova,
+    answer,
+    fit,
+    likelihood_ratio_test,
+    margins,
+    with_degrees,
+)
 from analysis.mixed.adjustments import corrected
 from stimuli.errors import UserError
 
@@ -111,3 +121,41 @@ def test_a_correction_makes_the_collector_of_garbage_pass_over_what_is_there(
     corrected(np.array([0.01, 0.04]), "holm")
     assert frozen[0] > 1000
     assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("adjust", "times", "alpha"),
+    [
+        ("none", 1, 0.05),
+        ("holm", 3, 0.05 / 3),
+        ("bonferroni", 3, 0.05 / 3),
+        ("BH", 3, 0.05 / 3),
+        ("sidak", None, 1 - 0.95 ** (1 / 3)),
+    ],
+)
+def test_an_empty_cell_takes_its_own_comparisons_alone_and_leaves_the_family_whole(
+    adjust: str, times: int | None, alpha: float
+) -> None:
+    draw = np.random.default_rng(3)
+    rows = pd.DataFrame(
+        [(f"p{n}", cond, "old" if n % 2 else "young") for n in range(24) for cond in "abc" for _ in range(4)],
+        columns=["who", "cond", "age"],
+    )
+    person = dict(zip(rows["who"].unique(), draw.normal(0, 20, 24), strict=True))
+    effect = rows["cond"].map({"a": 0.0, "b": 14.0, "c": 9.0}) + rows["who"].map(person)
+    rows["y"] = 400 + effect + draw.normal(0, 40, len(rows))
+    rows = rows[(rows["cond"] != "c") | (rows["age"] != "old")]
+    found = fit("y ~ cond * age + (1 | who)", rows, "gaussian")
+    means = margins(found, ["cond"])
+    table = means.pairs(adjust=adjust).set_index("contrast")
+    assert list(table.index[table["p"].isna()]) == ["a - c", "b - c"]
+    one, (first, second) = table.loc["a - b"], means.matrix[:2]
+    row = first - second
+    assert one["estimate"] == pytest.approx(float(row @ found.fixed["estimate"].to_numpy()))
+    assert one["se"] == pytest.approx(float(np.sqrt(row @ found.vcov.to_numpy() @ row)))
+    bare = 2 * stats.t.sf(abs(one["statistic"]), one["df"])
+    assert one["p"] == pytest.approx(min(1.0, bare * times if times else 1 - (1 - bare) ** 3))
+    half = stats.t.isf(alpha / 2, one["df"]) * one["se"]
+    assert one["ci_high"] - one["estimate"] == pytest.approx(half)
+    shown = means.pairs(scale="response").set_index("contrast")
+    assert shown.loc["a - b", "estimate"] == pytest.approx(one["estimate"])
