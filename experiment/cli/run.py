@@ -259,7 +259,7 @@ def _finish(
             print_outcome(one)
         if one.stopped is not None:
             _say_error(f"{one.reader}: {one.stopped}")
-    if outcomes and not as_json and all(one.is_whole for one in outcomes):
+    if outcomes and not as_json and all(one.is_whole and not one.left for one in outcomes):
         click.echo(f"Next: wrods report {shlex.quote(str(study.folder))}")
     if any(one.interrupted for one in outcomes):
         _leave_probes()

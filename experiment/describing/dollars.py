@@ -6,11 +6,8 @@ from experiment.models.money import price_of, written
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
-PER_ANSWER = 100
-"""Tokens of an answer by which the cost is told where the study does not limit them."""
 
-
-def cost_words(model: ModelSettings, trials: int, prompt_tokens: int) -> str:
+def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
     """Say what asking costs at a model's price; empty where nothing is to be paid.
 
     Parameters
@@ -19,6 +16,8 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int) -> str:
     trials : int
     prompt_tokens : int
         Of all trials together, without what a provider caches.
+    answer_tokens : int
+        The most that all answers together may have.
     """
     try:
         price = price_of(model)
@@ -27,9 +26,7 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int) -> str:
     if price.is_free:
         return ""
     asked = written(prompt_tokens * price.input / 1e6)
-    given = model.options.get("max_tokens")
-    longest = given if isinstance(given, int) else 0
-    answers = written(trials * (longest or PER_ANSWER) * price.output / 1e6)
-    if longest:
-        return f"Its prompts cost about {asked}, answers at most {answers} ({longest} tokens each; thoughts come on top)."
-    return f"Its prompts cost about {asked}, each {PER_ANSWER} tokens of all answers {answers} (max_tokens is not set)."
+    answers = written(answer_tokens * price.output / 1e6)
+    each = answer_tokens / max(trials, 1)
+    size = f"{each:.0f} tokens each" + ("" if each == round(each) else " on average")
+    return f"Its prompts cost about {asked}, answers at most {answers} ({size}; thoughts come on top)."

@@ -445,7 +445,7 @@ def _model(
         *(plan_session(study, items, list_id=one) for one in _first_lists(study, items, lists)[1:]),
     ]
     counted = [prompt_characters(study, model, one) for one in plans]
-    asked, characters = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
+    asked, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     answered, read = round(sessions * asked), int(characters * sessions // CHARACTERS_PER_TOKEN)
     return {
@@ -453,7 +453,7 @@ def _model(
         "sessions": sessions,
         "trials": answered,
         "prompt_tokens": read,
-        "costs": cost_words(model, answered, read),
+        "costs": cost_words(model, answered, read, round(sessions * tokens)),
         "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "reads": _reads(settings, trials),

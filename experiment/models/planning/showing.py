@@ -175,14 +175,14 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
     return None if shown is None else shown.request
 
 
-def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many trials of a plan a model is asked, and how many characters it reads for all of them together.
+def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return how many trials of a plan a model is asked, how many characters it reads and how many tokens it may answer in all.
 
     In a conversation each turn is read again with every turn behind it; answers are counted as if they were right, pictures as the
     characters of as many tokens.
     """
     script = Script(dict(plan), manner_of(study, settings))
-    trials = total = said = 0
+    trials = total = said = longest = 0
     for number, place in enumerate(script.places):
         turn = script.turn(number)
         seen = CHARACTERS_PER_TOKEN * sum(picture.tokens for picture in turn.pictures)
@@ -190,8 +190,9 @@ def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, 
         stays = script.talks and (script.manner.context != "independent" or number < script.practice)
         total += said + own
         said += own + len(right_answer(place.trial)) if stays else 0
+        longest += script.manner.max_tokens or turn.max_tokens
         trials += 1
-    return trials, total
+    return trials, total, longest
 
 
 def _stand_in(trial: Mapping[str, Any], request: Request) -> Reply:
