@@ -178,7 +178,7 @@ def term_in_words(term: str, analysis: Analysis) -> str:
     if term == "(Intercept)":
         where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
         return f"Intercept ({where})"
-    parts = term.split(":")
+    parts = _parts_of(term, analysis)
     if len(parts) > 1:
         parts.sort(key=lambda part: not part.startswith(factor))
         return " × ".join(_level_of(part, analysis) for part in parts)
@@ -188,6 +188,22 @@ def term_in_words(term: str, analysis: Analysis) -> str:
     if column is None:
         return f"{term.removeprefix(factor)} vs. {reference}"
     return f"{_level_of(term, analysis)} vs. {_reference_of(column, analysis)}"
+
+
+def _parts_of(term: str, analysis: Analysis) -> list[str]:
+    """Take an interaction apart; names of readers (``hf:path``) and levels may hold colons themselves."""
+    known = [f"reader_group{group}" for group in analysis.groups]
+    known += [f"{analysis.plan.factor}{level}" for level in analysis.levels]
+    known = sorted((one for one in known if ":" in one), key=len, reverse=True)
+    parts: list[str] = []
+    rest = term
+    while rest:
+        whole = next(
+            (one for one in known if rest == one or rest.startswith(f"{one}:")), rest.partition(":")[0]
+        )
+        parts.append(whole)
+        rest = rest[len(whole) + 1 :]
+    return parts
 
 
 def _column_of(term: str, analysis: Analysis) -> str | None:
