@@ -16,6 +16,7 @@ from scipy import sparse
 from stimuli.errors import UserError
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector
+from .components import distinct
 from .elimination import Factored, TooLarge, plan
 
 Array = NDArray[np.float64]
@@ -260,7 +261,7 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
     met = np.zeros(one.n_levels)
     for f in factors[1:]:
         both = one.columns.any(axis=1) & f.columns.any(axis=1)
-        cells = np.unique((one.codes * f.n_levels + f.codes)[both])
+        cells = distinct((one.codes * f.n_levels + f.codes)[both])
         met += f.width * np.bincount(cells // f.n_levels, minlength=one.n_levels)
     full = q1 * float(q2) ** 2
     present = one.width * float(met @ met)

@@ -90,6 +90,12 @@ class Sorting:
         return inside + float(self.rest) ** 3
 
 
+def distinct(keys: Index) -> Index:
+    """Sort numbers and keep each once; for many different ones several times as fast as ``numpy.unique``."""
+    ordered = np.sort(keys)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(keys) else ordered
+
+
 def sorting(pattern: Pattern) -> Sorting | None:
     """Choose the border under which components are least work; None where one dense matrix is no more."""
     order = pattern.order
@@ -142,5 +148,5 @@ def _sorted(pattern: Pattern, kept: tuple[int, ...]) -> Sorting:
         axis=1,
     )
     pairs = pairs[:, pairs[0] >= 0]
-    met = np.unique(pairs[0] * order + places[pairs[1]] - len(numbers) * width)
+    met = distinct(pairs[0] * order + places[pairs[1]] - len(numbers) * width)
     return Sorting(len(numbers), width, places, met // order, met % order, len(border))

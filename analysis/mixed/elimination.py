@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 
-from .components import MOST_PAIRED, Pattern, Sorting, sorting
+from .components import MOST_PAIRED, Pattern, Sorting, distinct, sorting
 from .meeting import AT_ONCE, Cliques, Pairs, cliques
 
 Array = NDArray[np.float64]
@@ -318,7 +318,7 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
         return _together(Pattern(blocks, none, none, high, low))
     later = order - m * k
     meets = (low < m * k) & ~inside
-    keys = np.unique(low[meets] // k * max(later, 1) + high[meets] - m * k)
+    keys = distinct(low[meets] // k * max(later, 1) + high[meets] - m * k)
     level, column = np.divmod(keys, max(later, 1))
     beyond = low >= m * k
     high, low = high[beyond] - m * k, low[beyond] - m * k
@@ -345,13 +345,13 @@ def _filled(high: Index, low: Index, level: Index, column: Index, order: int) ->
     """Add to a pattern the pairs of columns that meet in a block."""
     counts = np.bincount(level)
     starts = np.cumsum(counts) - counts
-    known = [np.unique(high * order + low)]
+    known = [distinct(high * order + low)]
     for r in np.unique(counts[counts > 0]).tolist():
         i, j = np.tril_indices(r)
         levels = np.flatnonzero(counts == r)
         step = max(1, AT_ONCE // len(i))
         for some in np.split(levels, range(step, len(levels), step)):
             met = column[starts[some][:, None] + np.arange(r)]
-            known.append(np.unique(met[:, i] * order + met[:, j]))
-    pairs = np.divmod(np.unique(np.concatenate(known)), order)
+            known.append(distinct((met[:, i] * order + met[:, j]).ravel()))
+    pairs = np.divmod(distinct(np.concatenate(known)), order)
     return pairs[0], pairs[1]
