@@ -26,6 +26,11 @@ class UserError(Exception):
         self.exit_code = exit_code
 
 
+def reason_of(error: Exception) -> str:
+    """Return why something failed, for the middle of a sentence: without the mend and without a full stop."""
+    return (error.message if isinstance(error, UserError) else str(error)).rstrip(". ")
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to a misspelt one, or None when nothing is close."""
     options = list(known)

@@ -16,6 +16,7 @@ from analysis.report.chapters.cost_parts import FAILURES, Part, with_ends
 from analysis.report.filters import USED, Either, above, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
+from stimuli.errors import reason_of
 
 
 def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: WordTable) -> Part:
@@ -25,7 +26,7 @@ def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: W
     try:
         table = linking(tables, factor, table=words)
     except FAILURES as error:
-        part.say(f"Times were not related to surprisal: {error}.")
+        part.say(f"Times were not related to surprisal: {reason_of(error)}.")
         return part
     if table.empty:
         part.say(

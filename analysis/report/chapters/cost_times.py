@@ -29,6 +29,7 @@ from analysis.report.filters import PEOPLE, filled, timed_well
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
+from stimuli.errors import reason_of
 
 MOST_TOLD = 8
 """Differences up to which the text tells each; of more it tells the significant ones."""
@@ -118,7 +119,9 @@ def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tupl
         try:
             found = time_scales(plan, tables, on_log=kept)
         except FAILURES as error:
-            part.say(f"{sentence(plan.name)} The times could not be compared on two scales: {error}.")
+            part.say(
+                f"{sentence(plan.name)} The times could not be compared on two scales: {reason_of(error)}."
+            )
             continue
         part.add(_scales(found, plan, reported=kept is not None, thinned=thinned, own_model=own_model))
     return part if len(part.blocks) > 1 else Part()

@@ -20,6 +20,7 @@ from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sente
 from analysis.report.filters import USED, Either, above, filled
 from analysis.report.prose import named
 from analysis.tables import Tables
+from stimuli.errors import reason_of
 
 ZONES = {
     "target": "the changed word",
@@ -37,7 +38,7 @@ def spilling(
     try:
         found = spill_over(tables, factor, table=words)
     except FAILURES as error:
-        part.say(f"Times of single words were not modelled: {error}.")
+        part.say(f"Times of single words were not modelled: {reason_of(error)}.")
         return part
     kinds = kinds_of(tables.trials)
     part.head(f"Word by word: {factor}")

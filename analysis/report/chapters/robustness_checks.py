@@ -20,7 +20,7 @@ from analysis.report.chapters.robustness_tables import (
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers, gee_check, without_item_sets
 from analysis.robustness.leave_out import item_sets
-from stimuli.errors import UserError
+from stimuli.errors import UserError, reason_of
 
 FOLDS = 4
 """Sets of items where the study has one."""
@@ -110,7 +110,7 @@ def without_random(analyses: list[Analysis], material: Material) -> Iterator[Blo
         try:
             checked = gee_check(tables, analysis.plan, analysis)
         except (UserError, ArithmeticError, ValueError) as error:
-            yield escape(f"{heading_of(analysis)}: no check without random effects ({error}).")
+            yield escape(f"{heading_of(analysis)}: no check without random effects ({reason_of(error)}).")
             continue
         if checked.empty:
             yield escape(
