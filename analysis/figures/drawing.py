@@ -233,6 +233,11 @@ def mark_not_data(figure: Figure, kinds: dict[str, str]) -> None:
 _FILLED: WeakKeyDictionary[Figure, Bbox] = WeakKeyDictionary()
 
 
+def keep_width(figure: Figure) -> None:
+    """Let a figure that leaves its right side empty keep its width, so that a page does not blow its text up."""
+    figure.add_artist(Line2D([0.0, 1.0], [0.5, 0.5], alpha=0.0, transform=figure.transFigure))
+
+
 def filled(figure: Figure) -> Bbox:
     """Lay a figure out, once for all of its files, and return the part that is drawn on with a margin around it, in inches."""
     if figure not in _FILLED:

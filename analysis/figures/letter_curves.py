@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, keep_width, looks, mark_not_data, styled
 
 KIND_LOOKS = {
     "transposition": ("o", "-", True),
@@ -114,6 +114,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
                 )
         _key(figure, panels, height)
         mark_not_data(figure, kinds)
+        keep_width(figure)
     alternative = _in_words(panels)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 

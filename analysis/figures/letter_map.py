@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, keep_width, looks, mark_not_data, styled
 from analysis.figures.letter_curves import KIND_LOOKS, CurvePanel, drawn, shortened
 
 KIND_NAMES = {
@@ -58,6 +58,7 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
             label = shortened(look[panel.group].label, int(13 * wide))
             axes.set_title(label, fontsize=9)
         mark_not_data(figure, kinds)
+        keep_width(figure)
     alternative = _in_words(panels, look)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, keep_width, looks, mark_not_data, styled
 from analysis.figures.letter_curves import shortened
 
 MOST_READERS = 3
@@ -79,6 +79,7 @@ def letter_weights(
                         0.01, (y + high + 0.12 + 0.2 * (1 - part)) / height, text, fontsize=9, weight="bold"
                     )
         mark_not_data(figure, kinds)
+        keep_width(figure)
     alternative = _in_words(found)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 

@@ -15,6 +15,7 @@ import pytest
 from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.figures.letter_curves import CurvePanel, CurvePoint, letter_curves, pages, shortened
+from analysis.figures.letter_weights import Explained, letter_weights
 from analysis.letters import letter_contrast
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
@@ -319,3 +320,13 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
     assert "was found by comparing the form shown with the intact one" in str(chapter.methods[0])
     found = letter_contrast(decisions, "transposition", "substitution", "kind", "rt", resamples=300).iloc[0]
     assert 0 < found["low"] < found["high"] < 0.2
+
+
+def test_a_figure_of_one_model_is_as_wide_as_others_so_that_its_text_is_no_larger() -> None:
+    def width(*groups: str) -> float:
+        rows = [Explained(group, "model", "Slots", 0.5, 1.0, -1.0, 3.0) for group in groups]
+        shown = re.search(r'viewBox="0 0 ([0-9.]+)', letter_weights("w", rows, ["Slots"], "T", "N").svg)
+        assert shown is not None
+        return float(shown.group(1))
+
+    assert width("a") == pytest.approx(width("a", "b", "c"), rel=0.05)
