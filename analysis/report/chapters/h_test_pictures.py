@@ -15,6 +15,7 @@ from analysis.mixed.adjustments import corrected
 from analysis.plan import ALPHA
 from analysis.published.h_test_pairs import ALL, Part, picture_pairs, pictures_by_part, shows_examples_as_text
 from analysis.published.h_test_tables import TASKS
+from analysis.readers import group_order
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, compared_cells, compared_columns
@@ -89,7 +90,9 @@ def pictures(
     words : Wording
     """
     rows_of = {str(group): own for group, own in trials.groupby("reader_group")}
+    order = group_order(trials)
     pairs = [pair for pair in picture_pairs(readers) if set(pair) <= set(rows_of)]
+    pairs.sort(key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
     if not pairs:
         return
     parts = {
