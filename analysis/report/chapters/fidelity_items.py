@@ -105,6 +105,7 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
                 Head([f"{WORDS[one].capitalize()} of {spoken(str(people))}, {WORDS[other]} of {model}"])
             )
             for _, row in own.iterrows():
+                says = bool(np.isfinite(row["corrected"])) and not row["unsure"]
                 rows.append(
                     (
                         str(row[factor]),
@@ -114,15 +115,15 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
                         apa.correlation(row["people_reliability"]),
                         apa.correlation(row["model_reliability"]),
                         f"{apa.correlation(row['ceiling'])}{'*' if row['unsure'] and np.isfinite(row['ceiling']) else ''}",
-                        apa.correlation(row["corrected"]),
-                        _ends(row, "corrected_") if np.isfinite(row["corrected"]) else apa.MISSING,
+                        apa.correlation(row["corrected"]) if says else apa.MISSING,
+                        _ends(row, "corrected_") if says else apa.MISSING,
                     )
                 )
     note = (
         "r = Pearson's correlation of item means within a condition; the last row of each part averages conditions (Fisher's z, "
         "weights items − 3). Reliabilities are mean correlations of 1,000 random split halves, stepped up; the ceiling is the root of "
         "their product, of people's alone where the model gave one answer an item. Intervals are 95% bootstraps over items. "
-        "* = the interval of a reliability includes 0: nothing can be said of items then."
+        "* = the interval of a reliability includes 0: nothing can be said of items then, and r is not divided."
     )
     columns = (
         factor.capitalize(), "Items", "r", "95% CI", "Reliability of participants", "of the model", "Ceiling", "r / ceiling", "95% CI "

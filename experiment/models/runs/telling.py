@@ -58,6 +58,15 @@ def told_never(outcome: Outcome) -> list[str]:
     ]
 
 
+_COMPUTES = {
+    "packed": "what prompts share once, many endings in one pass (packed)",
+    "expanded": "what prompts share once, endings side by side (expanded)",
+    "stepwise": "what prompts share once, endings token by token (stepwise)",
+    "plain": "each prompt whole (plain)",
+    "batched": "prompts whole, several at a time (batched)",
+}
+
+
 def blocks_of(asking: Asking, left: int) -> str:
     """Say in words how far a model is that has so many trials left."""
     total = len(asking.found.rounds)
@@ -105,9 +114,13 @@ def told_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
     """Say by which way a model on this machine computes and how far it is from plain passes; nothing where none was checked."""
     if not parity.get("checked"):
         return []
-    apart = parity.get("max_abs_difference")
-    far = f", at most {apart:.1g} nats from plain passes" if isinstance(apart, float) else ""
-    return [f"{reader}: computes {parity['path']}{far} ({parity['checked']} rows checked)"]
+    how = _COMPUTES.get(str(parity["path"]), str(parity["path"]))
+    apart, checked = parity.get("max_abs_difference"), parity["checked"]
+    far = ""
+    if isinstance(apart, float):
+        prompts = "1 prompt" if checked == 1 else f"{checked} prompts"
+        far = f"; in {prompts} checked, log-probabilities are at most {apart:.1g} nats from plain passes"
+    return [f"{reader}: computes {how}{far}"]
 
 
 def told_estimate(reader: str, one: Estimate) -> str:
