@@ -39,6 +39,18 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
         )
 
 
+def sessions_told(spec: Mapping[str, Any]) -> str:
+    """Say in sentences how many of a reader's sessions were not finished, and how many were pilots; nothing where none was."""
+    pilots = int(spec.get("pilot_sessions") or 0)
+    left = int(spec.get("sessions") or 0) - int(spec["finished"]) if spec.get("finished") is not None else 0
+    told = ""
+    if left > 0:
+        told += f" {apa.worded(left, 'session').capitalize()} {'was' if left == 1 else 'were'} not finished."
+    if pilots:
+        told += f" {apa.worded(pilots, 'pilot session').capitalize()} {'is' if pilots == 1 else 'are'} in no model."
+    return told
+
+
 def _shown(readers: Mapping[str, Any], models: list[str]) -> str:
     """Say whether items were text or, for which models, pictures of it."""
     looking = [
@@ -66,7 +78,7 @@ def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
         done.append(
             f"gave {apa.worded(len(own), 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
         )
-    told = f"{said} {apa.listing(done)}." if done else f"{said} was asked."
+    told = (f"{said} {apa.listing(done)}." if done else f"{said} was asked.") + sessions_told(spec)
     settings = _settings_in_words(spec, own)
     if settings:
         told += f" Its settings were {apa.listing(settings)}."

@@ -16,7 +16,7 @@ from analysis.measures import MEASURES
 from analysis.preparing import time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.random_structure import ITEMS_FOR_A_COLUMN, MOST_COLUMNS
-from analysis.report.method_models import told_of_models
+from analysis.report.method_models import sessions_told, told_of_models
 from analysis.report.references import Reference, reference, software
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -95,7 +95,7 @@ def _participants(tables: Tables) -> Iterator[Markup]:
             said += f" ({apa.count(came['imported'])} of them imported)" if imported else ""
         if group == "human" and came.get("first_session"):
             said += f" {apa.between_dates(came['first_session'], came['last_session'])}"
-        said += "."
+        said += "." + sessions_told(told)
         wanted = tables.dictionary.get("participants_wanted")
         if group == "human" and wanted:
             said += f" The planned sample was {apa.count(wanted)}."

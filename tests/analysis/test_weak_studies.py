@@ -175,7 +175,9 @@ def undetermined(content: Content, se: float) -> Content:
     analysis = replace(analysis, model=wide, contrasts=contrasts_of(analysis.plan, data, wide))
     return replace(
         content,
-        planned=(_section(analysis, {(analysis.plan.measure, "position"): []}, content.kinds, Numbers()),),
+        planned=(
+            _section(analysis, {(analysis.plan.measure, "position"): []}, content.kinds, Numbers(), set()),
+        ),
     )
 
 
@@ -242,6 +244,6 @@ def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path:
     assert flow["Sessions begun"] == ("4", "1", "1")
     assert flow["of these without a trial"] == ("1", "1", "1")
     assert flow["of these not finished"] == ("2", "1", "0")
-    assert "4 sessions begun; 2 not finished" in words
-    assert "1 pilot session, in no model" in words
-    assert "leading space: yes" in words
+    assert "who began four sessions. Two sessions were not finished." in words
+    assert "The model early was asked. One pilot session is in no model." in words
+    assert "leading space yes" in words

@@ -101,7 +101,7 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(
     assert answered and first.exit_code == 0
     planned = json.loads(invoke("status", study, "--json").output)["runs"][0]["planned"]
     assert planned >= TRIALS
-    never = f"0 of {planned} left, {planned - answered} can never be answered"
+    never = f"none of {planned} left, {planned - answered} can never be answered"
     again = invoke("run", study)
     assert again.exit_code == 0 and len(stored(study)) == answered
     for said in (first.output, again.output):

@@ -17,6 +17,7 @@ from tests.experiment.models.running import TRIALS, invoke, of_store, remote, st
 from tests.experiment.models.running import server as server
 from tests.experiment.models.running import study as study
 
+MODEL = "scripted-2026-01-01"
 CUT_EMOJI = "Yes \ud83d"
 ODD = "trial 5 "
 FIRST = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob": -0.1}]}
@@ -25,7 +26,7 @@ FIRST = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob
 def chat(content: str = "A", *, usage: object = None, first: dict[str, Any] | None = None) -> dict[str, Any]:
     choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
     told = {} if first is None else {"logprobs": {"content": [first]}}
-    return {"id": "x", "model": "m", "choices": [choice | told], "usage": usage or {}}
+    return {"id": "x", "model": MODEL, "choices": [choice | told], "usage": usage or {}}
 
 
 def alternatives(logprob: float) -> dict[str, Any]:

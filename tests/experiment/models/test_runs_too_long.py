@@ -52,7 +52,7 @@ def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(st
     never = sum("Sunday" in text for text in server.texts)
     assert 0 < never < TRIALS and len(stored(study)) == TRIALS - never
     assert len(server.requests) == TRIALS
-    count = f"0 of {TRIALS} left, {never} can never be answered"
+    count = f"none of {TRIALS} left, {never} can never be answered"
     again = invoke("run", study)
     assert again.exit_code == 0 and len(server.requests) == TRIALS, "asked again"
     for done in (first, again):
@@ -143,7 +143,7 @@ def test_prompts_that_a_local_model_does_not_take_are_no_errors(tmp_path: Path, 
     first = invoke("run", study)
     assert first.exit_code == 0, first.output
     for done in (first, invoke("run", study)):
-        assert f"0 of {TRIALS} left, {TRIALS} can never be answered" in said(done)
+        assert f"none of {TRIALS} left, {TRIALS} can never be answered" in said(done)
         assert "the model reads at most 40" in said(done)
     assert states(study) == {"ended": 4}
     assert not [one for one in of_store(study, queries.all_calls) if one["status"] != "error"]
