@@ -137,10 +137,32 @@ def _numbers(node: Node, variables: Variables, data: pd.DataFrame, what: str) ->
     variable = variables.make(node)
     if not isinstance(variable, Numeric):
         levels = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
-        raise UserError(
+        raise _no_number(node, variables) or UserError(
             f"{what} {as_r(node)!r} is not numeric; it holds {levels}", mend="Name a column of numbers."
         )
     return variable.values(data)[:, 0]
+
+
+def _no_number(node: Node, variables: Variables) -> UserError | None:
+    """Name the first of few texts among a column's numbers; None where most values are text, or the node is no column."""
+    name = columns_of(node)[0] if len(columns_of(node)) == 1 else None
+    data = variables.learn_from  # before rows are dropped, so that rows are those of the table given
+    if name is None or name not in data:
+        return None
+    given = data[name]
+    odd = (pd.to_numeric(given.astype(str), errors="coerce").isna() & given.notna()).to_numpy()
+    if not 0 < 2 * odd.sum() < len(odd):
+        return None
+    many = "1 value is" if odd.sum() == 1 else f"{int(odd.sum())} values are"
+    first = int(np.flatnonzero(odd)[0])
+    label = given.index[first]
+    row = (
+        f"row {int(label) + 1}" if pd.api.types.is_integer_dtype(given.index.dtype) else f"the row {label!r}"
+    )
+    return UserError(
+        f"column {name!r} holds numbers, but {many} no number: the first is {given.iloc[first]!r} in {row}",
+        mend="Mend it in the data, or leave the cell empty where there is no value: such rows are left out and counted.",
+    )
 
 
 def _response(
@@ -174,6 +196,8 @@ def _response(
     truth = variable.levels == ("FALSE", "TRUE")
     if (family.name == "binomial" and len(variable.levels) == 2) or (family.name == "gaussian" and truth):
         return variable.codes(data).astype(float), None, variable.levels[1]
+    if (error := _no_number(node, variables)) is not None:
+        raise error
     shown = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
     wanted = "numbers, or text with two levels" if family.name == "binomial" else "numbers"
     raise UserError(
@@ -309,6 +333,7 @@ def _refuse_infinite(data: pd.DataFrame) -> None:
             bad = np.isinf(column.to_numpy(dtype=float))
             if bad.any():
                 raise UserError(
-                    f"column {name!r} is infinite in {int(bad.sum())} rows; a model needs finite numbers",
+                    f"column {name!r} is infinite in {int(bad.sum())} row{'' if bad.sum() == 1 else 's'}; "
+                    "a model needs finite numbers",
                     mend="Leave these rows out, or write NA where there is no value.",
                 )

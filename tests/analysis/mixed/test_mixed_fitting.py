@@ -428,3 +428,22 @@ def test_the_data_given_are_not_changed(crossed: Simulate) -> None:
     before = data.copy()
     fit(LINEAR, data, levels={"cond": ["intact", "internal", "initial"]})
     pd.testing.assert_frame_equal(data, before)
+
+
+@pytest.mark.parametrize(
+    "formula", ["rt ~ cond + (1 | participant)", "cbind(rt, n) ~ cond + (1 | participant)"]
+)
+def test_a_text_among_numbers_is_named_with_its_row(crossed: Simulate, formula: str) -> None:
+    data = crossed(seed=3, participants=6, items=4)
+    data["n"] = 5
+    data["rt"] = data["rt"].round(2).astype(object)
+    data.loc[1, "rt"] = None
+    data.loc[9, "rt"] = "fast"
+    family = "binomial" if formula.startswith("cbind") else "gaussian"
+    with pytest.raises(UserError) as error:
+        fit(formula, data, family)
+    assert (
+        "column 'rt' holds numbers, but 1 value is no number: the first is 'fast' in row 10"
+        in error.value.message
+    )
+    assert "leave the cell empty" in str(error.value)
