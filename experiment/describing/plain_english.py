@@ -263,6 +263,7 @@ def _durations(
 def _told_to_readers(plan: Mapping[str, Any]) -> list[str]:
     """Say what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
     said = []
+    is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
     for screen in plan["screens"]:
         asked = screen.get("comprehension")
         if asked:
@@ -291,15 +292,14 @@ def _told_to_readers(plan: Mapping[str, Any]) -> list[str]:
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every else []),
             ]
-            said.append(
-                f"Block {screen['name'] or screen['block']} ({', '.join(parts)}) {_feedback(screen['feedback'])}."
-            )
+            named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
+            said.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'])}.")
     return [" ".join(said)] if said else []
 
 
 def _feedback(given: Mapping[str, Any] | None) -> str:
     if given is None:
-        return "tells nothing of answers"
+        return "gives no feedback"
     about = [
         *(["whether an answer was right"] if given["accuracy"] else []),
         *(["where time ran out"] if given["late"] else []),

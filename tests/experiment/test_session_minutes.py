@@ -96,4 +96,4 @@ def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_
     assert f"{few:.0f} minutes (few), {many:.0f} minutes (many)" in said
     assert "time limits allow 20 minutes more" in said
     assert "Instructions are asked about: 2 questions, all to be answered right within 2 rounds" in said
-    assert "tells nothing of answers" in said and "2 attention checks among them" in said
+    assert "gives no feedback" in said and "2 attention checks among them" in said
