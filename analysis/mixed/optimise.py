@@ -1,6 +1,7 @@
 """Minimise a smooth deviance with an exact gradient, and judge what was found.
 
-Quasi-Newton steps come near; Newton steps, with a Hessian from central differences of the gradient, finish. Theta is
+Quasi-Newton steps come near; Newton steps, with a Hessian from differences of the gradient, finish: central ones where the
+Hessian becomes a covariance, to one side where it only judges the point. Theta is
 free to change sign, because a bound at zero would hold the search at a saddle where the gradient vanishes. Convergence
 is a statement about the point (Newton decrement small, no direction of negative curvature), not about the search.
 """
@@ -18,7 +19,7 @@ from .descent import Objective, Scaled, descend
 Array = NDArray[np.float64]
 
 STEP = 1e-3
-"""Step of the central differences, in rough standard errors."""
+"""Step of the differences, in rough standard errors."""
 DECREMENT = 1e-6
 """Largest Newton decrement, in deviance units, of a converged fit."""
 SETTLED = 1e-10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import pickle
@@ -10,7 +9,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 
 from analysis.power.kept import Kept
 from analysis.power.layouts import Sizes
@@ -79,9 +77,8 @@ def simulate(
 def _made(question: Question, missing: Sequence[tuple[Sizes, int]], processes: int) -> Iterator[Outcome]:
     if processes <= 1:
         bench = Bench(question)
-        with _collecting_little():
-            for sizes, number in missing:
-                yield bench.simulate(sizes, number)
+        for sizes, number in missing:
+            yield bench.simulate(sizes, number)
         return
     # A fresh interpreter each: a copy of this one could hold locks of its threads.
     context = multiprocessing.get_context("spawn")
@@ -107,16 +104,6 @@ def _made(question: Question, missing: Sequence[tuple[Sizes, int]], processes: i
         pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _collecting_little() -> Iterator[None]:
-    """Keep the garbage collector from what is there already: statsmodels collects with every correction of p values."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 class Bench:
     """The study that is being simulated, made anew where the size changes."""
 
@@ -140,7 +127,6 @@ def _begin(packed: bytes) -> None:
     # Ctrl-C is for the process that was started by hand; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _bench.append(Bench(pickle.loads(packed)))
-    gc.freeze()
 
 
 def _simulate(sizes: Sizes, number: int) -> Outcome:
