@@ -15,7 +15,7 @@ test: $(VENV)/.installed-dev static/dist/wrods.js check
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-full: $(VENV)/.installed-dev static/dist/wrods.js
-	$(ONE_THREAD) $(BIN)/python -m pytest -m full
+	$(ONE_THREAD) $(BIN)/python -m pytest -m full -n 2 --dist loadfile
 
 explore: $(VENV)/.installed-dev
 	WRODS_HYPOTHESIS=explore $(ONE_THREAD) $(BIN)/python -m pytest -n 2 $$(grep -rl "from hypothesis" tests --include='test_*.py')

@@ -24,7 +24,7 @@ from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
 from stimuli.errors import UserError
-from tests.experiment.models.running import ROOT, TRIALS, command, edit, of_store, stored, wrods
+from tests.experiment.models.running import ROOT, TRIALS, command, edit, of_store, stored, wait_until, wrods
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -78,14 +78,13 @@ def test_the_same_command_again_asks_nothing(study, server) -> None:
 
 
 def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server) -> None:
-    server.delay = 0.03
+    server.delay = 0.3
     arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
     running = subprocess.Popen(
         command(*arguments), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + 100
-    while len(server.requests) < 45 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: len(server.requests) > 6)
+    wait_until(lambda: bool(stored(study)))  # a slow disk may have kept nothing yet of what was answered
     running.send_signal(signal.SIGKILL)
     running.communicate(timeout=30)
     before = {trial["work_key"]: trial["received_at"] for trial in stored(study)}
