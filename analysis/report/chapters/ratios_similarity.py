@@ -8,10 +8,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
+from analysis.inside.kept import LAST, MEAN, REGIONS
+from analysis.inside.stored_similarity import MOST_PAIRS, state_similarities
 from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import Levels
 from analysis.measures.resampling import bootstrap
-from analysis.measures.stored_similarity import MOST_PAIRS, scored_similarities, state_similarities
+from analysis.measures.stored_similarity import scored_similarities
 from analysis.names import plain
 from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -19,6 +21,12 @@ from analysis.report.blocks import Block
 from analysis.report.filters import USED, filled, where
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
+
+_TAKEN = {
+    MEAN: "States are means over all tokens of a prompt.",
+    REGIONS: "Where no such mean was kept, states are means over the words read.",
+    LAST: "Where a run kept states of the last token alone, they are those.",
+}
 
 
 def similarity_blocks(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
@@ -72,7 +80,7 @@ def _state_table(name: str, states: pd.DataFrame, does: Levels, kinds: dict[str,
         f"cosine of items "
         "paired at random; p = share of 1,000 such pairings with at least that mean, the observed one counted. Intervals: "
         "bootstraps over "
-        "items. Several places of one prompt are averaged first."
+        "items. " + " ".join(_TAKEN[place] for place in _TAKEN if place in set(states["taken"]))
     )
     origin = Origin(
         columns=("work_key",),

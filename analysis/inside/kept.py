@@ -1,0 +1,268 @@
+"""The hidden states that a study has kept, beside the trials that they belong to.
+
+``states/<run>`` of a study's folder holds a 16-bit memory map a layer (``layer_NN.npy``, rows by width) and ``index.parquet``, which
+says of each row whose trial it is (``work_key``) and at which position of the prompt it was taken. A model may have answered in
+several runs; its trials then lie in several folders and are read here as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.reading import as_frame, column_names, read_columns
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+LAST, MEAN, REGIONS = "last", "mean", "regions"
+"""The prompt's last token; the mean over all its tokens; the mean over the words read of which states were kept."""
+
+INDEX = "index.parquet"
+_PLACE = ["session_id", "trial_index", "attempt"]
+_UP = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Hidden states of one model at one position of its prompts.
+
+    Attributes
+    ----------
+    run : str
+        Name of the folder in ``states/`` that holds the states; of several, the one with most of these trials.
+    group : str
+        ``reader_group`` of the trials: one model.
+    position : str
+        ``last``, ``mean``, ``region N``, or ``regions`` (their mean).
+    rows : pandas.DataFrame
+        The used trials (not excluded) of the model that have states at the position, index 0 to n − 1: the columns of
+        ``tables.trials`` and ``work_key``.
+    layers : int
+        How many layers there are: 0 is what the embedding gives, the last one the last block before the final norm.
+    width : int
+    folder : pathlib.Path
+        ``states/<run>``; what is computed from the states may be kept in ``results`` beside them.
+    """
+
+    run: str
+    group: str
+    position: str
+    rows: pd.DataFrame
+    layers: int
+    width: int
+    folder: Path
+    _parts: tuple[_Part, ...]
+
+    def layer(self, number: int, where: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
+        """Read one layer.
+
+        Parameters
+        ----------
+        number : int
+            0 to ``layers`` − 1.
+        where : ndarray of int, optional
+            Places in ``rows``, in any order; all of them unless given.
+
+        Returns
+        -------
+        ndarray of float32, shape (n or len(where), width)
+
+        Raises
+        ------
+        UserError
+            There is no such layer, or its file is missing or shorter than the index says.
+        """
+        if not 0 <= number < self.layers:
+            raise UserError(
+                f"layer {number} is none of {self.group}'s", mend=f"Layers go from 0 to {self.layers - 1}."
+            )
+        wanted = np.arange(len(self.rows)) if where is None else np.asarray(where, dtype=np.intp)
+        found = np.zeros((len(wanted), self.width), dtype=np.float32)
+        counts = np.zeros(len(wanted), dtype=np.float32)
+        for part in self._parts:
+            stored = _mapped(part.folder, number, part.most)
+            asked, rows = part.rows_of(wanted)
+            for start in range(0, len(asked), _AT_ONCE):
+                some = slice(start, start + _AT_ONCE)
+                np.add.at(found, asked[some], stored[rows[some]].astype(np.float32))
+            counts += np.bincount(asked, minlength=len(wanted))
+        if self.position == REGIONS:
+            found /= counts[:, None]
+        return found
+
+
+_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one folder holds of some trials.
+
+    Attributes
+    ----------
+    trial : ndarray of int, shape (m,)
+        Places in ``Kept.rows``, in order.
+    row : ndarray of int, shape (m,)
+        Rows of the memory maps.
+    """
+
+    folder: Path
+    trial: NDArray[np.intp]
+    row: NDArray[np.int64]
+
+    @property
+    def most(self) -> int:
+        """How many rows the memory maps must have."""
+        return int(self.row.max()) + 1
+
+    def rows_of(self, wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Return places in ``wanted`` and rows of the memory maps, as many of each."""
+        first = np.searchsorted(self.trial, wanted, side="left")
+        counts = np.searchsorted(self.trial, wanted, side="right") - first
+        asked = np.repeat(np.arange(len(wanted)), counts)
+        within = np.arange(len(asked)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return asked, self.row[np.repeat(first, counts) + within]
+
+
+def states_folder(tables: Tables) -> Path | None:
+    """Return the folder of hidden states of the study that the tables lie in; None where there is none."""
+    here = tables.folder.resolve()
+    for folder in [here, *here.parents][:_UP]:
+        if any(_runs(folder / "states")):
+            return folder / "states"
+    return None
+
+
+def kept_states(tables: Tables, position: str) -> list[Kept]:
+    """Return the hidden states of every model at one position.
+
+    Parameters
+    ----------
+    tables : Tables
+        They lie in the folder of a study, or somewhat below it.
+    position : str
+        ``last``, ``mean``, ``region N``, or ``regions``: the mean over all regions of a trial.
+
+    Returns
+    -------
+    list of Kept
+        A model each, in the order of the trials; empty where nothing is kept, or where trials cannot be told from their states
+        (tables handed over without ``work_key``). A model whose runs are of different shapes comes once for each shape.
+
+    Raises
+    ------
+    UserError
+        The layers of a run are missing or of unlike width.
+    """
+    folder = states_folder(tables)
+    trials = _trials_with_keys(tables) if folder is not None else pd.DataFrame()
+    if folder is None or trials.empty:
+        return []
+    found = []
+    indices = {run: _index(run, position) for run in _runs(folder)}
+    indices = {run: index for run, index in indices.items() if len(index)}
+    shapes = {run: _shape(run) for run in indices}
+    for group, own in trials.groupby("reader_group", sort=False):
+        for shape in dict.fromkeys(shapes.values()):
+            some = {run: index for run, index in indices.items() if shapes[run] == shape}
+            if (one := _joined(str(group), position, own, some, shape)) is not None:
+                found.append(one)
+    return found
+
+
+def positions(tables: Tables) -> list[str]:
+    """Return the positions at which the study's runs keep states, in the order in which they were written."""
+    folder = states_folder(tables)
+    found: dict[str, None] = {}
+    for run in _runs(folder) if folder is not None else ():
+        named = pd.read_parquet(run / INDEX, columns=["position"])["position"]
+        found |= dict.fromkeys(named.drop_duplicates())
+    return list(found)
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    yield from sorted(path.parent for path in folder.glob(f"*/{INDEX}"))
+
+
+def _trials_with_keys(tables: Tables) -> pd.DataFrame:
+    """Return the used trials of models with their ``work_key``, in the order of the table."""
+    trials = tables.trials
+    own = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "model")]
+    if "work_key" in own:
+        return own[own["work_key"].notna()]
+    if "work_key" not in column_names(tables.source.trials):
+        return own.iloc[:0]
+    keys = as_frame(
+        read_columns(tables.source.trials, [*_PLACE, "work_key"], tables.source.types.get("trials"))
+    )
+    keys = keys.assign(**{name: keys[name].astype(float) for name in _PLACE[1:]})
+    return own.merge(keys[keys["work_key"].notna()], on=_PLACE, how="inner")
+
+
+def _index(run: Path, position: str) -> pd.DataFrame:
+    """Return work key and row of the states of a run at one position."""
+    index = pd.read_parquet(run / INDEX)
+    named = index["position"].astype(str)
+    here = named.str.startswith("region ") if position == REGIONS else named == position
+    return index.loc[here, ["work_key", "row"]]
+
+
+def _joined(
+    group: str, position: str, own: pd.DataFrame, indices: dict[Path, pd.DataFrame], shape: tuple[int, int]
+) -> Kept | None:
+    """Return what several runs hold of a model's trials; None where it is nothing. A trial is read from one run alone."""
+    keys = own["work_key"].to_numpy()
+    where: dict[Path, pd.DataFrame] = {}
+    seen: set[str] = set()
+    for run, index in indices.items():
+        known = index[index["work_key"].isin(keys) & ~index["work_key"].isin(seen)]
+        if len(known):
+            where[run] = known
+            seen.update(known["work_key"])
+    if not where:
+        return None
+    rows = own[own["work_key"].isin(seen)].reset_index(drop=True)
+    place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
+    parts = []
+    for run, known in where.items():
+        trial = place.reindex(known["work_key"]).to_numpy().astype(np.intp)
+        order = np.argsort(trial, kind="stable")
+        parts.append(_Part(run, trial[order], known["row"].to_numpy()[order].astype(np.int64)))
+    home = max(parts, key=lambda part: len(part.trial)).folder
+    return Kept(home.name, group, position, rows, *shape, home, tuple(parts))
+
+
+def _shape(run: Path) -> tuple[int, int]:
+    """Return number of layers and width of a run's states."""
+    layers = 0
+    widths = set()
+    while (run / f"layer_{layers:02d}.npy").is_file():
+        widths.add(int(_mapped(run, layers, 0).shape[1]))
+        layers += 1
+    if len(widths) != 1 or layers != len(list(run.glob("layer_*.npy"))):
+        raise _broken(run, f"layers are missing, or of unlike width: {sorted(widths)}")
+    return layers, widths.pop()
+
+
+def _mapped(run: Path, layer: int, rows: int) -> NDArray[np.float16]:
+    """Return the memory map of a layer that has at least so many rows."""
+    path = run / f"layer_{layer:02d}.npy"
+    try:
+        stored: NDArray[np.float16] = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise _broken(run, f"{path.name} cannot be read ({error})") from error
+    if stored.ndim != 2 or len(stored) < rows:
+        raise _broken(run, f"{path.name} is shorter than {INDEX} says")
+    return stored
+
+
+def _broken(run: Path, what: str) -> UserError:
+    return UserError(
+        f"the hidden states in {run} are damaged: {what}",
+        mend="Restore the folder from a backup, or move it away; its trials then have no states.",
+    )
