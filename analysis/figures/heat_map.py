@@ -146,14 +146,14 @@ def _cells(
             for at, value in enumerate(line):
                 known = bool(np.isfinite(value))
                 text = str(written(float(value))) if known else apa.MISSING
-                ink = _ink(colours(float(norm(value)))) if known else "#333333"
+                ink = ink_on(colours(float(norm(value)))) if known else "#333333"
                 size = min(8.5, 72 * (cell - 0.06) / (0.62 * max(len(text), 1)))
                 axes.text(at + 0.5, middle, text, ha="center", va="center", fontsize=size, color=ink)
         top += ROW * len(table)
     axes.set_yticks(ticks, labels)
 
 
-def _ink(colour: tuple[float, float, float, float]) -> str:
+def ink_on(colour: tuple[float, float, float, float]) -> str:
     """Choose black or white for numbers on a colour, whichever stands out more (relative luminance, WCAG 2.2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
     luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))

@@ -1,0 +1,249 @@
+"""How near each changed text stays to its intact form, layer by layer: a model's condition × layer map.
+
+Mind Scramble (2024, section 4.5 and Figure 5) takes the mean of a prompt's hidden states over its tokens at every layer, and
+the cosine of that mean with the one of the same item intact; it calls the map of conditions and layers a model's "cognitive
+pattern". States of one model share a large common part, so that such cosines lie near 1 whatever was read. Two things therefore
+stand beside each: the cosine after the mean state of the layer is taken away from both (the centred cosine), and the mean
+cosine of *different* items, all intact, which is what a text that has nothing in common with another one gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+Reader = Callable[[Places], NDArray[np.float32]]
+"""Reads states of one layer by their places, shape (places, width)."""
+
+ROWS_AT_ONCE = 1024
+"""Rows of a layer that are held in memory at once: 16 MB of a width of 4,096."""
+WORDING = ("prompt_variant", "label_map", "choice_order")
+"""Columns that say in which wording of the prompt a text was shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which states are compared with which.
+
+    Attributes
+    ----------
+    items : tuple of str
+    conditions : tuple of str
+        Without the intact one.
+    item, condition : ndarray of int, shape (pairs,)
+        Places in ``items`` and ``conditions``.
+    changed, intact : ndarray of int, shape (pairs,)
+        Places of the states.
+    same_wording : ndarray of bool, shape (pairs,)
+        Whether both were asked about in the same wording of the prompt, with the same labels and order of choices.
+    """
+
+    items: tuple[str, ...]
+    conditions: tuple[str, ...]
+    item: Places
+    condition: Places
+    changed: Places
+    intact: Places
+    same_wording: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosines:
+    """What one layer says.
+
+    Attributes
+    ----------
+    cosine, centred : ndarray of float32, shape (items, conditions)
+        Of each item with its intact form; means over an item's pairs; nan where there is none.
+    apart, apart_centred : float
+        Mean cosine of two different items, both intact, over all such pairs.
+    """
+
+    cosine: NDArray[np.float32]
+    centred: NDArray[np.float32]
+    apart: float
+    apart_centred: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """A model's map of conditions and layers, item by item.
+
+    Attributes
+    ----------
+    items, conditions : tuple of str
+    cosine, centred : ndarray of float32, shape (items, conditions, layers)
+    apart, apart_centred : ndarray, shape (layers,)
+        As in :class:`LayerCosines`.
+    """
+
+    items: tuple[str, ...]
+    conditions: tuple[str, ...]
+    cosine: NDArray[np.float32]
+    centred: NDArray[np.float32]
+    apart: Array
+    apart_centred: Array
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are, the embedding's output among them."""
+        return int(self.cosine.shape[2])
+
+    def map(self, *, centred: bool = False) -> Array:
+        """Return the means over items, shape (conditions, layers); nan where no item was seen in a condition."""
+        return means(self.centred if centred else self.cosine)
+
+
+def joined(items: Sequence[str], conditions: Sequence[str], layers: Sequence[LayerCosines]) -> Pattern:
+    """Put the layers of one model together, the embedding's output first."""
+    return Pattern(
+        tuple(items),
+        tuple(conditions),
+        np.stack([one.cosine for one in layers], axis=2),
+        np.stack([one.centred for one in layers], axis=2),
+        np.array([one.apart for one in layers]),
+        np.array([one.apart_centred for one in layers]),
+    )
+
+
+def means(of_items: NDArray[np.floating]) -> Array:
+    """Average over the first axis what is there, shape (items, …) to (…); nan where nothing is."""
+    known = np.isfinite(of_items)
+    many = known.sum(axis=0)
+    total = np.where(known, of_items, 0.0).sum(axis=0, dtype=float)
+    return np.asarray(np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0))
+
+
+def pair_rows(
+    rows: pd.DataFrame,
+    factor: str,
+    intact: str,
+    conditions: Sequence[str],
+    within: Sequence[str] = (),
+) -> Pairs:
+    """Pair each changed text's states with those of the same item intact, in the same wording of the prompt where there is one.
+
+    Of replicates of one prompt the first is taken. A text whose item was never seen intact has no pair.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Trials of one model, index 0 to n − 1: ``set, item_id``, the factor and, where they are there, the columns of
+        :data:`WORDING`.
+    factor, intact : str
+        The factor and its level at which texts are as they are.
+    conditions : sequence of str
+        The other levels, in the order of the map; those that nothing was seen in are left out.
+    within : sequence of str
+        Other factors: texts are paired inside their levels alone.
+    """
+    same_item = [name for name in ("set", "item_id", *within) if name in rows]
+    wording = [name for name in WORDING if name in rows]
+    known = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
+    known = known.assign(**{name: known[name].astype(object).fillna("").astype(str) for name in wording})
+    known = known.drop_duplicates([*same_item, *wording, factor])
+    base = known[known[factor] == intact]
+    changed = known[known[factor].isin(list(conditions))].reset_index(drop=True)
+    exact = _looked_up(changed, base, [*same_item, *wording])
+    first = _looked_up(changed, base.drop_duplicates(same_item), same_item)
+    found = np.where(exact >= 0, exact, first)
+    paired = found >= 0
+    changed, found, exact = changed[paired], found[paired], exact[paired]
+    named = [name for name in ("set", "item_id") if name in rows]
+    texts = changed[named].astype(str).agg("/".join, axis=1) if len(changed) else pd.Series([], dtype=str)
+    items = tuple(sorted(set(texts)))
+    shown = tuple(one for one in conditions if (changed[factor] == one).any())
+    item_places = {name: place for place, name in enumerate(items)}
+    condition_places = {name: place for place, name in enumerate(shown)}
+    return Pairs(
+        items,
+        shown,
+        np.array([item_places[one] for one in texts], dtype=np.intp),
+        np.array([condition_places[str(one)] for one in changed[factor]], dtype=np.intp),
+        changed["_place"].to_numpy(dtype=np.intp),
+        found.astype(np.intp),
+        np.asarray(exact >= 0, dtype=bool),
+    )
+
+
+def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDArray[np.int64]:
+    """Return the place of the intact states that belong to each changed text; −1 where there are none."""
+    told = base[[*by, "_place"]].rename(columns={"_place": "_intact"})
+    merged = changed[by].merge(told, on=by, how="left", validate="many_to_one")
+    return merged["_intact"].fillna(-1).to_numpy(dtype=np.int64)
+
+
+def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
+    """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time.
+
+    Parameters
+    ----------
+    read : callable
+        :meth:`analysis.inside.kept.Kept.layer` of one layer, or an array's own indexing.
+    pairs : Pairs
+
+    Notes
+    -----
+    The mean state is that of all rows of the pairs, each once. With unit vectors u_i of n intact items the mean cosine of
+    different items is (‖Σ u_i‖² − n)/(n (n − 1)): no pair is formed.
+    """
+    used = np.union1d(pairs.changed, pairs.intact)
+    mean = _mean_state(read, used)
+    bases, where = np.unique(pairs.intact, return_inverse=True)
+    order = np.argsort(where, kind="stable")
+    shape = (len(pairs.items), len(pairs.conditions))
+    sums = np.zeros((2, *shape))
+    counts = np.zeros((2, *shape))
+    for start in range(0, len(order), ROWS_AT_ONCE):
+        some = order[start : start + ROWS_AT_ONCE]
+        own = bases[where[some[0]] : where[some[-1]] + 1]
+        intact = read(own).astype(float)[where[some] - where[some[0]]]
+        changed = read(pairs.changed[some]).astype(float)
+        for which, away in enumerate((0.0, mean)):
+            found = _cosines(changed - away, intact - away)
+            known = np.isfinite(found)
+            cells = (pairs.item[some][known], pairs.condition[some][known])
+            np.add.at(sums[which], cells, found[known])
+            np.add.at(counts[which], cells, 1.0)
+    of_items = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0).astype(np.float32)
+    first = bases[np.unique(_first_of_items(pairs, bases))]
+    return LayerCosines(of_items[0], of_items[1], _apart(read, first, None), _apart(read, first, mean))
+
+
+def _first_of_items(pairs: Pairs, bases: Places) -> Places:
+    """Return one intact state of each item, as places in ``bases``."""
+    _, first = np.unique(pairs.item, return_index=True)
+    return np.asarray(np.searchsorted(bases, pairs.intact[first]), dtype=np.intp)
+
+
+def _mean_state(read: Reader, used: Places) -> Array:
+    total: Array | float = 0.0
+    for start in range(0, len(used), ROWS_AT_ONCE):
+        total = total + read(used[start : start + ROWS_AT_ONCE]).sum(axis=0, dtype=float)
+    return np.asarray(total / max(len(used), 1))
+
+
+def _apart(read: Reader, rows: Places, away: Array | None) -> float:
+    """Return the mean cosine of all pairs of different rows."""
+    total: Array | float = 0.0
+    many = 0
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        states = read(rows[start : start + ROWS_AT_ONCE]).astype(float)
+        states = states if away is None else states - away
+        size = np.linalg.norm(states, axis=1)
+        states = states[size > 0] / size[size > 0, None]
+        total = total + states.sum(axis=0)
+        many += len(states)
+    return float((np.sum(np.square(total)) - many) / (many * (many - 1))) if many > 1 else float("nan")
+
+
+def _cosines(one: Array, other: Array) -> Array:
+    size = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    products = np.einsum("ij,ij->i", one, other)
+    return np.asarray(np.divide(products, size, out=np.full(len(size), np.nan), where=size > 0))

@@ -1,0 +1,67 @@
+"""Results that take long, kept beside the hidden states that they were computed from: a second report computes nothing again.
+
+A result lies in ``states/<run>/results`` under a name and the hash of all that it hangs on (which states, which settings, which
+version of the computation), so that a wrong one is never found. Whoever computes layer by layer keeps layer by layer, and a
+program that is stopped loses one layer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESULTS = "results"
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def fingerprint(told: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+    """Return a hash of settings (JSON) and of arrays with their shapes and types."""
+    said = hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8"))
+    for one in arrays:
+        said.update(f"|{one.dtype.str}{one.shape}|".encode())
+        said.update(np.ascontiguousarray(one).tobytes())
+    return said.hexdigest()
+
+
+def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]) -> Arrays:
+    """Return what was computed before, else compute it and keep it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        ``states/<run>``.
+    name : str
+        Letters, digits, ``_`` and ``-``: what it is of, and the layer.
+    mark : str
+        From :func:`fingerprint`.
+    compute : callable
+        Returns named arrays.
+
+    Notes
+    -----
+    A file that cannot be read is computed again. Where the folder cannot be written to (an archive), nothing is kept.
+    """
+    file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
+    try:
+        with np.load(file, allow_pickle=False) as known:
+            return {key: known[key] for key in known.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError):
+        found = compute()
+    begun = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with begun.open("wb") as opened:
+            np.savez(opened, allow_pickle=False, **found)
+        begun.replace(file)
+    except OSError:
+        begun.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,159 @@
+"""Each model's condition × layer map, from the hidden states that a study has kept; what was computed once is found again.
+
+States are means over the tokens of the prompt, as in Mind Scramble (2024); where a run kept none, means over the words read, else
+those of the last token. One layer is in memory at a time, and of it a thousand rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.inside.kept import LAST, MEAN, REGIONS, Kept, kept_states
+from analysis.inside.patterns import LayerCosines, Pairs, Pattern, joined, layer_cosines, pair_rows
+from analysis.inside.remembered import fingerprint, remembered
+from analysis.measures.levels import Levels
+from analysis.tables import Tables
+
+Places = NDArray[np.intp]
+States = NDArray[np.float32]
+
+VERSION = 1
+"""Of the computation; another one computes anew."""
+POSITIONS = (MEAN, REGIONS, LAST)
+FEWEST_ITEMS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Represented:
+    """One model's map in one set of items.
+
+    Attributes
+    ----------
+    group : str
+        Reader group.
+    run, position : str
+        As :class:`analysis.inside.kept.Kept` has them.
+    part : str
+        Name of the set of items; empty where a study has one.
+    factor, intact : str
+    pattern : Pattern
+    pairs, other_wording : int
+        Pairs of states that were compared, and how many of them were asked in another wording of the prompt than the intact text.
+    """
+
+    group: str
+    run: str
+    position: str
+    part: str
+    factor: str
+    intact: str
+    pattern: Pattern
+    pairs: int
+    other_wording: int
+
+    @property
+    def last_layer(self) -> int:
+        """Number of the last block; 0 is what the embedding gives."""
+        return self.pattern.layers - 1
+
+
+def represented(
+    tables: Tables, does: Levels, told: Callable[[str], None] = lambda _: None
+) -> list[Represented]:
+    """Return the map of every model with hidden states, by one factor.
+
+    Parameters
+    ----------
+    tables : Tables
+    does : Levels
+        What the factor's levels do; without an intact one there is no map.
+    told : callable
+        Called with a line before each model.
+
+    Returns
+    -------
+    list of Represented
+        By model and set of items; empty without states, or without items seen both intact and changed.
+    """
+    if does.intact is None:
+        return []
+    found: list[Represented] = []
+    seen: set[str] = set()
+    for position in POSITIONS:
+        kept = [one for one in kept_states(tables, position) if one.group not in seen]
+        seen.update(one.group for one in kept)
+        for one in kept:
+            told(f"representations of {one.group}: {one.layers} layers")
+            found += _of_model(one, does, tables.factors)
+    return found
+
+
+def _of_model(kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]]) -> Iterator[Represented]:
+    assert does.intact is not None
+    rows = kept.rows
+    others = tuple(
+        name for name in factors if name != does.factor and name in rows and rows[name].nunique() > 1
+    )
+    order = [level for level in factors[does.factor] if level != does.intact]
+    sets = list(dict.fromkeys(rows["set"].astype(str))) if "set" in rows else [""]
+    parts = []
+    for part in sets:
+        own = rows[rows["set"].astype(str) == part] if "set" in rows else rows
+        pairs = pair_rows(own.reset_index(drop=True), does.factor, does.intact, order, others)
+        if len(pairs.items) >= FEWEST_ITEMS and pairs.conditions:
+            parts.append((part, own.index.to_numpy(dtype=np.intp), pairs))
+    for part, places, pairs in parts:
+        yield Represented(
+            kept.group,
+            kept.run,
+            kept.position,
+            part if len(parts) > 1 else "",
+            does.factor,
+            does.intact,
+            _pattern(kept, places, pairs),
+            len(pairs.item),
+            int((~pairs.same_wording).sum()),
+        )
+
+
+def _pattern(kept: Kept, places: Places, pairs: Pairs) -> Pattern:
+    """Compute a model's map layer by layer, each kept as it is done."""
+    keys = kept.rows["work_key"].astype(str).to_numpy()[places]
+    told = {
+        "version": VERSION,
+        "position": kept.position,
+        "group": kept.group,
+        "width": kept.width,
+        "items": pairs.items,
+        "conditions": pairs.conditions,
+        "changed": [keys[place] for place in pairs.changed],
+        "intact": [keys[place] for place in pairs.intact],
+    }
+    mark = fingerprint(told, pairs.item, pairs.condition)
+    layers = []
+    for number in range(kept.layers):
+
+        def read(rows: Places, number: int = number) -> States:
+            return kept.layer(number, places[rows])
+
+        found = remembered(
+            kept.folder, f"representations_layer_{number:02d}", mark, partial(_arrays, read, pairs)
+        )
+        apart, apart_centred = (float(one) for one in found["apart"])
+        layers.append(LayerCosines(found["cosine"], found["centred"], apart, apart_centred))
+    return joined(pairs.items, pairs.conditions, layers)
+
+
+def _arrays(read: Callable[[Places], States], pairs: Pairs) -> dict[str, NDArray[Any]]:
+    found = layer_cosines(read, pairs)
+    return {
+        "cosine": found.cosine,
+        "centred": found.centred,
+        "apart": np.array([found.apart, found.apart_centred]),
+    }
