@@ -92,7 +92,7 @@ def _asked(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
     models = set(tables.trials.loc[tables.trials["reader_kind"] == "model", "reader_group"])
     groups = tuple(group for group in plan.groups if kind != "models in general" or group not in models)
     labels = tuple(one.label for one in plan.contrasts)
-    return (kind, plan.factor, plan.levels, groups, labels, plan.trials, repr(plan.exclude))
+    return (kind, plan.factor, plan.levels, groups, labels, plan.trials, plan.within, repr(plan.exclude))
 
 
 def _beside(plan: Plan, what: str) -> Plan:

@@ -94,7 +94,7 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
         & trials["reader_group"].isin(plan.groups)
         & trials[plan.factor].notna()
         & trials["item_id"].notna()
-        & ((trials["trial_type"] == plan.trials) if plan.trials else True)
+        & plan.holds(trials)
     ]
     gone, told = left_out_by_plan(rows, trials, plan.exclude)
     rows = rows[~gone].copy()
@@ -296,7 +296,7 @@ def in_model(
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
     machines = tuple(group for group in groups if group not in people)
-    rows = _with_structure_columns(rows, plan.factor, levels, people)
+    rows = _with_structure_columns(rows, plan, levels, people)
     without = [group for group in plan.groups if group not in groups]
     return ModelData(
         rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty,
@@ -345,9 +345,10 @@ def indicator(factor: str, level: str) -> str:
 
 
 def _with_structure_columns(
-    rows: pd.DataFrame, factor: str, levels: list[str], people: tuple[str, ...]
+    rows: pd.DataFrame, plan: Plan, levels: list[str], people: tuple[str, ...]
 ) -> pd.DataFrame:
-    """Add the numeric columns that random terms need: who is a person, who a model, which level is shown."""
+    """Add the columns that random terms need: who is a person, who a model, which level is shown, in which other conditions."""
+    factor = plan.factor
     rows["people"] = rows["reader_group"].isin(people).astype(float)
     rows["model"] = 1.0 - rows["people"]
     for level in levels[1:]:
@@ -361,6 +362,10 @@ def _with_structure_columns(
     rows["item_condition"] = rows["item"] + ":" + rows[factor].astype(str)
     rows["item_reader"] = rows["item"] + ":" + rows["machine"]
     rows["item_cell"] = rows["item_reader"] + ":" + rows[factor].astype(str)
+    rows["other_conditions"] = ""
+    for name in plan.factors:
+        if name != factor and name in rows:
+            rows["other_conditions"] += ":" + rows[name].astype(str)
     rows["model_session"] = rows["machine"] + ":" + rows["session_id"].astype(str)
     rows["prompt"] = (
         rows["machine"]

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any, Literal, get_args
 
+import pandas as pd
+
 from analysis.measures import Measure
+from analysis.within import Within, shown
 from stimuli.errors import UserError, unknown_name
 
 Direction = Literal["two-sided", "greater", "less"]
@@ -94,6 +97,8 @@ class Plan:
         What of the plan could not be taken as written.
     trials : str or None
         Only trials that end with this step (choose, recover …), where blocks answer in different ways.
+    within : tuple of (str, str)
+        Only trials that show these levels of other factors, such as ``(("examples", "few-shot"),)``.
     key : str
         The key in the study, also where readers with different measures make it several analyses; empty for exploratory ones.
     alpha : float
@@ -110,7 +115,7 @@ class Plan:
     stop : str or None
         When collection stops; None for the study's wanted participants.
     factors : mapping
-        Levels of every factor of the study, which a model of its own may name.
+        Levels of every factor of the study, which a model of its own may name, and by whose cells sessions are counted.
     """
 
     name: str
@@ -123,6 +128,7 @@ class Plan:
     stand_in: bool = False
     remarks: tuple[str, ...] = ()
     trials: str | None = None
+    within: Within = ()
     key: str = ""
     alpha: float = ALPHA
     family: str = ""
@@ -132,6 +138,16 @@ class Plan:
     exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
     stop: str | None = None
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def subset(self) -> bool:
+        """Whether it is of some of a study's trials alone."""
+        return self.trials is not None or bool(self.within)
+
+    def holds(self, trials: pd.DataFrame) -> pd.Series[bool]:
+        """Mark the trials that are of its kind and show its levels of other factors."""
+        kept = shown(trials, self.within)
+        return kept if self.trials is None else kept & (trials["trial_type"] == self.trials)
 
     @property
     def participants_at_stop(self) -> int | None:

@@ -25,6 +25,7 @@ from analysis.plan import (
 )
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
+from analysis.within import Within, parted_by_sessions, said
 from stimuli.errors import UserError, unknown_name
 
 __all__ = ["Bound", "Difference", "Plan", "against_reference", "plans", "read_contrast"]
@@ -74,6 +75,7 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             tuple(group for group in groups if by_group.get(group) == measure),
             _contrasts(spec, levels, where),
             trials=spec.get("trials"),
+            within=_within(spec, factors, where),
             key=name,
             alpha=_alpha(spec.get("alpha", ALPHA), where),
             family=str(spec.get("family") or ""),
@@ -97,6 +99,19 @@ def _compared(
         if level not in factors[factor]:
             raise unknown_name(f"{where}.levels: level", level, factors[factor])
     return named
+
+
+def _within(spec: Mapping[str, Any], factors: Mapping[str, list[str]], where: str) -> Within:
+    """Read the levels of other factors that its trials show."""
+    found = []
+    for name, level in (spec.get("within") or {}).items():
+        if name not in factors or name == spec["compare"]:
+            others = [one for one in factors if one != spec["compare"]]
+            raise unknown_name(f"{where}.within: factor", str(name), others)
+        if str(level) not in factors[name]:
+            raise unknown_name(f"{where}.within.{name}: level", str(level), factors[name])
+        found.append((str(name), str(level)))
+    return tuple(found)
 
 
 def _contrasts(spec: Mapping[str, Any], levels: list[str], where: str) -> tuple[Difference, ...]:
@@ -166,7 +181,18 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
         ):
             name = f"accuracy by {factor} with readers that no plan names"
             contrasts = against_reference(levels)
-            found.append(Plan(name, False, MEASURES["correct"], factor, tuple(levels), groups, contrasts))
+            found.append(
+                Plan(
+                    name,
+                    False,
+                    MEASURES["correct"],
+                    factor,
+                    tuple(levels),
+                    groups,
+                    contrasts,
+                    factors=_all(tables),
+                )
+            )
     return found
 
 
@@ -182,21 +208,34 @@ def _exploratory(tables: Tables) -> list[Plan]:
     for factor, levels in tables.factors.items():
         if len(levels) < 2:
             continue
-        contrasts = against_reference(levels)
         for measure in MEASURES.values():
             own = tuple(groups) if measure.name == "correct" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
                 continue
-            name = f"{measure.noun} by {factor}"
             for kind in _kinds_of_trials(used, own) if measure.name == "correct" else (None,):
-                said = name if kind is None else f"{name} ({kind})"
                 seen = used if kind is None else used[used["trial_type"] == kind]
-                # what a type of trial never shows is no condition of it, nor its reference
-                shown = levels if kind is None else [one for one in levels if (seen[factor] == one).any()]
-                if len(shown) > 1:
-                    compared = contrasts if shown == levels else against_reference(shown)
-                    found.append(Plan(said, False, measure, factor, tuple(shown), own, compared, trials=kind))
+                asked = seen[seen["reader_group"].isin(own)]
+                for within in parted_by_sessions(asked, factor, tables.factors):
+                    whole = Plan("", False, measure, factor, (), own, (), trials=kind, within=within)
+                    rows = seen[whole.holds(seen)] if whole.subset else seen
+                    # what such trials never show is no condition of them, nor their reference
+                    shown = [one for one in levels if (rows[factor] == one).any()] if whole.subset else levels
+                    if len(shown) > 1:
+                        told = ", ".join(part for part in (kind, said(within)) if part)
+                        found.append(
+                            replace(
+                                whole,
+                                name=f"{measure.noun} by {factor}{f' ({told})' if told else ''}",
+                                levels=tuple(shown),
+                                contrasts=against_reference(shown),
+                                factors=_all(tables),
+                            )
+                        )
     return found
+
+
+def _all(tables: Tables) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(levels) for name, levels in tables.factors.items()}
 
 
 def _kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | None, ...]:

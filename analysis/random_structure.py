@@ -232,12 +232,16 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     with_prompt = pairs["model_session"].is_unique and pairs["prompt"].is_unique
     by_session = models.groupby("model_session")[factor].nunique()
     in_one_condition = bool((by_session == 1).all()) and models[factor].nunique() > 1
+    others_too = bool((models.groupby("model_session")["other_conditions"].nunique() == 1).all())
+    others_too &= models["other_conditions"].nunique() > 1
     if in_one_condition:
-        sessions = int(models.groupby(["machine", factor], observed=True)["model_session"].nunique().min())
+        cell = ["machine", factor, *(["other_conditions"] if others_too else [])]
+        sessions = int(models.groupby(cell, observed=True)["model_session"].nunique().min())
     if repeated and in_one_condition and sessions < VARIANTS_FOR_A_VARIANCE:
+        also = " and one of the design's other factors" if others_too else ""
         remarks.append(
-            f"Each session of a model holds one condition of {factor}, so that a variance of sessions could not be told from the "
-            "conditions: the model has none."
+            f"Each session of a model holds one condition of {factor}{also}, so that a variance of sessions could not be told from "
+            "the conditions: the model has none."
         )
     elif repeated and sessions >= VARIANTS_FOR_A_VARIANCE:
         if with_prompt:

@@ -122,6 +122,8 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     table["excluded_reason"] = None
     table["set"] = "items"
     table["trial_type"] = plan.trials or ""
+    for factor, level in plan.within:
+        table[factor] = level
     table["response_status"] = "valid"
     return table
 

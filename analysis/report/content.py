@@ -182,11 +182,11 @@ def _describe_all(used: pd.DataFrame, tables: Tables) -> Cells:
 
 
 def _of_its_trials(cells: Cells, plan: Plan, used: pd.DataFrame, tables: Tables) -> Cells:
-    """Return the means with those of a plan's own trials where it takes only those that end with one kind of step."""
+    """Return the means with those of a plan's own trials where it takes only some of the study's."""
     key = (plan.measure, plan.factor)
-    if plan.trials is None or key not in cells:
+    if not plan.subset or key not in cells:
         return cells
-    rows = _within_bounds(used[used["trial_type"] == plan.trials], plan.measure, tables)
+    rows = _within_bounds(used[plan.holds(used)], plan.measure, tables)
     return {**cells, key: describe(rows, plan.measure, plan.factor, plan.levels)}
 
 

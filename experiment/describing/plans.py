@@ -37,6 +37,8 @@ def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
     yield f"contrasts{told}: {contrasts}{'' if 'direction' in one.stated else DEFAULT}"
     if one.trials is not None:
         yield f"trials: only those that end with {one.trials}"
+    if one.within:
+        yield f"within: only trials with {', '.join(f'{name} {level}' for name, level in one.within.items())}"
     yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, study)}"
     if one.equivalence is not None:
         pairs = ", ".join(f"{one.readers[0]} and {other}" for other in one.readers[1:])

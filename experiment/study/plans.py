@@ -75,6 +75,8 @@ class PlannedAnalysis:
     stop : str or None
         None for the study's wanted participants.
     trials : str or None
+    within : dict
+        Levels of other factors that its trials show.
     stated : frozenset of str
         The keys that the study gives; everything else is a default.
     """
@@ -92,6 +94,7 @@ class PlannedAnalysis:
     exclude: Mapping[str, Any]
     stop: str | None
     trials: str | None
+    within: Mapping[str, str]
     stated: frozenset[str]
 
     @property
@@ -116,6 +119,7 @@ class PlannedAnalysis:
             "exclude": dict(self.exclude),
             "stop": self.stop,
             "trials": self.trials,
+            **({"within": dict(self.within)} if self.within else {}),
         }
 
 
@@ -160,6 +164,7 @@ def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
         exclude=spec.get("exclude", {}),
         stop=spec.get("stop"),
         trials=spec.get("trials"),
+        within=spec.get("within", {}),
         stated=frozenset(spec),
     )
 
@@ -182,6 +187,7 @@ def check_planned(study: Study) -> None:
         _check_readers(study, path, spec)
         _check_trials(study, path, spec)
         _check_levels(study, path, spec)
+        _check_within(study, path, spec)
         _check_contrasts(study, path, spec)
         _check_bound(study, path, spec)
         _check_model(study, path, spec)
@@ -279,6 +285,22 @@ def _check_levels(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
         if level not in known:
             fault = unknown_name(f"level of {spec['compare']}", level, known)
             raise UserError(f"{study.place(*path, 'levels', i)}: {fault.message}", mend=fault.mend)
+
+
+def _check_within(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    others = [name for name in study.factors if name != spec["compare"]]
+    for name, level in spec.get("within", {}).items():
+        if name not in others:
+            place = study.place(*path, "within", name)
+            if name == spec["compare"]:
+                raise UserError(
+                    f"{place}: {name} is what is compared", mend="Name levels: of it, or another factor."
+                )
+            fault = unknown_name("factor", name, others)
+            raise UserError(f"{place}: {fault.message}", mend=fault.mend)
+        if level not in study.factors[name]:
+            fault = unknown_name(f"level of {name}", level, list(study.factors[name]))
+            raise UserError(f"{study.place(*path, 'within', name)}: {fault.message}", mend=fault.mend)
 
 
 def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:

@@ -131,6 +131,8 @@ def test_a_planned_contrast_names_levels_of_its_factor(make_study: Callable[...,
         ("families: F", r"did you mean 'family'"),
         ("levels: [intact, inital]", r"Did you mean 'initial'"),
         ("levels: [intact]", r"levels"),
+        ("within: {position: final}", r"position is what is compared"),
+        ("within: {examples: few-shot}", r"factor 'examples' is not known"),
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(

@@ -105,7 +105,7 @@ def _comparisons(material: Material) -> Iterator[Analysis]:
             continue
         if plan.measure.of == "models":
             continue
-        key = (plan.measure.name, plan.factor, plan.groups, plan.trials)
+        key = (plan.measure.name, plan.factor, plan.groups, plan.trials, plan.within)
         if key not in seen:
             seen.add(key)
             yield one

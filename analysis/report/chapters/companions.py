@@ -89,6 +89,4 @@ def _cells(one: Companion, material: Material) -> Sequence[Cell]:
         rows = described_rows(one.analysis.rows, plan.measure)
         return describe_rows(rows, plan.measure, plan.factor, one.analysis.levels)
     used = material.tables.trials[material.tables.trials["excluded_reason"].isna()]
-    if plan.trials is not None:
-        used = used[used["trial_type"] == plan.trials]
-    return describe(used, plan.measure, plan.factor, plan.levels)
+    return describe(used[plan.holds(used)], plan.measure, plan.factor, plan.levels)

@@ -212,7 +212,7 @@ def _plan_of(material: Material, factor: str) -> Plan | None:
     contrasts = tuple(Difference(one.first, one.second) for one in plan.contrasts)
     return replace(
         plan, name=f"accuracy by {factor}", planned=False, groups=groups, contrasts=contrasts, key="", family="",
-        equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=None,
+        equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=None, within=(),
     )  # fmt: skip
 
 

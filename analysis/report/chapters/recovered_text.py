@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ from analysis.report.filters import USED, filled, where
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import named, paragraphs, warnings_of
 from analysis.results import Analysis
+from analysis.within import Within, parted_by_sessions, said, shown
 from stimuli.errors import UserError
 
 GROUP = "reader_group"
@@ -62,20 +64,16 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     study = str(tables.dictionary["study"])
-    factors = {
-        name: [level for level in levels if (own[name] == level).any()]
-        for name, levels in tables.factors.items()
-    }
-    for factor, levels in ({name: some for name, some in factors.items() if some} or {"": ["all"]}).items():
-        sums = _sums(measured, factor, levels, group_order(own), study)
-        stem = f"recovered_text_{plain(factor)}" if factor else "recovered_text"
-        blocks += _described(sums, factor, levels, stem, {one: kinds[one] for one in group_order(own)})
-        changing = [
-            level for level in levels if (sums.loc[sums[factor or "all"] == level, "changed"] > 0).any()
-        ]
+    for part in _parts(own, tables.factors):
+        rows = measured[shown(measured, part.within)]
+        sums = _sums(rows, part.factor, list(part.levels), group_order(own), study)
+        if part.described:
+            blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
+        name = part.factor or "all"
+        changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
         if len(changing) > 1:
             any_typo = bool((sums["with_one_typo"] > sums["recovered"]).any())
-            some, models = _modelled(material, factor, changing, stem, any_typo=any_typo)
+            some, models = _modelled(material, part, changing, any_typo=any_typo)
             blocks += some
             fits += models
     return Chapter(
@@ -87,6 +85,43 @@ def write(material: Material) -> Chapter | None:
         fits=tuple(fits),
         sources=("cao2023",),
     )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is set side by side: levels of a factor, within levels of others by which sessions differ; no factor for all."""
+
+    factor: str
+    levels: tuple[str, ...]
+    within: Within = ()
+    described: bool = True
+
+    @property
+    def stem(self) -> str:
+        """How its tables and figures are called."""
+        named = [plain(self.factor)] if self.factor else []
+        named += [plain(factor, level) for factor, level in self.within]
+        return "_".join(["recovered_text", *named])
+
+    @property
+    def by(self) -> str:
+        """Say what is set side by side, and within what."""
+        by = f" by {self.factor}" if self.factor else ""
+        return f"{by} ({said(self.within)})" if self.within else by
+
+
+def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[_Part]:
+    """Yield each factor that the texts have; of two that part sessions the first alone is described, within the second."""
+    told: list[str] = []
+    for factor, levels in factors.items():
+        for within in parted_by_sessions(own, factor, factors) if own[factor].notna().any() else ():
+            rows = own[shown(own, within)]
+            there = tuple(level for level in levels if (rows[factor] == level).any())
+            yield _Part(factor, there, within, not {name for name, _ in within} & set(told))
+        if own[factor].notna().any():
+            told.append(factor)
+    if not told:
+        yield _Part("", ("all",))
 
 
 def _sums(
@@ -101,13 +136,12 @@ def _sums(
     return keys.drop(columns=["_g", "_l"]).reset_index(drop=True)
 
 
-def _described(
-    sums: pd.DataFrame, factor: str, levels: list[str], stem: str, kinds: dict[str, str]
-) -> list[Block]:
+def _described(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> list[Block]:
+    factor, stem, levels = part.factor, part.stem, list(part.levels)
     name = factor or "all"
     told = [
         Markup("[[table:{0}]], [[table:{0}_rates]] and [[figure:{0}]] have what was restored{1}.").format(
-            stem, f" by {factor}" if factor else ""
+            stem, part.by
         )
     ]
     for group, own in sums.groupby(GROUP, sort=False):
@@ -137,11 +171,12 @@ def _described(
             )
         )
     figure = recovered_figure(stem, sums, name, levels, kinds)
-    laid = (_words_table(sums, name, stem, kinds), _rates_table(sums, name, stem, kinds))
+    laid = (_words_table(sums, part, kinds), _rates_table(sums, part, kinds))
     return [Markup(" ").join(told), *laid, figure]
 
 
-def _words_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
+def _words_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaTable:
+    factor = part.factor or "all"
     rows: list[tuple[str, ...]] = []
     for group, own in sums.groupby(GROUP, sort=False):
         rows.append(Head([marked(str(group), kinds[str(group)])]))
@@ -167,11 +202,12 @@ def _words_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, st
         "participants, or over items for a model."
     )
     return ApaTable(
-        stem, f"Words recovered{_by(factor)} and reader", columns, tuple(rows), note, _origin(factor)
+        part.stem, f"Words recovered {_by_reader(part)}", columns, tuple(rows), note, _origin(part)
     )
 
 
-def _rates_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, str]) -> ApaTable:
+def _rates_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaTable:
+    factor = part.factor or "all"
     rows: list[tuple[str, ...]] = []
     for group, own in sums.groupby(GROUP, sort=False):
         rows.append(Head([marked(str(group), kinds[str(group)])]))
@@ -192,8 +228,8 @@ def _rates_table(sums: pd.DataFrame, factor: str, stem: str, kinds: dict[str, st
         "printed has the sign of the paper's equation 1. Flagged: no interval, since units are too few or nothing was changed in "
         "most resamples. Intervals are bootstraps over participants, or over items for a model."
     )
-    title = f"Edit distance and recovery rate{_by(factor)} and reader"
-    return ApaTable(f"{stem}_rates", title, columns, tuple(rows), note, _origin(factor))
+    title = f"Edit distance and recovery rate {_by_reader(part)}"
+    return ApaTable(f"{part.stem}_rates", title, columns, tuple(rows), note, _origin(part))
 
 
 def _percent(one: dict[Hashable, Any], name: str) -> tuple[str, str]:
@@ -205,18 +241,21 @@ def _first(factor: str) -> str:
     return factor if factor != "all" else ""
 
 
-def _by(factor: str) -> str:
-    return f" by {factor}" if factor != "all" else ""
+def _by_reader(part: _Part) -> str:
+    by = f"by {part.factor} and reader" if part.factor else "by reader"
+    return f"{by} ({said(part.within)})" if part.within else by
 
 
-def _origin(factor: str) -> Origin:
+def _origin(part: _Part) -> Origin:
     columns = ("answer", "response", "response_status", "trial_type", "item_id", "reader_group")
+    named = [part.factor] if part.factor else []
     return Origin(
-        columns=(*columns, factor) if factor != "all" else columns,
+        columns=(*columns, *named, *(name for name, _ in part.within)),
         where=(
             USED,
             where("trial_type", "recover"),
-            *filled("response_status", "answer", *([factor] if factor != "all" else [])),
+            *(where(name, level) for name, level in part.within),
+            *filled("response_status", "answer", *named),
         ),
         computed="words of the answer aligned with the intact text (answer) and the one shown (items.csv); 2,000 resamples of "
         "participants, or of items for a model",
@@ -226,56 +265,63 @@ def _origin(factor: str) -> Origin:
 
 
 def _modelled(
-    material: Material, factor: str, changing: list[str], stem: str, *, any_typo: bool
+    material: Material, part: _Part, changing: list[str], *, any_typo: bool
 ) -> tuple[list[Block], list[ReportedFit]]:
     """Fit what the plan did not: strict words and words with one typo, by each factor."""
+    factor = part.factor
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     trials = material.tables.trials
     rows = trials[trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")]
+    rows = rows[shown(rows, part.within)]
     kinds = kinds_of(rows)
     groups = [group for group in group_order(rows) if kinds[group] in DATA_KINDS]
     if "human" not in groups and "simulated" in kinds:
         groups.insert(0, "simulated")
-    done = {(one.plan.measure.name, one.plan.factor) for one in material.analyses if one.model is not None}
+    done = {
+        (one.plan.measure.name, one.plan.factor, one.plan.within)
+        for one in material.analyses
+        if one.model is not None
+    }
     analyses = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
         if measure is WORDS_WITH_ONE_TYPO and not any_typo:
             blocks.append(
                 escape(
-                    f"No answer came within one typo of a word: the model by {factor} with one typo is the same."
+                    f"No answer came within one typo of a word: the model{part.by} with one typo is the same."
                 )
             )
-        elif (measure.name, factor) in done:
+        elif {(measure.name, factor, part.within), (measure.name, factor, ())} & done:
             blocks.append(
-                escape(f"{measure.title} by {factor}: the planned model stands among the planned analyses.")
+                escape(f"{measure.title}{part.by}: the planned model stands among the planned analyses.")
             )
         elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):
             blocks.append(
                 escape(
-                    f"{measure.title} by {factor}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."
+                    f"{measure.title}{part.by}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."
                 )
             )
         elif groups:
-            material.told(f"model: {measure.noun} by {factor}")
-            analyses.append(carry_out(_plan(measure, factor, changing, groups, material), material.tables))
+            material.told(f"model: {measure.noun}{part.by}")
+            analyses.append(carry_out(_plan(measure, part, changing, groups, material), material.tables))
     for analysis in across_analyses(analyses):
-        some, model = _told(analysis, f"{stem}_{analysis.plan.measure.name}", kinds)
+        some, model = _told(analysis, f"{part.stem}_{analysis.plan.measure.name}", kinds)
         blocks += some
         fits += model
     return blocks, fits
 
 
-def _plan(measure: Measure, factor: str, levels: list[str], groups: list[str], material: Material) -> Plan:
+def _plan(measure: Measure, part: _Part, levels: list[str], groups: list[str], material: Material) -> Plan:
     return Plan(
-        f"{measure.noun} by {factor}",
+        f"{measure.noun}{part.by}",
         False,
         measure,
-        factor,
+        part.factor,
         tuple(levels),
         tuple(groups),
         tuple(against_reference(levels)),
         trials="recover",
+        within=part.within,
         factors={name: tuple(own) for name, own in material.tables.factors.items()},
     )
 

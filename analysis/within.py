@@ -1,0 +1,65 @@
+"""Which trials an unplanned comparison stays within, so that it does not pool what sessions were asked in different ways.
+
+Where each session holds one level of another factor (with or without solved examples; one scramble of several), trials of its
+levels differ in more than the compared conditions, and a model of the compared factor alone would put the other's effect down to
+sessions. Such a comparison is made within each level by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+Within = tuple[tuple[str, str], ...]
+"""Factors and the level of each that trials show."""
+
+
+def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Iterable[str]) -> list[Within]:
+    """Return the parts of trials within which levels of a factor are compared.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Trials with ``session_id`` and a column for each factor.
+    factor : str
+        The one that is compared.
+    factors : iterable of str
+        All of the design.
+
+    Returns
+    -------
+    list of tuple
+        One for each combination of levels of the other factors of which every session holds one, where at least two levels of the
+        compared factor are; ``[()]``, all trials, where there is no such factor or combination.
+    """
+    seen = rows[rows[factor].notna()]
+    apart = [name for name in factors if name != factor and _parts_sessions(seen, name)]
+    if not apart:
+        return [()]
+    several = seen.groupby(apart, sort=False, observed=True)[factor].nunique()
+    found = [
+        tuple(zip(apart, map(str, levels if isinstance(levels, tuple) else (levels,)), strict=True))
+        for levels in several[several > 1].index
+    ]
+    return found or [()]
+
+
+def _parts_sessions(rows: pd.DataFrame, name: str) -> bool:
+    """Whether every session holds one level of a factor, and not all the same."""
+    if name not in rows or rows[name].nunique() < 2 or rows[name].isna().any():
+        return False
+    return bool((rows.groupby("session_id")[name].nunique() == 1).all())
+
+
+def shown(rows: pd.DataFrame, within: Within) -> pd.Series[bool]:
+    """Mark the rows that show these levels."""
+    kept = pd.Series(True, index=rows.index)
+    for factor, level in within:
+        kept &= rows[factor] == level
+    return kept
+
+
+def said(within: Within) -> str:
+    """Say the levels in words, for the name of an analysis: ``examples few-shot``; empty for all trials."""
+    return ", ".join(f"{factor} {level}" for factor, level in within)

@@ -1,0 +1,113 @@
+"""Comparisons stay within what sessions were asked: another factor by which sessions differ is neither pooled nor their variance."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Tables, load
+from analysis.carrying_out import carry_out
+from analysis.plan import Plan
+from analysis.planned import plans
+from analysis.within import parted_by_sessions
+from stimuli.errors import UserError
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import LEVELS, study_rows
+
+MANNERS = ("without", "behind")
+FACTORS = {
+    "position": {"levels": LEVELS, "reference": "intact"},
+    "examples": {"levels": list(MANNERS), "reference": "without"},
+}
+RIGHT = {"without": (0.9, 0.6, 0.5, 0.7), "behind": (0.95, 0.35, 0.2, 0.3)}
+"""Share right by manner and position."""
+
+
+def asked_in_two_ways(sessions: int = 1) -> pd.DataFrame:
+    """Return answers of two models: each session holds all items in one position and one manner, as released outputs do."""
+    plain, draw = study_rows(models=("a", "b"), items=40), np.random.default_rng(9)
+    tests = plain[~plain["is_practice"]]
+    parts = []
+    for manner in MANNERS:
+        for number in range(sessions):
+            named = tests["reader"] + "-" + tests["position"] + f"-{manner}-{number}"
+            own = tests.assign(examples=manner, session_id=named, replicate=number + 1, temperature=1.0)
+            share = own["position"].map(dict(zip(LEVELS, RIGHT[manner], strict=True)))
+            parts.append(own.assign(correct=draw.random(len(own)) < share, response_status="valid"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def tables_of(handover: Make, rows: pd.DataFrame, **planned: Any) -> Tables:
+    plan = {"x": {"measure": "correct", "between": ["a", "b"], **planned}} if planned else {}
+    return load(handover(rows, dictionary={"factors": FACTORS, "planned": plan}))
+
+
+def test_unplanned_comparisons_are_made_within_each_way_of_asking(handover: Make) -> None:
+    found = plans(tables_of(handover, asked_in_two_ways()))
+    assert [plan.name for plan in found] == [
+        *(f"accuracy by position (examples {manner})" for manner in MANNERS),
+        *(f"accuracy by examples (position {level})" for level in LEVELS),
+    ]
+    assert found[1].within == (("examples", "behind"),)
+
+
+def test_a_comparison_within_one_way_of_asking_sees_none_of_the_other(handover: Make) -> None:
+    rows = asked_in_two_ways()
+    tables = tables_of(handover, rows)
+    for plan in plans(tables)[:2]:
+        analysis = carry_out(plan, tables)
+        assert analysis.model is not None and analysis.model.rows == len(rows) / 2
+        own = rows[(rows["examples"] == dict(plan.within)["examples"]) & (rows["reader"] == "a")]
+        shares = own.groupby("position")["correct"].mean()
+        (tested,) = [
+            one for one in analysis.contrasts if one.label == "final − intact" and one.groups == ("a",)
+        ]
+        assert tested.points == pytest.approx(100 * (shares["final"] - shares["intact"]), abs=2.5)
+
+
+def test_factors_that_vary_within_sessions_are_averaged_over(handover: Make) -> None:
+    rows = asked_in_two_ways()
+    rows["session_id"] = rows["reader"]
+    assert parted_by_sessions(rows, "position", FACTORS) == [()]
+    assert len(plans(tables_of(handover, rows))) == 2
+
+
+def test_a_factor_that_is_one_level_wherever_the_other_has_several_parts_nothing() -> None:
+    rows = pd.DataFrame({"session_id": [*"aabb"], "text": [*"xyzz"], "manner": [*"ppqq"]})
+    assert parted_by_sessions(rows, "text", ["text", "manner"]) == [(("manner", "p"),)]
+    assert parted_by_sessions(rows.iloc[2:], "text", ["text", "manner"]) == [()]
+
+
+def test_a_plan_says_within_which_levels_it_compares(handover: Make) -> None:
+    rows = asked_in_two_ways()
+    (plan,) = plans(tables_of(handover, rows, compare="position", within={"examples": "behind"}))
+    assert plan.within == (("examples", "behind"),)
+    with pytest.raises(UserError, match="Did you mean 'behind'"):
+        plans(tables_of(handover, rows, compare="position", within={"examples": "behnd"}))
+    with pytest.raises(UserError, match=re.escape("within: factor 'position' is not known")):
+        plans(tables_of(handover, rows, compare="position", within={"position": "final"}))
+
+
+@pytest.mark.parametrize(("sessions", "has_a_variance"), [(2, False), (6, True)])
+def test_sessions_are_counted_per_cell_of_all_factors(
+    handover: Make, sessions: int, has_a_variance: bool
+) -> None:
+    """Two sessions of each position and manner are eight of each manner, and no variance that could be told from positions."""
+    tables = tables_of(handover, asked_in_two_ways(sessions), compare="examples")
+    (plan,) = plans(tables)
+    analysis = carry_out(plan, tables)
+    assert analysis.model is not None
+    first = analysis.model.steps[0].formula
+    told = "Each session of a model holds one condition of examples and one of the design's other factors"
+    assert ("model_session" in first) == has_a_variance
+    assert any(told in remark for remark in analysis.remarks) != has_a_variance
+
+
+def test_holds_marks_the_kind_and_the_levels(handover: Make) -> None:
+    tables = tables_of(handover, asked_in_two_ways())
+    plan: Plan = plans(tables)[0]
+    assert plan.subset and set(tables.trials[plan.holds(tables.trials)]["examples"]) == {"without"}
