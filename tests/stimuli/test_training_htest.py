@@ -1,0 +1,127 @@
+"""Training sets of H-TEST: balanced, right, without the study's texts, and the released files with their faults told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from stimuli.errors import UserError
+from stimuli.htest import RELEASED_TASKS, generate, load_released, rule
+from stimuli.training import htest_training_set, released_training_set
+from stimuli.training.held_out import word_keys
+
+
+def study_texts(task: str, items: int = 60) -> list[str]:
+    made = generate(task, exemplars=20, items=items, seed=21)
+    return [one.text for one in (*made.exemplars, *made.test)]
+
+
+@pytest.mark.parametrize("task", RELEASED_TASKS)
+def test_no_training_text_is_one_of_the_study_or_its_near_copy(task: str) -> None:
+    held_out = study_texts(task)
+    number = 60 if task == "palindrome" else 200
+    made = htest_training_set(task, seed=21, held_out=held_out, number=number)
+    texts = [str(one.provenance["text"]) for one in made.exchanges]
+    seen = {tuple(sorted(text.casefold().replace("-", " ").replace("/", " ").split())) for text in held_out}
+    assert not any(
+        tuple(sorted(t.casefold().replace("-", " ").replace("/", " ").split())) in seen for t in texts
+    )
+    barred = set().union(*(word_keys(text, task) for text in held_out))
+    assert not any(word_keys(text, task) & barred for text in texts)
+    assert len(set(texts)) == len(texts) == number
+    assert Counter(one.reply for one in made.exchanges) == {"A": number // 2, "B": number // 2}
+    assert all(
+        rule(task).predicate(text) == one.reply for text, one in zip(texts, made.exchanges, strict=True)
+    )
+    assert all(one.prompt == text for text, one in zip(texts, made.exchanges, strict=True))
+
+
+@pytest.mark.parametrize("task", ["rhyme", "spelled_math"])
+def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task: str) -> None:
+    bare = htest_training_set(task, seed=3, held_out=[], number=120)
+    some = [str(one.provenance["text"]) for one in bare.exchanges[:20]]
+    turned = [", ".join(reversed(text.split(", "))).upper() for text in some]
+    again = htest_training_set(task, seed=3, held_out=turned, number=120)
+    pairs = {one.provenance["pair"] for one in bare.exchanges[:20]}
+    assert again.near_copies >= len(pairs)
+    assert not {str(one.provenance["text"]) for one in again.exchanges} & set(some)
+    assert len(again.exchanges) == 120
+
+
+@pytest.mark.parametrize(
+    ("task", "one", "other", "are_copies"),
+    [
+        ("uppercase", "the dog eatS soup", "the dog eats soup", True),
+        ("rhyme", "night byte", "byte night", True),
+        ("rhyme", "prey bean, ballet seen", "ballet prey, bean seen", True),
+        ("rhyme", "seen bean, low go", "bean seen, hair care", True),
+        ("rhyme", "seen bean, low go", "seen hair, low bean", False),
+        ("spelled_math", "The sum plus 12.", "The sum + 12.", True),
+        ("spelled_math", "The sum plus 12.", "The sum - 12.", False),
+        ("spelled_math", "The sum plus twelve.", "The sum + 12.", True),
+        ("spelled_number", "three cats meet 5 dogs", "3 cats meet five dogs", True),
+        ("hyphenated_word", "the well-known cat", "the well known cat", True),
+        ("palindrome", "Level", "level", True),
+        ("palindrome", "level", "lever", False),
+    ],
+)
+def test_near_copies_are_told_by_their_words(task: str, one: str, other: str, are_copies: bool) -> None:
+    assert bool(word_keys(one, task) & word_keys(other, task)) is are_copies
+
+
+def test_the_order_is_drawn_and_no_label_tells_the_next() -> None:
+    replies = [
+        one.reply for one in htest_training_set("start_vowel", seed=9, held_out=[], number=400).exchanges
+    ]
+    same = sum(a == b for a, b in itertools.pairwise(replies))
+    assert abs(same - 199.5) < 4 * (399 / 4) ** 0.5
+
+
+def test_a_prompt_of_the_study_stands_around_the_text() -> None:
+    made = htest_training_set(
+        "uppercase", seed=9, held_out=[], number=10, prompt=lambda text: f'Input: "{text}" Label: '
+    )
+    assert all(one.prompt == f'Input: "{one.provenance["text"]}" Label: ' for one in made.exchanges)
+    assert made.exchanges[0].to_json().keys() == {"prompt", "reply", "provenance"}
+
+
+@pytest.mark.parametrize("number", [0, 7, True, "12"])
+def test_an_odd_number_of_texts_is_refused(number: object) -> None:
+    with pytest.raises(UserError, match="even whole number"):
+        htest_training_set("uppercase", seed=1, held_out=[], number=number)  # type: ignore[arg-type]
+
+
+SIZES = {
+    "end_ly": 999, "end_punctuation": 999, "hyphenated_word": 991, "palindrome": 653, "repeated_word": 1000,
+    "rhyme": 749, "spelled_math": 916, "spelled_number": 1000, "start_vowel": 1000, "uppercase": 1000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", RELEASED_TASKS)
+def test_released_files_are_taken_as_published_or_without_their_faults(shared: Path, task: str) -> None:
+    folder = shared / "data" / "htest"
+    released = load_released(folder, [task])[task]
+    held_out = [one.text for one in (*released.exemplars, *released.test)]
+    as_published = released_training_set(folder, task, seed=1, held_out=held_out, published=True)
+    assert len(as_published.exchanges) == as_published.lines == SIZES[task]
+    labels = "".join(one.reply for one in as_published.exchanges)
+    assert labels == "A" * labels.count("A") + "B" * labels.count("B")
+    mended = released_training_set(folder, task, seed=1, held_out=held_out)
+    texts = [one.prompt for one in mended.exchanges]
+    assert len(set(texts)) == len(texts) and not set(texts) & set(held_out)
+    assert Counter(one.reply for one in mended.exchanges)["A"] * 2 == len(texts)
+    assert mended.lines == len(texts) + mended.doubles + mended.near_copies + mended.unbalanced
+    assert "".join(one.reply for one in mended.exchanges)[: len(texts) // 2] != "A" * (len(texts) // 2)
+
+
+def test_a_broken_released_file_is_named(tmp_path: Path) -> None:
+    line = {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "C"}]}
+    (tmp_path / "uppercase_train.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(UserError, match="line 1: no text with the reply"):
+        released_training_set(tmp_path, "uppercase", seed=1, held_out=[])
+    with pytest.raises(UserError, match="rhyme_train"):
+        released_training_set(tmp_path, "rhyme", seed=1, held_out=[])

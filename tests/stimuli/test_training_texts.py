@@ -1,0 +1,327 @@
+"""Samples of a training: which change and by how much, alike under every rule, and read from what users have."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stimuli.corpora.source_text import SourceText
+from stimuli.errors import UserError
+from stimuli.lexicon import zipf
+from stimuli.scramble import find_words, scramble_text
+from stimuli.scramble.words import nfc
+from stimuli.training import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
+
+WORDS = [
+    *(
+        "afternoon",
+        "the",
+        "planet",
+        "is",
+        "brightest",
+        "object",
+        "in",
+        "evening",
+        "sky",
+        "and",
+        "people",
+        "of",
+    ),
+    *("village", "see", "a", "long", "before", "stars", "come", "out", "every", "winter", "old", "sailors"),
+]
+
+
+def articles(number: int, seed: int = 1) -> list[str]:
+    draw = random.Random(seed)
+    return [
+        " ".join(draw.choice(WORDS) for _ in range(draw.randrange(3, 60))).capitalize() + f" ({place})."
+        for place in range(number)
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, ScrambledTexts]:
+    return {rule: ScrambledTexts(articles(6000), rule, seed=11) for rule in PUBLISHED_RULES}
+
+
+@pytest.fixture(scope="module")
+def passages(trained: dict[str, ScrambledTexts]) -> dict[str, list[str]]:
+    return {rule: [one.text for one in texts] for rule, texts in trained.items()}
+
+
+def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change(
+    trained: dict[str, ScrambledTexts], passages: dict[str, list[str]]
+) -> None:
+    intact = articles(6000)
+    for rule in ("FT-RS", "FT-KF&Adj"):
+        counts = trained[rule].counts
+        changed = [
+            sum(old.text != new.text for old, new in zip(find_words(one), find_words(other), strict=True))
+            for one, other in zip(intact, passages[rule], strict=True)
+        ]
+        # three standard errors of 6,000 draws at .6
+        assert abs(sum(map(bool, changed)) / 6000 - 0.6) < 3 * (0.6 * 0.4 / 6000) ** 0.5
+        assert sum(changed) == counts.changed_words
+        # samples of a few words may have none that every rule can change
+        assert 0 <= counts.wanted - counts.changed_words <= 0.001 * counts.wanted
+        assert abs(counts.changed_words / counts.long_words - 0.3) < 0.003
+        assert sum(map(bool, changed)) == counts.changed
+    assert passages["FT-Ori"] == [nfc(text) for text in intact]
+
+
+def test_the_same_samples_and_words_change_under_every_rule(
+    trained: dict[str, ScrambledTexts], passages: dict[str, list[str]]
+) -> None:
+    intact = articles(6000)
+    touched = {
+        rule: [
+            [
+                old.index
+                for old, new in zip(find_words(one), find_words(other), strict=True)
+                if old.text != new.text
+            ]
+            for one, other in zip(intact, passages[rule], strict=True)
+        ]
+        for rule in ("FT-RS", "FT-KF&Adj")
+    }
+    assert touched["FT-RS"] == touched["FT-KF&Adj"]
+    assert trained["FT-RS"].counts == trained["FT-KF&Adj"].counts == trained["FT-Ori"].counts
+
+
+def test_each_rule_does_to_a_word_what_it_says(passages: dict[str, list[str]]) -> None:
+    for one, shuffled, swapped in zip(articles(6000), passages["FT-RS"], passages["FT-KF&Adj"], strict=True):
+        for old, new in zip(find_words(one), find_words(shuffled), strict=True):
+            assert sorted(old.text.lower()) == sorted(new.text.lower())
+        for old, new in zip(find_words(one), find_words(swapped), strict=True):
+            if old.text != new.text:
+                a, b = old.text.lower(), new.text.lower()
+                places = [place for place in range(len(a)) if a[place] != b[place]]
+                assert len(a) > 2 and places == [places[0], places[0] + 1] and places[0] >= 1
+                assert a[places[0]] == b[places[1]] and a[places[1]] == b[places[0]]
+
+
+def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages: dict[str, list[str]]) -> None:
+    compared = 0
+    for one, shuffled in list(zip(articles(6000), passages["FT-RS"], strict=True))[:200]:
+        changed = [
+            old.index
+            for old, new in zip(find_words(one), find_words(shuffled), strict=True)
+            if old.text != new.text
+        ]
+        alone = scramble_text(one, PUBLISHED_RULES["FT-RS"], seed=11, words=changed)
+        assert alone.text == shuffled
+        compared += len(changed)
+    assert compared > 300
+
+
+@given(
+    st.lists(st.text(alphabet=st.sampled_from("aAbcdeéß ’'-.,!\n\t1_🙂"), max_size=60), max_size=4),
+    st.integers(0, 9),
+)
+@settings(max_examples=150, deadline=None)
+def test_marks_spaces_capitals_and_lengths_stay(texts: list[str], seed: int) -> None:
+    for rule in PUBLISHED_RULES:
+        made = [one.text for one in ScrambledTexts(texts, rule, seed=seed, samples=1, words=1)]
+        for before, after in zip(map(nfc, texts), made, strict=True):
+            assert len(before) == len(after)
+            for old, new in zip(before, after, strict=True):
+                assert old == new or (old.isalpha() and new.isalpha())
+                assert old.isupper() == new.isupper() or "ß" in before
+
+
+def test_what_cannot_change_is_counted_with_its_reason() -> None:
+    texts = ScrambledTexts(["eee ooo bbb planet."], "FT-RS", seed=1, samples=1, words=1)
+    (passage,) = texts
+    assert passage.text.startswith("eee ooo bbb ") and passage.text != "eee ooo bbb planet."
+    assert texts.counts.long_words == texts.counts.wanted == 4 and texts.counts.changed_words == 1
+    assert sum(texts.counts.cannot_change.values()) == 3
+    assert texts.counts.to_json()["share_of_words_changed"] == 0.25
+
+
+def test_no_word_becomes_another_word(passages: dict[str, list[str]]) -> None:
+    for rule in ("FT-RS", "FT-KF&Adj"):
+        for one, other in list(zip(articles(6000), passages[rule], strict=True))[:300]:
+            for old, new in zip(find_words(one), find_words(other), strict=True):
+                assert old.text == new.text or (zipf(new.text.lower(), "en") or 0) < 3
+
+
+def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours() -> None:
+    texts = articles(200)
+    together = {one.text for one in ScrambledTexts(texts, "FT-RS", seed=4)}
+    backwards = {one.text for one in ScrambledTexts(texts[::-1], "FT-RS", seed=4)}
+    assert together == backwards
+    other = {one.text for one in ScrambledTexts(texts, "FT-RS", seed=5)}
+    assert together != other
+
+
+def test_passing_through_twice_gives_the_same_and_counts_once() -> None:
+    texts = ScrambledTexts(articles(50), "FT-RS", seed=4)
+    assert list(texts) == list(texts)
+    assert texts.counts.samples == 50
+
+
+@pytest.mark.parametrize("salt", ["0", "77"])
+def test_training_texts_do_not_hang_on_the_hash_salt(salt: str) -> None:
+    code = (
+        "import hashlib, json\n"
+        "from stimuli.training import ScrambledTexts, htest_training_set\n"
+        "texts = ['The planet is the brightest object in the evening sky.'] * 20\n"
+        "made = [one.to_json() for one in ScrambledTexts(texts, 'FT-KF&Adj', seed=3)]\n"
+        "made += [one.to_json() for one in htest_training_set('uppercase', seed=3, number=40, held_out=[]).exchanges]\n"
+        "print(hashlib.sha256(json.dumps(made).encode()).hexdigest())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": one},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for one in (salt, "123")
+    }
+    assert len(found) == 1
+
+
+def test_a_sample_that_holds_a_text_of_the_study_is_left_out() -> None:
+    item = "Officials said on Monday that the bridge across the northern strait will stay closed until the end of May."
+    held = HeldOut([item, "Two cats sleep."])
+    samples = [
+        f"News of the day. {item.upper().replace(',', '')} More follows.",
+        "two cats, sleep",
+        "Two cats sleep all day and nobody minds.",
+        "Officials said on Monday that the tunnel will open.",
+    ]
+    texts = ScrambledTexts(samples, "FT-Ori", seed=1, held_out=held)
+    assert [one.text for one in texts] == samples[2:]
+    assert texts.counts.left_out == 2 and texts.counts.samples == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"rule": "FT-XX"}, "FT-XX"),
+        ({"rule": "FT-RS", "samples": 1.2}, "samples is 1.2"),
+        ({"rule": "FT-RS", "words": 30}, "words is 30"),
+        ({"rule": "a", "rules": {"a": "words:shuffle"}}, "moves words"),
+    ],
+)
+def test_a_wrong_setting_is_named(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        ScrambledTexts(["a text"], seed=1, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_training_may_have_rules_of_its_own() -> None:
+    rules = {"kept": "keep:first_and_last", "swapped": "transpose:internal", "control": "none"}
+    made = {
+        rule: [one.text for one in ScrambledTexts(articles(80), rule, seed=2, rules=rules, words=0.5)]
+        for rule in rules
+    }
+    for one, kept, swapped in zip(*(made[rule] for rule in ("control", "kept", "swapped")), strict=True):
+        for old, first, second in zip(*(find_words(text) for text in (one, kept, swapped)), strict=True):
+            assert (old.text != first.text) == (old.text != second.text)
+
+
+ROWS = [
+    {"id": "12", "title": "April", "text": "April is a month.\n\nIt has 30 days."},
+    {"id": "13", "text": "  "},
+    {"id": "14", "text": "Äpfel"},
+]
+
+
+def _write(folder: Path, form: str) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = folder / f"train.{form}"
+    table = pa.Table.from_pylist([{"id": row["id"], "text": row["text"]} for row in ROWS])
+    if form == "jsonl":
+        file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS), "utf-8")
+    elif form == "json":
+        file.write_text(json.dumps(ROWS), "utf-8")
+    elif form == "parquet":
+        pq.write_table(table, file)
+    else:
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        (folder / "dataset_info.json").write_text("{}")
+        (folder / "state.json").write_text("{}")
+    return file
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow"])
+def test_rows_of_wikipedia_are_read_in_every_form(tmp_path: Path, form: str) -> None:
+    file = _write(tmp_path, form)
+    wanted = [("12", "April is a month.\n\nIt has 30 days."), ("14", "Äpfel")]
+    for given_path in (file, tmp_path):
+        assert [(one.source_id, one.text) for one in TextFiles((given_path,))] == wanted
+
+
+def test_output_of_wikiextractor_is_read(tmp_path: Path) -> None:
+    (tmp_path / "AA").mkdir()
+    (tmp_path / "AA" / "wiki_00").write_text(
+        '<doc id="1" url="u" title="April">\nApril\n\nApril is a month.\n\n</doc>\n<doc id="2" url="u" title="May">\nMay\n</doc>\n'
+    )
+    (tmp_path / "AA" / "wiki_01").write_text(json.dumps({"id": "3", "text": "June"}) + "\n")
+    assert [(one.source_id, one.text) for one in TextFiles((tmp_path,))] == [
+        ("1", "April\n\nApril is a month."),
+        ("2", "May"),
+        ("3", "June"),
+    ]
+
+
+def test_plain_text_is_one_text_a_file_of_a_folder_and_one_a_paragraph_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "b.txt"
+    file.write_bytes("\ufeffOne,\r\n two.\n\n\nThree\n".encode())
+    (tmp_path / "a.txt").write_text("Zero")
+    assert [one.text for one in TextFiles((file,))] == ["One,\n two.", "Three"]
+    assert [one.text for one in TextFiles((file,), unit="line")] == ["One,", " two.", "Three"]
+    assert [one.text for one in TextFiles((tmp_path,))] == ["Zero", "One,\n two.\n\n\nThree\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", b'{"title": "x"}\n', "'text' is missing"),
+        ("a.jsonl", b'{"text": "x"}\n{"te', "line 2"),
+        ("a.txt", b"fine\n\xff\n", "line 2: not UTF-8"),
+        ("a.parquet", b"PAR1", "Parquet"),
+        ("a.docx", b"PK", "no known kind"),
+        ("wiki_00", b'<doc id="7">\ncut', "'7' has no </doc>"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=says):
+        list(TextFiles((file,)))
+
+
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+    def many(number: int) -> Iterator[SourceText]:
+        for place in range(number):
+            yield SourceText(
+                str(place),
+                f"The planet {place} is the brightest object in the evening sky of winter.",
+                "made",
+            )
+
+    peaks = []
+    for number in (400, 1600):
+        tracemalloc.start()
+        for _ in ScrambledTexts(many(number), "FT-RS", seed=1):
+            pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # what grows is the table of hashes, at most 32 bytes a text and twice while it is copied, and what words are remembered
+    assert peaks[1] - peaks[0] < 1200 * 200
