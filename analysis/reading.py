@@ -28,7 +28,9 @@ TRIALS, REGIONS, ITEMS, DICTIONARY = "trials.parquet", "regions.parquet", "items
 BATCH = 50_000
 """Rows read at a time where a table is read in batches."""
 
-_LEVELS = re.compile(r"level of the factor (.+?): (.+); the first is the reference$")
+_LEVELS = re.compile(
+    r"level of the factor (.+?)(?:, one for a whole session)?: (.+); the first is the reference$"
+)
 _GUARDED = re.compile(r"^'+(?=[=+\-@\t\r])")
 _TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 _LAG_S = 5.0
@@ -153,16 +155,16 @@ def _of_export(folder: Path) -> Source:
             f"{folder} holds a codebook and no trials table; an export for jsPsych has none",
             mend="Export the study again, as csv, parquet or psych-ds.",
         )
-    plan = (
-        _read_json(folder / "analysis" / "plan.json") if (folder / "analysis" / "plan.json").is_file() else {}
-    )
+    plans = (file for file in (folder / "plan.json", folder / "analysis" / "plan.json") if file.is_file())
+    plan = next(map(_read_json, plans), {})
     dictionary = {
         "factors": factors,
         "planned": plan.get("planned") or {},
         "exclude": plan.get("exclude") or {},
+        "between": plan.get("between") or {},
     }
     remarks = () if plan else (
-        "an export holds no analysis plan: bounds of times and planned comparisons are those of a handover only",
+        "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",
     )  # fmt: skip
     return Source(folder, trials, table("regions"), table("items"), dictionary, types, remarks)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from experiment.exporting.files import write_csv, write_parquet
 from experiment.exporting.jspsych_files import write_jspsych
 from experiment.exporting.pictures import write_pictures
-from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
+from experiment.exporting.psychds import PLAN, Credits, codebook, credits_of, write_plan, write_psychds
 from experiment.exporting.tables import Choice, tables_of
 from experiment.models.similarity import STORED
 from experiment.store import Store, queries
@@ -95,6 +95,8 @@ def export_study(
                 calls = next(table for table in tables if table.name == "calls")
                 written, lost = write_pictures(folder / "pictures", calls.rows())
                 rows |= {"pictures": written} if written else {}
+    if form != "jspsych":
+        write_plan(study, folder / PLAN)
     (folder / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
     _similarities(study, folder)
     return Exported(folder, rows, lost_pictures=lost)

@@ -31,6 +31,7 @@ CONTEXT = "https://schema.org"
 SCHEMA = "Psych-DS 1.5.1"
 FOLDERS = ("data", "materials", "documentation", "analysis", "results", "products")
 ROW_ID = Column("row_id", "string", None, "number of the row, the only one in its file")
+PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -203,17 +204,23 @@ def _texts(
     for name, text in given["files"].items():
         (folder / name).write_text(Template(text).substitute(values), "utf-8")
     (folder / "documentation" / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
+    write_plan(study, folder / "analysis" / PLAN)
+    for name in (DOCUMENT, FILE):
+        if (study.folder / name).exists():
+            shutil.copyfile(study.folder / name, folder / "documentation" / name)
+
+
+def write_plan(study: Study, file: Path) -> None:
+    """Write the plan of analysis: factors with their codings, what holds for whole sessions, what is planned and excluded."""
     plan = {
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "reference": {name: next(iter(levels)) for name, levels in study.factors.items()},
         "coding": "treatment",
+        "between": study.between,
         "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),
     }
-    _json(folder / "analysis" / "plan.json", plan)
-    for name in (DOCUMENT, FILE):
-        if (study.folder / name).exists():
-            shutil.copyfile(study.folder / name, folder / "documentation" / name)
+    _json(file, plan)
 
 
 def codebook(title: str, tables: Iterable[Table]) -> str:

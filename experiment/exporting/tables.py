@@ -49,6 +49,10 @@ class Choice:
         )
 
 
+BETWEEN = ", one for a whole session"
+"""Said of a factor between sessions in the codebook, where :mod:`analysis.reading` looks for levels."""
+
+
 @dataclass(frozen=True)
 class Table:
     """One table: its columns in order, what makes a row unique, and how to get the rows."""
@@ -77,7 +81,7 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
             name,
             "string",
             None,
-            f"level of the factor {name}: {', '.join(levels)}; the first is the reference",
+            f"level of the factor {name}{BETWEEN if name in study.between else ''}: {', '.join(levels)}; the first is the reference",
         )
         for name, levels in study.factors.items()
     }

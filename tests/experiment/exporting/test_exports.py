@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
+from analysis import load
 from experiment.cli import main
 from experiment.columns import region_columns, trial_columns
 from experiment.exporting import Choice, export_study
@@ -430,3 +431,26 @@ def test_similarities_of_the_texts_shown_go_with_every_export(
     kept.unlink()
     export_study(study, store, tmp_path / "out", form, replace=True)
     assert not copy.exists()
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])
+def test_an_export_says_which_factors_hold_for_a_whole_session_what_is_planned_and_what_is_excluded(
+    make_study: Callable[..., Study], tmp_path: Path, form: str
+) -> None:
+    planned = (
+        "analysis:\n  exclude: {trials: {rt: outside 150 ms to 8 s}}\n"
+        "  planned: {forms: {measure: correct, compare: position, between: [human]}}\n"
+    )
+    between = "design:\n  between: {voice: {calm: {texts: {debrief.md: consent.md}}, loud: {texts: {debrief.md: instructions.md}}}}\n"
+    study = make_study(("design:\n", between), ("procedure:\n", planned + QUESTIONS))
+    with open_store(study.folder) as store:
+        fill(study, store)
+        export_study(study, store, tmp_path / "out", form)
+    tables = load(tmp_path / "out")
+    assert tables.factors == {"position": ["intact", "initial"], "voice": ["calm", "loud"]}
+    assert tables.dictionary["between"] == study.between
+    assert set(tables.dictionary["planned"]) == {"forms"} and not tables.remarks
+    assert tables.dictionary["exclude"] == {"trials": {"rt": "outside 150 ms to 8 s"}}
+    book = next((tmp_path / "out").rglob("codebook.md")).read_text("utf-8")
+    assert "level of the factor voice, one for a whole session: calm, loud; the first" in book
+    assert "level of the factor position: intact, initial; the first" in book
