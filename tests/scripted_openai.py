@@ -68,6 +68,8 @@ class ScriptedOpenAI:
         Ways of holding an answer to labels that are heeded, as the dialect names them.
     elsewhere : str or None
         Address to which it sends every request, probes too, instead of answering.
+    down : int
+        So many of the next requests, probes too, find a server that is down (503).
     delay : float
         Seconds before each answer.
     billed : Counter
@@ -92,6 +94,7 @@ class ScriptedOpenAI:
         self.usage: dict[str, Any] = {}
         self.message: dict[str, Any] = {}
         self.delay = delay
+        self.down = 0
         self.elsewhere: str | None = None
         self.draws = "seed"
         self.sees = True
@@ -186,6 +189,9 @@ class ScriptedOpenAI:
 
     async def _take(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if self.down:
+            self.down -= 1
+            return _error(503, "The server is overloaded")
         is_probe = any(text in str(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)

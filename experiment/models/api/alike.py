@@ -1,7 +1,8 @@
 """Ends a run in which request after request fails for the same reason: then something of its set-up is wrong.
 
 A refusal costs nothing, and a server that is known to answer this model refuses prompts, not the set-up: however many it
-refuses in a row, those behind them are asked. What a server fails with takes tries and time, and may be billed.
+refuses in a row, those behind them are asked. So it is where it fails at a request and answers others meanwhile. What may be
+billed without an answer is not gone on with.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class Alike:
         self._has_answered = True
         self._in_a_row = 0
 
-    def failed(self, fault: str, reason: str, *, is_refused: bool) -> RunStopped | None:
+    def failed(self, fault: str, reason: str, *, is_own: bool) -> RunStopped | None:
         """Note a request that came to nothing; return the end of the run where too many were alike.
 
         Parameters
         ----------
         fault : str
             The reason without what differs from request to request.
-        is_refused : bool
-            The server refused it, which bills nothing.
+        is_own : bool
+            It is about this request alone, and bills nothing: the server refused it, or fails at it and answers others.
         """
-        if is_refused and (self._has_answered or self._was_probed):
+        if is_own and (self._has_answered or self._was_probed):
             self._in_a_row = 0
             return None
         self._in_a_row = self._in_a_row + 1 if fault == self._fault else 1

@@ -20,6 +20,7 @@ from typing import cast
 
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
+from experiment.models.api.doubts import plain_question
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
 from experiment.models.api.probe import Till, probe
 from experiment.models.api.reading import without_bytes
@@ -69,7 +70,7 @@ class ApiEngine:
     has_answered : bool
         Whether this model is known to answer, as where a study has answers of it.
     till : Till or None
-        Pays for the calls of :meth:`probe`.
+        Pays for the calls of :meth:`probe`, and for the tiny questions to a server that fails.
     remembered : Remembered
         Answers that were paid for before.
 
@@ -316,10 +317,13 @@ class ApiEngine:
 
     async def _send(self, replies: queue.SimpleQueue[object], begun: threading.Event) -> None:
         async with Transport(self.server, self._key, self.settings.name) as transport:
+            ask_plainly = plain_question(
+                transport, self._speaker, key=self._key, timeout=self.timeout, till=self.till
+            )
             sending = Sending(
-                transport, self._speaker, self._limiter, replies.put, timeout=self.timeout, cap=self.concurrency,
-                key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered, was_probed=self._was_probed,
-                pace=self._pace, is_timed=self.timing,
+                transport, self._speaker, self._limiter, replies.put, ask_plainly=ask_plainly, timeout=self.timeout,
+                cap=self.concurrency, key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered,
+                was_probed=self._was_probed, pace=self._pace, is_timed=self.timing,
             )  # fmt: skip
             self._sending = sending
             if self._closed.is_set():

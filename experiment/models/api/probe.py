@@ -78,12 +78,16 @@ class Till(Protocol):
     def lose(self) -> None: ...  # noqa: D102
 
 
-class _Unanswered(Exception):
+class Unanswered(Exception):
     """The endpoint refuses this request or never answers it."""
 
 
-class _Asking:
-    """Sends the probe's requests one after the other."""
+class Refused(Unanswered):
+    """The endpoint refuses this request, and may answer others."""
+
+
+class Asking:
+    """Sends tiny questions one after the other, and pays for them."""
 
     def __init__(
         self,
@@ -113,14 +117,14 @@ class _Asking:
         learns: bool = True,
         tries: int = FIRST_TRIES,
     ) -> Reply:
-        """Return the reply to a request, or raise _Unanswered."""
+        """Return the reply to a request, or raise Unanswered."""
         speaker = speaker or self.speaker
         return await self.hold(speaker.ask(request), speaker if learns else None, tries)
 
     async def hold(
         self, talk: Generator[Call, Mapping[str, Any], T], speaker: Speaker | None, tries: int = FIRST_TRIES
     ) -> T:
-        """Return what a conversation with the server comes to, or raise _Unanswered; learn refusals where a speaker is given."""
+        """Return what a conversation with the server comes to, or raise Unanswered; learn refusals where a speaker is given."""
         call = next(talk)
         while True:
             payload = await self._send(call.path, call.body, speaker, tries)
@@ -130,7 +134,7 @@ class _Asking:
                 outcome: T = ended.value
                 return outcome
             except NoAnswer as fault:
-                raise _Unanswered(str(fault)) from fault
+                raise Unanswered(str(fault)) from fault
 
     async def _send(self, path: str, body: Any, speaker: Speaker | None, tries: int) -> Mapping[str, Any]:
         failures = reworded = 0
@@ -150,12 +154,12 @@ class _Asking:
                 reworded += 1
                 continue
             if verdict.kind == "no":
-                raise _Unanswered(verdict.reason)
+                raise Refused(verdict.reason)
             failures += 1
             if failures >= tries:
                 if verdict.kind in ("unreachable", "timeout") and not self.has_answered:
                     raise unreached(self.transport.base_url, verdict.reason)
-                raise _Unanswered(verdict.reason)
+                raise Unanswered(verdict.reason)
             await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
 
     async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
@@ -229,7 +233,7 @@ async def probe(
     RunStopped
         There is no server, the key is refused, the model is not there, what the study gives is refused, or there is no money.
     """
-    asking = _Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
+    asking = Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
     dialect, wishes = speaker.dialect, speaker.wishes
     texts = json.loads((files(__package__) / "probe.json").read_text("utf-8"))
     remarks: list[str] = []
@@ -294,17 +298,17 @@ def _choice(texts: Mapping[str, Any]) -> Request:
     return Request("probe", messages, tuple(texts["labels"]), 16, 0.0, stable_seed("probe"), stop=("\n\n\n",))
 
 
-async def _first(asking: _Asking, speaker: Speaker, request: Request, remarks: list[str]) -> Reply | None:
+async def _first(asking: Asking, speaker: Speaker, request: Request, remarks: list[str]) -> Reply | None:
     """Ask the choice as sampling sends it, so that a seed is tried too, then at the study's own temperature 0."""
     drawn = replace(request, temperature=1.0) if speaker.dialect.seed else request
     try:
         return await asking.ask(drawn, speaker)
-    except _Unanswered as fault:
+    except Unanswered as fault:
         return await _without(asking, speaker, drawn, str(fault), remarks)
 
 
 async def _without(
-    asking: _Asking, speaker: Speaker, request: Request, fault: str, remarks: list[str]
+    asking: Asking, speaker: Speaker, request: Request, fault: str, remarks: list[str]
 ) -> Reply | None:
     """Find what a server cannot do with where it does not name it: ask without one thing, then without all."""
     dialect, wishes = speaker.dialect, speaker.wishes
@@ -319,7 +323,7 @@ async def _without(
             setattr(dialect, field, copy(value))
         try:
             reply = await asking.ask(request, speaker, tries=1)
-        except _Unanswered:
+        except Unanswered:
             for field, value in before.items():
                 setattr(dialect, field, value)
         else:
@@ -344,7 +348,7 @@ def _of_labels(reply: Reply) -> str | None:
 
 
 async def _find_pictures(
-    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool:
     """Find out whether the model reads a word from a picture; False where it takes the picture and reads another.
 
@@ -356,7 +360,7 @@ async def _find_pictures(
     message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
     try:
         reply = await asking.ask(Request("probe", (message,), None, 16, 0.0, 0), speaker)
-    except _Unanswered as fault:
+    except Unanswered as fault:
         raise RunStopped(
             f"{speaker.model} at {asking.transport.base_url} takes no pictures: {fault}",
             mend="Name a model that looks at pictures, or show this one text (presentation: text).",
@@ -371,7 +375,7 @@ async def _find_pictures(
 
 
 async def _find_draws(
-    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any]
+    asking: Asking, speaker: Speaker, texts: Mapping[str, Any]
 ) -> tuple[bool | None, bool | None]:
     """Find out whether a seed gives the same text twice, and whether another gives another."""
     if not speaker.dialect.temperature:
@@ -383,7 +387,7 @@ async def _find_draws(
         for seed in (one, one, other):
             reply = await asking.ask(replace(request, seed=seed), speaker)
             drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
-    except _Unanswered:
+    except Unanswered:
         return None, None
     if not any(drawn) or not speaker.dialect.temperature:
         return None, None
@@ -392,7 +396,7 @@ async def _find_draws(
 
 
 async def _find_prompt_logprobs(
-    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool | None:
     """Find out whether the prompt's log-probabilities are told, right, and the same twice."""
     dialect = speaker.dialect
@@ -408,7 +412,7 @@ async def _find_prompt_logprobs(
             return None
         second = await asking.ask(request, speaker)
         differences = await _differences(asking, speaker, replace(request, regions=()))
-    except _Unanswered:
+    except Unanswered:
         dialect.prompt_logprobs = False
         return None
     if differences and fmean(differences) > MOST_DIFFERENT:
@@ -426,7 +430,7 @@ async def _find_prompt_logprobs(
     return again is not None and abs(again - first.regions[0].surprisal) < _TOLERANCE
 
 
-async def _differences(asking: _Asking, speaker: Speaker, request: Request) -> list[float]:
+async def _differences(asking: Asking, speaker: Speaker, request: Request) -> list[float]:
     """Compare what is told of some first tokens of an answer with what is told of them as the end of the prompt."""
     if not speaker.dialect.top_logprobs:
         return []
@@ -455,7 +459,7 @@ def _ways(speaker: Speaker, has_openai_models: bool) -> tuple[Structure, ...]:
 
 
 async def _find_structure(
-    asking: _Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
 ) -> dict[str, int]:
     """Find the first way of holding answers to labels that the server heeds."""
     dialect = speaker.dialect
@@ -473,7 +477,7 @@ async def _find_structure(
         try:
             one = replace(held, label_tokens=tokens)
             reply = await asking.ask(request, one, learns=False)
-        except _Unanswered:
+        except Unanswered:
             continue
         if ((reply.generated or reply.text) or "").strip() in labels:
             return tokens

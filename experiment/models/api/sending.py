@@ -16,11 +16,12 @@ import heapq
 import itertools
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 from experiment.models.api.alike import Alike
+from experiment.models.api.doubts import MOST_ROUNDS, Ask, Doubtful, Doubts
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.reading import read_json
 from experiment.models.api.refusals import Answered, words_about_parameters
@@ -80,6 +81,8 @@ class Sending:
     allow : callable, optional
         Asked before a request is sent, and again after a try that the server may bill without having answered; False ends the
         run in order.
+    ask_plainly : callable
+        Asks the server a tiny question, where it is to be known whether it or a request is at fault.
     pace : float
         Share of each wait that is truly waited; tests take 0.
     is_timed : bool
@@ -93,6 +96,7 @@ class Sending:
         limiter: Limiter,
         deliver: Callable[[list[Reply]], None],
         *,
+        ask_plainly: Ask,
         timeout: float,
         cap: int,
         key: str | None,
@@ -113,6 +117,9 @@ class Sending:
         self._allow = allow
         self._release = release
         self._alike = Alike(has_answered=has_answered, was_probed=was_probed)
+        self._has_answered = has_answered
+        self._answered_at = 0.0
+        self._doubts = Doubts(ask_plainly, self._settle, lambda: self._is_ending, pace=pace)
         self._pace = pace
         self._is_timed = is_timed
         self._loop = asyncio.get_running_loop()
@@ -165,6 +172,7 @@ class Sending:
         self._is_ending = True
         self._ready.clear()
         self._waiting.clear()
+        self._doubts.clear()
         self._loop.call_later(GRACE_S, self._cut_off)
         self._fill()
 
@@ -193,11 +201,13 @@ class Sending:
             due, why = waiting[0][0] - now, waiting[0][2].waits_for
         if held and (self._ready or waiting):
             due, why = held, self.last_error
+        if down := self._doubts.down:
+            due, why = self._doubts.due - now, f"the server fails with everything: {down}"
         return Status(
             in_flight=len(self._running),
             limit=min(self._cap, self._limiter.limit),
             queued=len(self._ready),
-            waiting=len(self._waiting),
+            waiting=len(self._waiting) + len(self._doubts),
             waiting_until=None if due is None else time.time() + max(0.0, due),
             why=why,
             last_error=self.last_error,
@@ -217,14 +227,18 @@ class Sending:
         now = self._loop.time()
         while self._waiting and self._waiting[0][0] <= now:
             self._ready.appendleft(heapq.heappop(self._waiting)[2])
-        while self._ready and len(self._running) < self._cap and self._limiter.take():
-            task = self._loop.create_task(self._attempt(self._ready.popleft()))
-            self._running.add(task)
-            task.add_done_callback(self._left)
+        is_up = not self._doubts.down
+        while is_up and self._ready and len(self._running) < self._cap and self._limiter.take():
+            self._begin(self._attempt(self._ready.popleft()))
         self._set_timer(now)
         idle = not (self._running or self._ready or self._waiting)
         if (idle and self._no_more) or (self._is_ending and not self._running):
             self._over.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._left)
 
     def _left(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -368,7 +382,8 @@ class Sending:
         return verdict
 
     def _succeeded(self, body: dict[str, Any]) -> None:
-        self._answered = True
+        self._answered = self._has_answered = True
+        self._answered_at = self._loop.time()
         self._parameters.note(body)
         self._alike.answered()
         self._limiter.succeeded()
@@ -389,12 +404,16 @@ class Sending:
             if not self._wait_for_network(one, verdict):
                 return
         if not verdict.again or self._is_given_up(one, verdict):
-            is_refused = verdict.kind == "no" and not one.is_owing
-            if (end := self._alike.failed(fault, verdict.reason, is_refused=is_refused)) is not None:
-                self._stop(end)
-            status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
-            self._finish_one(self._failed(one, verdict, status))
+            is_own = verdict.kind == "no" and not one.is_owing
+            if self._is_failing(one, verdict):
+                is_own = self._answered_at > one.failed_at
+                if not is_own and one.rounds < MOST_ROUNDS:
+                    if self._doubts.add(one, verdict):
+                        self._begin(self._doubts.find_out())
+                    return
+            self._set_aside(one, verdict, is_own=is_own)
             return
+        one.failed_at = self._loop.time()
         if verdict.kind == "reworded":
             self._ready.appendleft(one)
             return
@@ -406,13 +425,33 @@ class Sending:
             wait = 0.0
         heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
 
+    def _set_aside(self, one: Underway, verdict: Retry, *, is_own: bool) -> None:
+        """Record a request without an answer; end the run where too many came to nothing alike."""
+        if (end := self._alike.failed(one.fault, verdict.reason, is_own=is_own)) is not None:
+            self._stop(end)
+        status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
+        self._finish_one(self._failed(one, verdict, status))
+
+    def _is_failing(self, one: Underway, verdict: Retry) -> bool:
+        """Say whether a server that has answered before fails, without billing it."""
+        return verdict.again and verdict.kind == "transient" and not one.is_owing and self._has_answered
+
+    def _settle(self, held: list[Doubtful], was_down: bool) -> None:
+        """Send requests again that met a server which was down; set aside those at which it fails while it answers others."""
+        for one, verdict in held:
+            if was_down:
+                one.begin_anew()
+                self._ready.append(one)
+            else:
+                self._set_aside(one, verdict, is_own=True)
+        self._fill()
+
     def _is_given_up(self, one: Underway, verdict: Retry) -> bool:
         if verdict.kind == "rate_limit":
             return one.limited >= LIMITED_TRIES
         if verdict.kind in ("unreachable", "reworded"):
             return verdict.kind == "reworded" and one.tries > 4 * TRIES
-        counted = one.tries - one.limited - one.lost
-        return counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
+        return one.counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
 
     def _wait_for_network(self, one: Underway, verdict: Retry) -> bool:
         """Hold everything while there is no way to the server; end the run when it stays away."""

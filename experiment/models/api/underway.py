@@ -24,10 +24,15 @@ class Underway:
         Whether the server may bill its last try, so that the next has to be paid for too.
     has_answers : bool
         Whether the server answered one of its calls.
+    failed_at : float
+        When it last failed before, in seconds of the loop's clock.
+    rounds : int
+        Rounds of tries that came to nothing since the server was down.
     """
 
     __slots__ = (
-        "alike", "call", "fault", "has_answers", "is_owing", "limited", "lost", "request", "talk", "tries", "unsettled", "waits_for",
+        "alike", "call", "failed_at", "fault", "has_answers", "is_owing", "limited", "lost", "request", "rounds", "talk", "tries",
+        "unsettled", "waits_for",
     )  # fmt: skip
 
     def __init__(self, request: Request, talk: Conversation) -> None:
@@ -37,6 +42,18 @@ class Underway:
         self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
         self.fault = self.waits_for = ""
         self.is_owing = self.has_answers = False
+        self.failed_at, self.rounds = 0.0, 0
+
+    @property
+    def counted(self) -> int:
+        """Tries that count against it: the server took them, and was not down."""
+        return self.tries - self.limited - self.lost
+
+    def begin_anew(self) -> None:
+        """Know that the server was down, so that its tries so far say nothing of it."""
+        self.lost += self.counted
+        self.alike, self.fault = 0, ""
+        self.rounds += 1
 
     def owe(self) -> None:
         """Know that the server may bill a try that brought no answer."""

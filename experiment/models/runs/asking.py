@@ -9,7 +9,7 @@ from typing import Any
 
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
-from experiment.models.money import Allowance, Price, Purse
+from experiment.models.money import Allowance, Price, Purse, Till
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.being_asked import BeingAsked
 from experiment.models.runs.gate import Gate
@@ -106,6 +106,7 @@ class Asking:
             engine.price = self.price.of  # type: ignore[attr-defined]
             engine.has_answered = self.found.stored > 0  # type: ignore[attr-defined]
             if self.paying.is_needed:
+                engine.till = Till(self.price, self.purse, self.paying.tokens)  # type: ignore[attr-defined]
                 engine.allow = self._allow  # type: ignore[attr-defined]
                 engine.release = self.paying.untake  # type: ignore[attr-defined]
 

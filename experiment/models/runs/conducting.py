@@ -39,7 +39,7 @@ from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
 from experiment.models.runs.live import Board, Figures
 from experiment.models.runs.outcome import Outcome
-from experiment.models.runs.parts import Part, ended_of, figures_of
+from experiment.models.runs.parts import Part, count_questions, ended_of, figures_of
 from experiment.models.runs.planned import survey
 from experiment.models.runs.recording import Recording
 from experiment.models.runs.served import Served, names_stored
@@ -413,6 +413,7 @@ class Run:
 
     def _end(self, part: Part) -> None:
         outcome, asking = part.outcome, part.asking
+        count_questions(part)
         try:
             part.recording.settle(0)
         except UserError as fault:

@@ -6,8 +6,7 @@ from typing import Any
 
 from experiment.models.api import Capabilities
 from experiment.models.api.retrying import RunStopped
-from experiment.models.money import Till
-from experiment.models.runs.parts import Part
+from experiment.models.runs.parts import Part, count_questions
 from experiment.study import Study
 
 
@@ -21,14 +20,10 @@ def find_out(part: Part, study: Study) -> None:
         hold nothing of the model.
     """
     engine: Any = part.asking.engine
-    paying = part.asking.paying
-    till = Till(paying.price, paying.purse, paying.tokens) if paying.is_needed else None
-    if hasattr(engine, "till"):
-        engine.till = till
     try:
         found = engine.probe()
     finally:
-        part.outcome.cost_usd += till.spent if till is not None else 0.0
+        count_questions(part)
         part.recording.patiently(part.purse.rest)
     if isinstance(found, Capabilities) and part.recording.served is not None:
         part.recording.served.require(found.resolved_model)

@@ -48,6 +48,14 @@ def figures_of(part: Part) -> Figures:
     return figures
 
 
+def count_questions(part: Part) -> None:
+    """Add to what a run cost what its engine's own small questions to the server did cost since that was last asked."""
+    till = getattr(part.asking.engine, "till", None)
+    if till is not None:
+        part.outcome.cost_usd += till.spent
+        till.spent = 0.0
+
+
 def ended_of(part: Part) -> dict[str, Any]:
     """Return what the record of a run says at its end."""
     outcome = part.outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -265,6 +266,82 @@ def test_failures_that_may_be_billed_end_the_run_of_a_model_that_is_known_to_ans
     asked.has_answered = True
     with pytest.raises(RunStopped, match=f"{MOST_ALIKE_LATER} requests in a row failed alike: "):
         list(asked.answer(choices(2 * MOST_ALIKE_LATER)))
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_prompts_at_which_a_server_always_fails_are_set_aside_however_many_follow_each_other(
+    server, concurrency: int, monkeypatch
+) -> None:
+    """It answers a plain question meanwhile, so these prompts are at fault, and those behind them are asked."""
+    monkeypatch.setattr("experiment.models.api.alike.MOST_ALIKE_LATER", 12)
+    failing = 20
+    server.always["is odd"] = "500"
+    requests = choices(2 * failing + 3)
+    few, odd, rest = requests[:3:2], requests[1::2], requests[4::2]
+    replies = list(engine(server, concurrency=concurrency).answer([*few, *odd, *rest]))
+    assert Counter(reply.status for reply in replies) == {"answered": len(few + rest), "error": len(odd)}
+    assert {reply.attempts for reply in replies if reply.status == "error"} == {ALIKE_TRIES}
+
+
+def test_a_server_that_is_down_for_a_while_is_waited_for_and_no_request_is_set_aside(server) -> None:
+    asked = engine(server, concurrency=4)
+    replies = []
+    for reply in asked.answer(choices(60)):
+        replies.append(reply)
+        if len(replies) == 10:
+            server.down = 4 * ALIKE_TRIES + 10
+    assert [reply.status for reply in replies] == ["answered"] * 60
+    assert max(reply.attempts for reply in replies) > ALIKE_TRIES
+
+
+def test_a_server_that_stays_down_ends_the_run_and_sets_little_aside(server) -> None:
+    replies = []
+    with pytest.raises(RunStopped, match="fails with every request, also with a plain question"):
+        for reply in engine(server, concurrency=4).answer(choices(500)):
+            replies.append(reply)
+            if len(replies) == 10:
+                server.down = 10**9
+    assert {reply.status for reply in replies} == {"answered"}
+    assert len(replies) < 20
+
+
+def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server) -> None:
+    """Each of its tries is followed by a while in which nothing is answered."""
+
+    class Falling(dict[str, object]):
+        def items(self):  # type: ignore[no-untyped-def]
+            return [("trial 3 ", self["fall"]())]
+
+    def fall() -> str:
+        server.down = ALIKE_TRIES + 1
+        return "500"
+
+    server.always = Falling(fall=fall)
+    asked = engine(server, concurrency=1)
+    replies = {reply.work_key: reply.status for reply in asked.answer([choices(4)[n] for n in (0, 3, 1)])}
+    assert replies == {"k0": "answered", "k3": "error", "k1": "answered"}
+
+
+def test_the_plain_question_is_paid_for_and_without_money_the_request_is_set_aside(server) -> None:
+    paid: list[tuple[int, int]] = []
+
+    class Purse:
+        why: str | None = None
+
+        def take(self, read: int, written: int) -> bool:
+            paid.append((read, written))
+            self.why = "the study's budget is reached" if len(paid) > 1 else None
+            return self.why is None
+
+        def settle(self, usage: object) -> None:
+            paid.append((usage.prompt, usage.completion))
+
+    server.always["is odd"] = "500"
+    asked = engine(server, concurrency=1, probe=False)
+    asked.till = Purse()
+    statuses = [reply.status for reply in asked.answer(choices(6))]
+    assert statuses == ["answered", "error"] * 3
+    assert paid[0][1] == 16 and len(paid) == 4
 
 
 def test_closing_yields_what_is_finished_and_ends(server) -> None:
