@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.frames import ModelData
 from analysis.plan import Plan
-from stimuli.seeds import stable_seed
+from analysis.whole_readers import draw, shares
 
 MOST_ROWS = 100_000
 """Rows of a generalised model that nobody planned, about."""
@@ -45,9 +45,11 @@ def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
     is_person = (rows["people"] == 1).to_numpy()
     units = rows["session_id"].where(~is_person, rows["participant"]).astype(str)
     kept = np.zeros(len(rows), dtype=bool)
+    groups = rows["reader_group"].astype(str)
+    chosen = draw(groups, units, shares(groups, MOST_ROWS), FEWEST).kept
     for group in data.groups:
-        own = (rows["reader_group"] == group).to_numpy()
-        drawn = own & units.isin(_drawn(units[own].unique().tolist(), MOST_ROWS / len(rows))).to_numpy()
+        own = (groups == group).to_numpy()
+        drawn = own & chosen
         kept |= drawn if _as_varied(rows, plan, own, drawn) else own
     if kept.all():
         return data, []
@@ -61,12 +63,6 @@ def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
         f"reader: models that were not planned are fitted to about {MOST_ROWS:,} rows, planned ones to all."
     )
     return replace(data, rows=rows[kept].reset_index(drop=True)), [told]
-
-
-def _drawn(units: list[str], share: float) -> list[str]:
-    """Draw a share of people or sessions, by their names."""
-    many = max(FEWEST, round(share * len(units)))
-    return sorted(units, key=lambda name: (stable_seed("thinned", name), name))[:many]
 
 
 def _as_varied(rows: pd.DataFrame, plan: Plan, own: NDArray[np.bool_], drawn: NDArray[np.bool_]) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
-from stimuli.seeds import stable_seed
+from analysis.whole_readers import draw
 
 MOST_TRIALS = 20_000
 """Analysed trials of one group of participants."""
@@ -38,22 +38,16 @@ def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables,
     trials = tables.trials
     people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used = people & trials["excluded_reason"].isna()
-    gone: set[tuple[str, str]] = set()
-    remarks = []
-    for group, own in trials[used].groupby("reader_group", sort=False):
-        if len(own) <= most:
-            continue
-        counts = own["reader"].value_counts()
-        study = str(tables.dictionary["study"])
-        order = sorted(counts.index, key=lambda one: stable_seed(study, "cost", str(group), str(one)))
-        reached = counts.loc[order].cumsum().to_numpy()
-        stay = max(2, int((reached <= most).sum()))
-        gone |= {(str(group), str(one)) for one in order[stay:]}
-        remarks.append(
-            f"{stay:,} of {len(order):,} participants are in it, whole and drawn by a stable hash: models of more than "
-            f"{most:,} trials take hours and say little more."
-        )
-    if not gone:
+    drawn = draw(trials.loc[used, "reader_group"], trials.loc[used, "reader"], most, fewest=2)
+    if not drawn.thinned:
         return tables, ()
-    names = pd.MultiIndex.from_arrays([trials["reader_group"].astype(str), trials["reader"].astype(str)])
-    return replace(tables, trials=trials[~(people & names.isin(gone))]), tuple(remarks)
+    gone = pd.MultiIndex.from_frame(
+        trials.loc[used, ["reader_group", "reader"]][~drawn.kept].drop_duplicates()
+    )
+    names = pd.MultiIndex.from_frame(trials[["reader_group", "reader"]])
+    remarks = tuple(
+        f"{kept:,} of {there:,} participants are in it, whole and drawn by a stable hash: models of more than "
+        f"{most:,} trials take hours and say little more."
+        for kept, there in drawn.thinned.values()
+    )
+    return replace(tables, trials=trials[~(people & names.isin(gone))]), remarks

@@ -21,8 +21,8 @@ from analysis.ladder import Climb, climb, slopes
 from analysis.mixed import margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
+from analysis.whole_readers import place_in_order
 from stimuli.errors import UserError
-from stimuli.seeds import stable_seed
 
 LOG, OWN = SCALES = ("log", "ms")
 MOST_ROWS = 200_000
@@ -125,10 +125,7 @@ def _rows(
     people = tables.trials[tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
     parts: list[pd.DataFrame] = []
     held, threshold = 0, 1.0
-    order = {
-        str(reader): stable_seed(str(tables.dictionary["study"]), "spill-over", str(reader)) / 2.0**64
-        for reader in people["reader"].unique()
-    }
+    order = {str(reader): place_in_order(str(reader)) for reader in people["reader"].unique()}
     untimed = 0
     columns = list(dict.fromkeys([*_KEPT, "reader_kind", table.factor, *covariates]))
     for batch in region_rows(tables, table):

@@ -116,7 +116,7 @@ def competing_predictors(
         if own.empty:
             remarks.append(f"{group}: no changed trial.")
             continue
-        own, told = bearable(own, study, most_rows)
+        own, told = bearable(own, most_rows)
         own = own.reset_index(drop=True)
         if few := _too_few(own, measure):
             remarks.append(f"{group}: {few}")

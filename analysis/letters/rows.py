@@ -17,8 +17,8 @@ from analysis.fidelity.items import item_values
 from analysis.letters.changes import AGREED, INTACT, letter_changes, of_forms
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables, item_names
+from analysis.whole_readers import draw
 from stimuli.errors import UserError
-from stimuli.seeds import stable_seed
 
 OF_WORDS = {"time_changed": "rt", "surprisal_changed": "surprisal"}
 MOST_ROWS = 200_000
@@ -65,7 +65,7 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
     if measure in OF_WORDS:
         rows, remarks = _changed_words(tables, measure)
     else:
-        rows, remarks = bearable(changed_trials(tables, measure), str(tables.dictionary["study"]), MOST_ROWS)
+        rows, remarks = bearable(changed_trials(tables, measure), MOST_ROWS)
     intact = rows["zone"] == INTACT
     comparable = _comparable(rows)
     if not comparable.any():
@@ -134,7 +134,7 @@ def _changed_words(tables: Tables, measure: str) -> tuple[pd.DataFrame, tuple[st
         return _empty(), ()
     rows = pd.concat(parts, ignore_index=True)
     rows["unit"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["session_id"])
-    rows, remarks = bearable(rows, str(tables.dictionary["study"]), MOST_ROWS)
+    rows, remarks = bearable(rows, MOST_ROWS)
     rows["value"] = np.log(rows[column]) if people else rows[column].astype(float)
     if people:
         rows["value"] -= rows.groupby(["reader_group", "unit"])["value"].transform("mean")
@@ -145,15 +145,13 @@ def _changed_words(tables: Tables, measure: str) -> tuple[pd.DataFrame, tuple[st
     return rows[rows["zone"].notna()].assign(answer=None).reset_index(drop=True), remarks
 
 
-def bearable(rows: pd.DataFrame, study: str, most: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def bearable(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Keep whole participants or sessions, drawn by a stable hash, of a reader group that has more rows than can be borne.
 
     Parameters
     ----------
     rows : pandas.DataFrame
         With ``reader_group`` and ``unit``.
-    study : str
-        Seeds the hash.
     most : int
         Rows of one group.
 
@@ -163,20 +161,12 @@ def bearable(rows: pd.DataFrame, study: str, most: int) -> tuple[pd.DataFrame, t
     remarks : tuple of str
         Which groups are stood for by fewer.
     """
-    kept, remarks = [], []
-    for group, own in rows.groupby("reader_group", sort=False):
-        if len(own) > most:
-            sizes = own["unit"].value_counts()
-            order = sorted(sizes.index, key=lambda name: stable_seed(study, "letters", str(name)))
-            total = sizes[order].cumsum()
-            chosen = set(total.index[total <= most]) or {order[0]}
-            remarks.append(
-                f"{group}: {len(chosen):,} of {len(sizes):,} participants or sessions, drawn by a stable hash, "
-                f"stand for all (at most {most:,} rows)."
-            )
-            own = own[own["unit"].isin(chosen)]
-        kept.append(own)
-    return (pd.concat(kept).sort_index() if remarks else rows), tuple(remarks)
+    drawn = draw(rows["reader_group"], rows["unit"], most)
+    remarks = tuple(
+        f"{group}: {stay:,} of {there:,} participants or sessions, drawn by a stable hash, stand for all (at most {most:,} rows)."
+        for group, (stay, there) in drawn.thinned.items()
+    )
+    return (rows[drawn.kept] if remarks else rows), remarks
 
 
 def _word_names(regions: pd.DataFrame) -> pd.Series[str]:

@@ -31,6 +31,7 @@ from analysis.measures.signal_detection import (
 from analysis.mixed import Fit, fit
 from analysis.names import plain
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
+from analysis.whole_readers import draw, shares, units_of
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -217,7 +218,7 @@ class ProbitModel:
     levels: tuple[str, ...]
 
 
-def probit_model(classes: Classes, factor: str, levels: Sequence[str], study: str) -> ProbitModel | list[str]:
+def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> ProbitModel | list[str]:
     """Fit response by truth x condition x reader group; where nothing can be fitted return why, in sentences.
 
     Groups of people, models, and simulated readers where no people are; a group or level in which one class always or never gets
@@ -228,7 +229,7 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str], study: st
     if len(kept) < 2:
         return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
     rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(kept)]
-    rows, drawn = _drawn(rows, study)
+    rows, drawn = _drawn(rows)
     remarks += [drawn] if drawn else []
     terms, grouped = _random(rows, factor, kept, groups)
     steps: list[str] = []
@@ -286,23 +287,14 @@ def _in_model(
     return groups, kept, remarks
 
 
-def _drawn(rows: pd.DataFrame, study: str) -> tuple[pd.DataFrame, str]:
+def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Keep whole participants, or sessions of a model, until as many answers are left as one model is fitted to."""
     if len(rows) <= MOST_ROWS:
         return rows, ""
-    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    unit = rows["reader"].where(people, rows["session_id"]).astype(str) + "/" + rows[GROUP].astype(str)
-    names = pd.Series(unit.unique())
-    order = names.map(lambda name: stable_seed(study, "probit", name)).sort_values().index
-    sizes = unit.value_counts().reindex(names[order]).cumsum()
-    share = sizes[sizes <= MOST_ROWS].index
-    chosen = set(share) | set(names[order][:1])
-    # every reader group keeps at least one unit
-    first = rows.assign(unit=unit).drop_duplicates(GROUP)["unit"]
-    kept = rows[unit.isin(chosen | set(first))]
-    return kept, (
-        f"The model of responses was fitted to {len(kept):,} of {len(rows):,} answers: those of "
-        f"{len(chosen | set(first)):,} of {len(names):,} participants and sessions of models, drawn by a stable hash."
+    drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
+    return rows[drawn.kept], (
+        f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
+        f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
     )
 
 

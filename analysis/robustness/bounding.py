@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import apa
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of
 from analysis.tables import Tables
-from stimuli.seeds import stable_seed
+from analysis.whole_readers import draw, shares, units_of
 
 FEWEST = 20
 """Participants of a group that stay, however few trials a check may take."""
@@ -35,18 +35,17 @@ def drawn_readers(tables: Tables, most: int) -> tuple[Tables, str]:
     used = trials[trials["excluded_reason"].isna()]
     if len(used) <= most:
         return tables, ""
-    share, kinds, study = most / len(used), kinds_of(used), str(tables.dictionary["study"])
-    kept = pd.Series(False, index=trials.index)
+    kinds = kinds_of(used)
+    fewest = {group: FEWEST if kind in PARTICIPANT_KINDS else 1 for group, kind in kinds.items()}
+    groups = used["reader_group"].astype(str)
+    drawn = draw(groups, units_of(used), shares(groups, most), fewest)
+    chosen = pd.MultiIndex.from_arrays([groups[drawn.kept], units_of(used)[drawn.kept]]).unique()
+    kept = pd.MultiIndex.from_arrays([trials["reader_group"].astype(str), units_of(trials)]).isin(chosen)
     told = []
     for group in group_order(used):
-        person = kinds[group] in PARTICIPANT_KINDS
-        column, noun = ("reader", "participant") if person else ("session_id", "session")
-        names = used.loc[used["reader_group"] == group, column].unique()
-        many = min(len(names), max(FEWEST if person else 1, round(share * len(names))))
-        order = sorted(map(str, names), key=lambda name: stable_seed(study, "drawn readers", name))
-        chosen = set(order[:many])
-        kept |= (trials["reader_group"] == group) & trials[column].astype(str).isin(chosen)
-        told.append(f"{headed(group)}: {apa.count(many)} of {apa.counted(len(names), noun)}")
+        many, there = drawn.units[group]
+        noun = "participant" if kinds[group] in PARTICIPANT_KINDS else "session"
+        told.append(f"{headed(group)}: {apa.count(many)} of {apa.counted(there, noun)}")
     smaller = replace(tables, trials=trials[kept])
     left = int(smaller.trials["excluded_reason"].isna().sum())
     return smaller, (

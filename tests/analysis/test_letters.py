@@ -362,11 +362,11 @@ def test_a_reader_that_always_answers_alike_differs_in_nothing() -> None:
 
 def test_whole_participants_stand_for_more_rows_than_can_be_borne() -> None:
     rows = pd.DataFrame({"reader_group": ["human"] * 30 + ["m"] * 5, "unit": list("abc") * 10 + ["s"] * 5})
-    kept, remarks = bearable(rows, "study", 20)
+    kept, remarks = bearable(rows, 20)
     assert kept.groupby("reader_group")["unit"].nunique().to_dict() == {"human": 2, "m": 1}
     assert kept.groupby("unit").size().drop("s").eq(10).all()
     assert remarks == (
         "human: 2 of 3 participants or sessions, drawn by a stable hash, stand for all (at most 20 rows).",
     )
-    whole, nothing = bearable(rows, "study", 30)
+    whole, nothing = bearable(rows, 30)
     assert whole.equals(rows) and nothing == ()

@@ -122,7 +122,7 @@ def test_a_level_whose_items_differ_is_no_intact_one() -> None:
 def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Material) -> None:
     (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
     assert (found.signal, found.other) == ("A", "B")
-    model = probit_model(found, "position", LEVELS, "s")
+    model = probit_model(found, "position", LEVELS)
     assert isinstance(model, ProbitModel)
     assert model.groups == ("human", "net")
     assert any("stuck" in one for one in model.remarks)
@@ -377,7 +377,7 @@ def test_a_huge_study_is_modelled_from_whole_participants_and_says_so(
 ) -> None:
     monkeypatch.setattr(two_classes, "MOST_ROWS", 400)
     (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
-    kept, said = two_classes._drawn(found.trials, "s")
+    kept, said = two_classes._drawn(found.trials)
     whole = found.trials.groupby("session_id").size()
     assert (kept.groupby("session_id").size() == whole[kept["session_id"].unique()].sort_index()).all()
     assert set(kept["reader_group"]) == {"human", "net", "stuck"} and len(kept) < len(found.trials)

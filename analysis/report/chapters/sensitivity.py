@@ -101,7 +101,7 @@ def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[B
         if len(levels) < 2:
             continue
         material.told(f"signal detection: model by {factor}")
-        model = probit_model(classes, factor, levels, str(material.tables.dictionary["study"]))
+        model = probit_model(classes, factor, levels)
         if isinstance(model, ProbitModel):
             blocks += _modelled(model, factor, classes, own, material.kinds)
             fits.append(ReportedFit(f"signal detection by {factor}", model.fit))

@@ -1,0 +1,92 @@
+"""Draws whole participants and whole sessions of models, where there are more rows than an analysis can bear.
+
+Who is drawn follows from the names alone: readers stand in one order, of the hashes of their names, and an analysis takes as many
+from its beginning as it can bear. So all analyses of a study draw the same readers, a larger draw holds a smaller one, and nothing
+that varies within a reader is thinned out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.readers import PARTICIPANT_KINDS
+from stimuli.seeds import stable_seed
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Which rows stay.
+
+    Attributes
+    ----------
+    kept : numpy.ndarray
+        Shape (rows,).
+    units : dict
+        Reader group: how many of its participants or sessions were drawn, and of how many.
+    """
+
+    kept: NDArray[np.bool_]
+    units: dict[str, tuple[int, int]]
+
+    @property
+    def thinned(self) -> dict[str, tuple[int, int]]:
+        """Those groups of which some do not stay."""
+        return {group: counts for group, counts in self.units.items() if counts[0] < counts[1]}
+
+    def fewer(self) -> str:
+        """Return ``3 of 9`` for all groups together."""
+        drawn, there = (sum(counts[place] for counts in self.units.values()) for place in (0, 1))
+        return f"{drawn:,} of {there:,}"
+
+
+def units_of(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return what stays or goes as a whole: the reader of a participant's row, the session of a model's."""
+    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    return rows["session_id"].where(~people, rows["reader"]).astype(str)
+
+
+def place_in_order(unit: str) -> float:
+    """Return where a participant or session stands in the order in which they are drawn, from 0 to 1."""
+    return stable_seed("drawn readers", unit) / 2.0**64
+
+
+def draw(
+    groups: pd.Series[str],
+    units: pd.Series[str],
+    most: int | Mapping[str, float],
+    fewest: int | Mapping[str, int] = 1,
+) -> Drawn:
+    """Draw whole units until a group has as many rows as it may.
+
+    Parameters
+    ----------
+    groups, units : pandas.Series
+        The reader group of each row, and its participant or session.
+    most : int or mapping
+        Rows of each group; of all together (each group keeps the same share) see :func:`shares`.
+    fewest : int or mapping
+        Units that a group keeps in any case, where it has them.
+    """
+    kept = np.zeros(len(groups), dtype=bool)
+    counts: dict[str, tuple[int, int]] = {}
+    for group in groups.unique():
+        own = (groups == group).to_numpy()
+        sizes = units[own].astype(str).value_counts()
+        order = sorted(sizes.index, key=lambda name: (place_in_order(name), name))
+        bearable = most if isinstance(most, int) else most[group]
+        least = fewest if isinstance(fewest, int) else fewest[group]
+        many = min(len(order), max(least, int((sizes[order].cumsum() <= bearable).sum())))
+        kept |= own & units.astype(str).isin(order[:many]).to_numpy()
+        counts[str(group)] = (many, len(order))
+    return Drawn(kept, counts)
+
+
+def shares(groups: pd.Series[str], most: int) -> dict[str, float]:
+    """Return how many rows each group may keep where all together have at most ``most`` and none loses more than the others."""
+    sizes = groups.value_counts()
+    return {str(group): min(1.0, most / len(groups)) * float(size) for group, size in sizes.items()}
