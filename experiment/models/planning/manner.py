@@ -133,7 +133,7 @@ def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
 
 def is_remote(settings: ModelSettings) -> bool:
     """Say whether what a model reads leaves the user's own machine and network."""
-    if settings.kind in ("hf", "baseline"):
+    if settings.kind in ("hf", "package", "baseline"):
         return False
     return settings.kind != "openai" or not server_of(settings.options).is_own
 

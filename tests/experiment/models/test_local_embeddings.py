@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from experiment.models import ModelSettings, embeddings
-from experiment.models.embeddings import BATCH_TEXTS, Embedder
+from experiment.models.embeddings import BATCH_TEXTS, Embedder, packaged_model
 from stimuli.errors import UserError
 
 torch = pytest.importorskip("torch")
@@ -70,6 +71,48 @@ def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
 def test_texts_longer_than_the_model_reads_are_cut_and_none_is_an_error(encoder) -> None:
     found = Embedder(ModelSettings(f"hf:{encoder}")).embed(["dog " * 500, "", "dog"])
     assert np.isfinite(found).all()
+
+
+def test_texts_that_the_model_does_not_read_to_the_end_are_counted(encoder) -> None:
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    assert embedder.cut(["dog " * 500, "dog " * 500, "dog", ""]) == 1
+    assert embedder.cut(["dog " * 62]) == 0, "64 tokens with those that begin and end a text"
+    assert embedder.cut(["dog " * 63]) == 1
+
+
+def test_progress_is_told_batch_by_batch(encoder, monkeypatch) -> None:
+    monkeypatch.setattr(embeddings, "BATCH_TEXTS", 2)
+    told: list[tuple[int, int]] = []
+    Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS, lambda done, of: told.append((done, of)))
+    assert told == [(2, 4), (4, 4)]
+
+
+def installed(folder: Path, name: str, encoder: Path | None) -> None:
+    """Write a package as pip leaves it, with or without a model inside."""
+    inside = folder / name / "model"
+    inside.mkdir(parents=True)
+    for file in encoder.iterdir() if encoder is not None else ():
+        shutil.copy(file, inside)
+    told = folder / f"{name}-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
+    files = [*(f"{name}/model/{file.name}" for file in inside.iterdir()), f"{told.name}/METADATA"]
+    (told / "RECORD").write_text("".join(f"{file},,\n" for file in files), "utf-8")
+
+
+def test_a_model_inside_an_installed_package_is_found_without_importing_it(
+    encoder, tmp_path, monkeypatch
+) -> None:
+    installed(tmp_path, "vectors_of_texts", encoder)
+    installed(tmp_path, "no_vectors", None)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = Embedder(ModelSettings("package:vectors-of-texts", {"device": "cpu"})).embed(TEXTS)
+    np.testing.assert_allclose(found, Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS), atol=1e-6)
+    with pytest.raises(UserError, match="the package no-vectors holds no model"):
+        packaged_model("no-vectors")
+    with pytest.raises(UserError, match="pip install never-heard-of") as fault:
+        packaged_model("never-heard-of")
+    assert "is not installed" in str(fault.value)
 
 
 def test_no_text_is_no_vector(encoder) -> None:
@@ -169,5 +212,5 @@ def test_a_server_that_leaves_out_a_text_is_told(server) -> None:
 
 
 def test_a_kind_that_embeds_nothing_is_refused() -> None:
-    with pytest.raises(UserError, match="Known: hf, openai"):
+    with pytest.raises(UserError, match="Known: hf, openai, package"):
         Embedder(ModelSettings("baseline:random"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import ModelSettings
 from experiment.models.embeddings import Embedder
-from experiment.models.similarity import compare_texts, embedding_settings
+from experiment.models.shown_similarity import nearness, shown_texts, whole_prompts
+from experiment.models.similarity import PLACEHOLDER, compare_texts, embedding_settings
 from experiment.rows.trials import trial_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores
@@ -97,6 +100,75 @@ def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, en
     assert max(shown["scrambled"]) < 0.999
 
 
+def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder) -> None:
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    found = nearness(embedder, shown_texts(study.items), study.seed)
+    texts = {one.item: one.intact for one in shown_texts(study.items)}
+    one, other = embedder.embed(list(texts.values()))
+    assert found.unrelated == pytest.approx([float(one @ other)] * 2, abs=1e-6)
+    assert found.items["scrambled"] == ["sentences/a", "sentences/b"]
+    again = nearness(embedder, [shown_texts(study.items)[0]], study.seed)
+    assert again.unrelated == [], "one item has no other one"
+
+
+def test_whole_prompts_come_out_nearer_than_their_texts_alone(study, encoder) -> None:
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    prompts, other_wording = whole_prompts(study)
+    assert other_wording == 0 and len(prompts) == 4
+    for one in prompts:
+        assert "Summarise the text." in one.changed and "Summarise the text." in one.intact
+        assert (one.changed == one.intact) == (one.condition == "intact")
+    texts, whole = (nearness(embedder, some, study.seed) for some in (shown_texts(study.items), prompts))
+    assert sum(whole.shown["scrambled"]) > sum(texts.shown["scrambled"])
+    assert min(whole.unrelated) > max(texts.unrelated), "the floor rises with them"
+
+
+def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store) -> None:
+    def kept(*options: str) -> dict[str, Any]:
+        done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", *options])
+        assert done.exit_code == 0, done.output
+        return json.loads((study.folder / "similarity.json").read_text("utf-8"))
+
+    first = kept("--prompts")
+    assert first["prompts"]["shown"]["scrambled"]["items"] == first["unrelated"]["pairs"] == 2
+    assert kept()["prompts"] == first["prompts"]
+    file = study.folder / "similarity.json"
+    file.write_text(json.dumps(first | {"items": "others"}), "utf-8")
+    assert "prompts" not in kept()
+    assert CliRunner().invoke(main, ["score", str(study.folder), "--prompts"]).exit_code == 2
+
+
+def test_vectors_of_what_is_shown_are_kept_and_those_of_answers_are_not(study, store, encoder) -> None:
+    run(study, store, said_of, reader="m")
+    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity"])
+    assert done.exit_code == 0, done.output
+    assert "intact texts of different items" in done.output
+    with closing(sqlite3.connect(study.folder / "vectors.db")) as connection:
+        (many,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+    assert many == len({text for one in shown_texts(study.items) for text in (one.changed, one.intact)})
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_reply_without_an_answer_is_the_placeholder_only_where_scored_as_published(
+    study, store, encoder, monkeypatch, published
+) -> None:
+    monkeypatch.setattr(type(study), "published", property(lambda self: ("scoring",) if published else ()))
+    run(
+        study,
+        store,
+        lambda trial: "" if trial["condition"]["letters"] == "scrambled" else "a text",
+        reader="m",
+    )
+    outcome = compare_texts(study, store, Embedder(embedding_settings(study)), dry_run=True)
+    assert outcome.unread == 2 and outcome.placeholders == published
+    levels = [one.condition["letters"] for one in outcome.answers]
+    assert levels.count("scrambled") == (2 if published else 0)
+    if published:
+        one, other = Embedder(ModelSettings(f"hf:{encoder}")).embed([PLACEHOLDER, "a text"])
+        values = [one.similarity for one in outcome.answers if one.condition["letters"] == "scrambled"]
+        assert values == pytest.approx([float(one @ other)] * 2, abs=1e-5)
+
+
 def test_similarities_stand_beside_and_change_no_verdict(study, store) -> None:
     run(study, store, said_of, reader="m")
 
@@ -126,7 +198,12 @@ def test_the_command_prints_means_and_each_answer(study, store) -> None:
     }
     assert len(told["answers"]) == 4
     kept = json.loads((study.folder / "similarity.json").read_text("utf-8"))
-    assert kept["shown"] == told["shown"] and kept["use"] == told["use"] and len(kept["items"]) == 64
+    assert (
+        kept["shown"] == told["shown"]
+        and told["prompts"] is None
+        and kept["use"] == told["use"]
+        and len(kept["items"]) == 64
+    )
     done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--parser", "published"])
     assert done.exit_code == 2
 
@@ -141,6 +218,8 @@ def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path
     [
         ('{use: "baseline:random"}', "kind of embedding model 'baseline' is not known"),
         ('{use: "hf:x", base_url: "http://localhost:1/v1"}', "base_url says nothing of hf:x"),
+        ('{use: "package:x", revision: main}', "revision says nothing of package:x"),
+        ('{use: "package:x", key_env: K}', "key_env says nothing of package:x"),
         ('{use: "openai:e", device: cpu}', "device says nothing of openai:e"),
         ('{use: "openai:e", temperature: 0}', "temperature is not a setting"),
     ],
