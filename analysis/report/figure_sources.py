@@ -18,6 +18,7 @@ SAME_NUMBERS = (
     (r"heat_map_(.+)", r"classes_{}"),
     (r"(multiverse_\d+)_.+", r"{}_universes"),
     (r"letter_curves.*", r"letter_places"),
+    (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", r"probing_layers_{}"),
     (r"(.+)", r"{}"),
 )
 """Names of figures, and those of the tables with the same numbers."""

@@ -140,6 +140,7 @@ def _dictionary(
         "readers": readers,
         "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),
+        "probing": study.get("analysis", "probing"),
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,
         "columns": prose,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,0 +1,282 @@
+"""One layer's probe: a logistic regression from hidden states to labels, tested on items that it was not trained on.
+
+The regression is scikit-learn's, with a ridge penalty; what is done here is what must not go wrong around it. Whoever is kept
+together (an item in all its conditions) is never in training and test at once; means and standard deviations come from the
+training rows alone; the strength of the penalty is chosen within the training rows, again without splitting an item.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+States = NDArray[np.float32]
+Codes = NDArray[np.intp]
+Read = Callable[[Codes], States]
+
+UNTESTED = -1
+TOLERANCE, MOST_ITERATIONS = 1e-6, 2000
+WORSE_BEFORE_STOP = 2
+"""The search for a penalty ends when so many weaker ones in a row predict worse."""
+_IN_64_BITS = 2**25
+"""Up to so many cells a training matrix is held in 64 bits, beyond in 32."""
+_AT_ONCE = 4096
+_LARGEST = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which rows train and which test.
+
+    Attributes
+    ----------
+    train, test : ndarray of int
+        Places of rows.
+    inner : ndarray of int, shape (len(train),)
+        The fold of each training row in the choice of the penalty.
+    """
+
+    train: Codes
+    test: Codes
+    inner: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class ProbedLayer:
+    """What the probe of one layer gave.
+
+    Attributes
+    ----------
+    predicted : ndarray of int, shape (rows,)
+        Code of the predicted label of each row when it was held out; −1 where it never was.
+    controls : ndarray of int, shape (control tasks, rows)
+        The same of probes that were trained on random labels.
+    penalties : ndarray, shape (splits,)
+        The chosen inverse strength C of each split.
+    trained : ndarray, shape (splits,)
+        Share of training rows that the probe gets right.
+    trained_controls : ndarray, shape (splits, control tasks)
+        Share of training rows of which the random label is learnt: how much a probe of this size can memorise.
+    fits, unconverged : int
+        Regressions, and those that reached the most iterations.
+    clipped : int
+        Training cells that did not fit into 16 bits when the states were kept, over the splits.
+    """
+
+    predicted: NDArray[np.int16]
+    controls: NDArray[np.int16]
+    penalties: NDArray[np.float64]
+    trained: NDArray[np.float64]
+    trained_controls: NDArray[np.float64]
+    fits: int
+    unconverged: int
+    clipped: int
+
+
+def probe_layer(
+    read: Read,
+    labels: Codes,
+    control_labels: Codes,
+    splits: Sequence[Split],
+    penalties: Sequence[float],
+) -> ProbedLayer:
+    """Train and test the probe of one layer.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the states of rows by place, float32 of shape (len(places), width); called for some rows at a time.
+    labels : ndarray of int, shape (rows,)
+        Code of each row's label.
+    control_labels : ndarray of int, shape (control tasks, rows)
+        The same of each control task.
+    splits : sequence of Split
+    penalties : sequence of float
+        Values of C, from the strongest penalty (smallest C) to the weakest.
+
+    Returns
+    -------
+    ProbedLayer
+
+    Raises
+    ------
+    UserError
+        scikit-learn is not installed.
+
+    Notes
+    -----
+    A ridge-penalised regression depends on the states through their inner products alone. Where there are at most half as many
+    training rows as dimensions, rows are therefore written in an orthonormal basis of the space that they span (QR), which
+    leaves every prediction as it is and makes the fits smaller.
+    """
+    predicted = np.full(len(labels), UNTESTED, dtype=np.int16)
+    controls = np.full((len(control_labels), len(labels)), UNTESTED, dtype=np.int16)
+    chosen, trained, trained_controls = [], [], []
+    count = _Count()
+    for split in splits:
+        space, z = _standardised(read(split.train))
+        count.clipped += space.clipped
+        y = labels[split.train]
+        c, start = _choose(z, y, split.inner, penalties, count)
+        probe = _fitted(z, y, c, start, count)
+        chosen.append(c)
+        trained.append(float(np.mean(probe.predict(z) == y)))
+        others = [_fitted(z, own[split.train], c, None, count) for own in control_labels]
+        trained_controls.append(
+            [
+                float(np.mean(one.predict(z) == own[split.train]))
+                for one, own in zip(others, control_labels, strict=True)
+            ]
+        )
+        del z
+        for first in range(0, len(split.test), _AT_ONCE):
+            some = split.test[first : first + _AT_ONCE]
+            rows = space.of(read(some))
+            predicted[some] = probe.predict(rows)
+            for place, one in enumerate(others):
+                controls[place, some] = one.predict(rows)
+    return ProbedLayer(
+        predicted,
+        controls,
+        np.array(chosen),
+        np.array(trained),
+        np.array(trained_controls).reshape(len(splits), len(control_labels)),
+        count.fits,
+        count.unconverged,
+        count.clipped,
+    )
+
+
+@dataclass
+class _Count:
+    fits: int = 0
+    unconverged: int = 0
+    clipped: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """Standardises rows as the training rows were, in the basis in which these are written."""
+
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    basis: NDArray[np.floating] | None
+    kind: type[np.floating[Any]]
+    clipped: int
+
+    def of(self, rows: States) -> NDArray[np.floating]:
+        _clip(rows)
+        rows -= self.mean
+        rows /= self.scale
+        told = rows.astype(self.kind, copy=False)
+        return told if self.basis is None else told @ self.basis
+
+
+def _standardised(rows: States) -> tuple[_Space, NDArray[np.floating]]:
+    """Standardise the training rows in place and return how, and them in the basis that is worked in."""
+    clipped = _clip(rows)
+    mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    rows -= mean
+    scale = np.sqrt(np.einsum("ij,ij->j", rows, rows, dtype=np.float64) / len(rows)).astype(np.float32)
+    scale[scale <= 1e-7 * np.abs(mean)] = 1.0
+    scale[scale == 0.0] = 1.0
+    rows /= scale
+    n, width = rows.shape
+    small = 2 * n <= width
+    cells = n * (n if small else width)
+    kind: type[np.floating[Any]] = np.float64 if cells <= _IN_64_BITS else np.float32
+    if not small:
+        return _Space(mean, scale, None, kind, clipped), rows.astype(kind, copy=False)
+    basis, upper = np.linalg.qr(rows.T.astype(kind))
+    return _Space(mean, scale, basis, kind, clipped), np.ascontiguousarray(upper.T)
+
+
+def _clip(rows: States) -> int:
+    """Give cells that were too large for 16 bits the largest number that fits; return how many."""
+    finite = np.isfinite(rows)
+    if finite.all():
+        return 0
+    np.nan_to_num(rows, copy=False, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
+    return int((~finite).sum())
+
+
+def _choose(
+    z: NDArray[np.floating], y: Codes, inner: Codes, penalties: Sequence[float], count: _Count
+) -> tuple[float, LogisticRegression | None]:
+    """Return the C with the smallest mean log loss over the inner folds, and a fit from which the last one may start."""
+    folds = [fold for fold in np.unique(inner) if len(np.unique(y[inner != fold])) > 1]
+    if len(penalties) == 1 or len(folds) < 2:
+        return float(penalties[len(penalties) // 2]), None
+    models: dict[Any, LogisticRegression | None] = dict.fromkeys(folds)
+    best, best_loss, best_model, worse = float(penalties[0]), np.inf, None, 0
+    for c in penalties:
+        losses = []
+        for fold in folds:
+            models[fold] = model = _fitted(z[inner != fold], y[inner != fold], c, models[fold], count)
+            held = inner == fold
+            losses.append(_log_loss(model, z[held], y[held]))
+        loss = float(np.mean(losses))
+        if loss < best_loss:
+            best, best_loss, best_model, worse = float(c), loss, _copied(models[folds[0]]), 0
+        else:
+            worse += 1
+            if worse == WORSE_BEFORE_STOP:
+                break
+    return best, best_model
+
+
+def _fitted(
+    z: NDArray[np.floating], y: Codes, c: float, start: LogisticRegression | None, count: _Count
+) -> LogisticRegression:
+    """Fit one regression; a fit of the same classes to start from saves iterations and changes nothing else."""
+    model = _regression(c)
+    if start is not None and np.array_equal(start.classes_, np.unique(y)):
+        model.coef_, model.intercept_, model.classes_ = start.coef_, start.intercept_, start.classes_
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(z, y)
+    count.fits += 1
+    count.unconverged += any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    return model
+
+
+def _regression(c: float) -> LogisticRegression:
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError as error:
+        raise UserError(
+            "probing needs scikit-learn, which is not installed", mend="pip install 'wrods[inside]'"
+        ) from error
+    return LogisticRegression(C=c, tol=TOLERANCE, max_iter=MOST_ITERATIONS, warm_start=True)
+
+
+def _copied(model: LogisticRegression | None) -> LogisticRegression | None:
+    """Return a fit that later ones do not change."""
+    if model is None:
+        return None
+    kept = _regression(model.C)
+    kept.coef_, kept.intercept_, kept.classes_ = model.coef_.copy(), model.intercept_.copy(), model.classes_
+    return kept
+
+
+def _log_loss(model: LogisticRegression, z: NDArray[np.floating], y: Codes) -> float:
+    """Return the mean log loss; a label that was not trained on counts as the smallest number of the type."""
+    told = model.predict_proba(z)
+    place = np.searchsorted(model.classes_, y)
+    place = np.minimum(place, len(model.classes_) - 1)
+    known = model.classes_[place] == y
+    least = np.finfo(told.dtype).eps
+    share = np.where(known, told[np.arange(len(y)), place], least)
+    return float(-np.mean(np.log(np.maximum(share, least))))

@@ -1,0 +1,196 @@
+"""Accuracies of probes with intervals: items are drawn again, the same ones for every layer and condition.
+
+A draw takes families of items (:mod:`analysis.inside.probing_folds`) with replacement, each with all its trials, so that layers,
+conditions, and probe and control task stay paired and every difference between them has the interval of a paired difference.
+Probes are not trained again: intervals are about the items that tested, given the probes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.inside.probing import Probing
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+RESAMPLES = 2000
+LEVEL = 0.95
+ALL = "all"
+"""The name of all conditions together."""
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """A value of every condition and layer.
+
+    Attributes
+    ----------
+    value, low, high : ndarray, shape (conditions, layers)
+        With percentile intervals, each by itself.
+    low_all, high_all : ndarray, shape (conditions, layers)
+        Simultaneous over all of these values.
+    """
+
+    value: Array
+    low: Array
+    high: Array
+    low_all: Array
+    high_all: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracies:
+    """What the probes of one model get right, in shares of 1.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The conditions, and all of them together behind them where there are several.
+    trials : ndarray of int, shape (conditions,)
+        Held-out trials.
+    units : int
+        Families that were drawn again.
+    chance : ndarray, shape (conditions,)
+        What is got right without the states: by always giving the label most frequent in training, or by guessing among the labels,
+        whichever is more.
+    accuracy : Estimates
+    steps : Estimates
+        Accuracy at a layer minus that at the one before; shape (conditions, layers − 1).
+    against : Estimates
+        Accuracy in a condition minus that in the first one; shape (conditions − 1, layers); without all conditions together.
+    control : Estimates
+        Accuracy of the control task, the mean over its shuffles.
+    selectivity : Estimates
+        Accuracy minus that of the control task.
+    """
+
+    names: tuple[str, ...]
+    trials: NDArray[np.intp]
+    units: int
+    chance: Array
+    accuracy: Estimates
+    steps: Estimates
+    against: Estimates
+    control: Estimates
+    selectivity: Estimates
+
+
+def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
+    """Return accuracy, steps, differences and selectivity of a model's probes, with intervals.
+
+    Parameters
+    ----------
+    one : Probing
+    study : str
+        Seeds the draws.
+    resamples : int
+    """
+    tested = one.tested
+    label, condition, family = one.label[tested], one.condition[tested], one.family[tested]
+    right = np.stack([layer.predicted[tested] == label for layer in one.layers], axis=1).astype(float)
+    learnt = np.stack(
+        [
+            (layer.controls[:, tested] == one.controls[:, tested]).mean(axis=0)
+            if len(one.controls)
+            else np.full(len(label), np.nan)
+            for layer in one.layers
+        ],
+        axis=1,
+    )
+    names = (*one.conditions, ALL) if len(one.conditions) > 1 else one.conditions
+    both = _Sums.of(np.concatenate([right, learnt], axis=1), condition, family, len(one.conditions))
+    seed = stable_seed(study, "probing items", one.group, one.target)
+    estimate, draws = both.shares(seed, resamples)
+    layers = len(one.layers)
+    parts = {
+        "accuracy": slice(0, layers),
+        "control": slice(layers, 2 * layers),
+    }
+    value = {name: estimate[:, part] for name, part in parts.items()}
+    drawn = {name: draws[:, :, part] for name, part in parts.items()}
+    value["steps"], drawn["steps"] = np.diff(value["accuracy"], axis=1), np.diff(drawn["accuracy"], axis=2)
+    own = len(one.conditions)
+    value["against"] = value["accuracy"][1:own] - value["accuracy"][:1]
+    drawn["against"] = drawn["accuracy"][:, 1:own] - drawn["accuracy"][:, :1]
+    value["selectivity"] = value["accuracy"] - value["control"]
+    drawn["selectivity"] = drawn["accuracy"] - drawn["control"]
+    guess = 1.0 / len(one.classes)
+    common = (one.majority[tested] == label).astype(float)
+    chance = [max(guess, float(common[condition == place].mean())) for place in range(own)]
+    chance += [max(guess, float(common.mean()))] if own > 1 else []
+    trials = np.bincount(condition, minlength=own)
+    return Accuracies(
+        names=names,
+        trials=np.append(trials, trials.sum()) if own > 1 else trials,
+        units=both.units,
+        chance=np.array(chance),
+        **{name: _estimates(value[name], drawn[name]) for name in value},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What each family got right, by condition and column, and how many trials it has there."""
+
+    right: Array
+    trials: Array
+
+    @property
+    def units(self) -> int:
+        return len(self.trials)
+
+    @classmethod
+    def of(
+        cls, right: Array, condition: NDArray[np.intp], family: NDArray[np.intp], conditions: int
+    ) -> _Sums:
+        _, unit = np.unique(family, return_inverse=True)
+        many = int(unit.max()) + 1
+        cell = unit * conditions + condition
+        trials = np.bincount(cell, minlength=many * conditions).astype(float)
+        sums = np.zeros((many * conditions, right.shape[1]))
+        np.add.at(sums, cell, right)
+        cells, counts = sums.reshape(many, conditions, -1), trials.reshape(many, conditions)
+        if conditions > 1:
+            cells = np.concatenate([cells, cells.sum(axis=1, keepdims=True)], axis=1)
+            counts = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
+        return cls(cells, counts)
+
+    def shares(self, seed: int, resamples: int) -> tuple[Array, Array]:
+        """Return shares, shape (conditions, columns), and those of each draw, shape (draws, conditions, columns)."""
+        units, conditions, columns = self.right.shape
+        flat = self.right.reshape(units, -1)
+        random = np.random.default_rng(seed)
+        parts = []
+        at_once = max(1, _CELLS // units)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = self.right.sum(axis=0) / self.trials.sum(axis=0)[:, None]
+            for start in range(0, resamples, at_once):
+                many = min(at_once, resamples - start)
+                drawn = random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
+                sums = (drawn @ flat).reshape(many, conditions, columns)
+                parts.append(sums / (drawn @ self.trials)[:, :, None])
+        return value, np.concatenate(parts)
+
+
+def _estimates(value: Array, draws: Array) -> Estimates:
+    """Put percentile intervals around values, and intervals that hold for all of them together.
+
+    The simultaneous ones are as many standard errors wide as the largest deviation of a draw, in standard errors, over all values
+    is in 95% of the draws (max-t). A value that no draw changes has no width.
+    """
+    if not value.size or np.isnan(value).all():
+        empty = np.full(value.shape, np.nan)
+        return Estimates(value, empty, empty, empty, empty)
+    outside = (1 - LEVEL) / 2
+    low, high = np.nanquantile(draws, [outside, 1 - outside], axis=0)
+    error = np.nanstd(draws, axis=0, ddof=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.abs(draws - value) / error
+    away = np.where(error > 0, away, 0.0)
+    largest = np.nanmax(away.reshape(len(draws), -1), axis=1)
+    width = float(np.quantile(largest, LEVEL)) * error
+    return Estimates(value, low, high, value - width, value + width)

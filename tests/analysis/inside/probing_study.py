@@ -1,0 +1,113 @@
+"""A study with hidden states in which the letter of the right answer is planted where a test wants it, and nowhere else.
+
+States of an item have much in common over its conditions, and those of items about one passage do, as in real models: whoever
+lets an item into training and test at once can read its answer off what it has seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiment.models.engine import State
+from experiment.models.states import StateWriter
+from tests.analysis.letter_study import write_handover
+
+LEVELS = ("base", "mild", "severe")
+FACTORS = {"position": {"levels": list(LEVELS), "reference": "base"}}
+COMMON = {
+    "study": "planted", "version": 1, "design_hash": "d1", "session_id": "net-1", "reader_kind": "model", "list_id": 1,
+    "block": "block-1", "set": "news", "attempt": 1, "is_practice": False, "is_filler": False, "is_attention_check": False,
+    "is_pilot": False, "replicate": 1, "context": "independent", "prompt_variant": 1, "temperature": 0.0,
+    "excluded_reason": None, "response_status": "valid", "trial_type": "choose", "label_map": None,
+}  # fmt: skip
+
+
+def probing_study(
+    folder: Path,
+    *,
+    items: int = 60,
+    passages: int | None = None,
+    from_layer: Mapping[str, int] | None = None,
+    strength: float = 2.0,
+    common: float = 1.0,
+    layers: int = 4,
+    width: int = 20,
+    seed: int = 3,
+    split: Sequence[str] = ("test",),
+    models: Sequence[str] = ("net",),
+    **dictionary: Any,
+) -> Path:
+    """Write a study and return the folder of its tables; its states lie in ``folder/states/run-1``.
+
+    Parameters
+    ----------
+    items : int
+        Questions with three options each, the right one as often A as B as C, shown in one of six orders.
+    passages : int, optional
+        Items i and i + passages … ask about one passage and have the same right letter; as many as items unless given.
+    from_layer : mapping, optional
+        The first layer from which the right letter is planted, by condition; nowhere in a condition that is not named.
+    strength, common : float
+        Size of what is planted, and of what states of an item, and of a passage, have in common; noise has SD 1.
+    split : sequence of str
+        Splits of the data set, dealt to the items in turn.
+    """
+    random = np.random.default_rng(seed)
+    many = passages or items
+    rows: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    states: dict[str, np.ndarray] = {}
+    letters = random.normal(size=(layers, 3, width))
+    letters /= np.linalg.norm(letters, axis=2, keepdims=True)
+    of_passage = random.normal(0, common, (many, layers, width))
+    for number in range(items):
+        own = random.normal(0, common, (layers, width)) + of_passage[number % many]
+        wanted = number % many % 3
+        for level in LEVELS:
+            order = list(random.permutation(3))
+            right = order[wanted]
+            choices = [f"option {place} of question {number}" for place in range(3)]
+            lines.append(
+                {
+                    "item_id": f"q{number:04d}", "set": "news", "role": "test", "position": level,
+                    "shown": json.dumps({"passage": f"{level} passage {number % many}", "question": f"question {number}"}),
+                    "intact": json.dumps({"passage": f"passage {number % many}"}),
+                    "choices": json.dumps(choices), "answer": choices[right],
+                    "provenance": json.dumps(
+                        {"source": "news", "source_id": f"q{number:04d}", "split": split[number % len(split)], "operation": level}
+                    ),
+                }
+            )  # fmt: skip
+            for model in models:
+                said = int(random.integers(3))
+                key = f"{model}-{number}-{level}"
+                rows.append(
+                    {
+                        **COMMON, "reader": model, "trial_index": len(rows), "item_id": f"q{number:04d}", "position": level,
+                        "answer": choices[right], "response": choices[said], "correct": said == right, "work_key": key,
+                        "choice_order": ",".join(str(one) for one in order), "session_id": f"{model}-1",
+                    }
+                )  # fmt: skip
+                told = own + random.normal(size=(layers, width))
+                first = (from_layer or {}).get(level)
+                if first is not None:
+                    told[first:] += strength * letters[first:, wanted]
+                states[key] = told.astype(np.float16)
+    data = write_handover(
+        folder / "reports" / "now" / "data",
+        pd.DataFrame(rows),
+        study="planted",
+        factors=FACTORS,
+        **dictionary,
+    )
+    pd.DataFrame(lines).to_parquet(data / "items.parquet")
+    with StateWriter(folder / "states" / "run-1") as writer:
+        for key, vectors in states.items():
+            writer.add(key, [State("last", vectors)])
+    return data

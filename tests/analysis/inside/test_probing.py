@@ -1,0 +1,302 @@
+"""Probes find what is planted in hidden states, where it is planted, and nothing where nothing is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis import load
+from analysis.inside import probing, probing_kept
+from analysis.inside.probing import Probing, probings
+from analysis.inside.probing_fit import Split, probe_layer
+from analysis.inside.probing_intervals import ALL, accuracies
+from stimuli.errors import UserError
+from tests.analysis.inside.probing_study import LEVELS, probing_study
+
+PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+FEW = {"penalties": [1e-3, 1e-2, 1e-1], "controls": 3}
+
+
+def probed(data: Path) -> Probing:
+    found, failed = probings(load(data))
+    assert not failed and len(found) == 1
+    return found[0]
+
+
+def test_an_answer_is_found_in_the_layers_and_conditions_where_it_is_planted_and_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    data = probing_study(
+        tmp_path, items=150, layers=4, from_layer={"base": 1, "mild": 3}, strength=5.0, probing=FEW
+    )
+    one = probed(data)
+    assert one.classes == ("A", "B", "C") and one.conditions == LEVELS
+    found = accuracies(one, "planted")
+    assert found.names == (*LEVELS, ALL) and found.trials.tolist() == [150, 150, 150, 450]
+    value, chance = found.accuracy.value, 1 / 3
+    assert found.chance == pytest.approx(chance)
+    planted = np.array([[0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0]], dtype=bool)
+    assert (value[:3][planted] > 0.7).all(), value
+    assert (np.abs(value[:3][~planted] - chance) < 0.13).all(), value
+    above = found.accuracy.low_all[:3] > chance
+    assert (above == planted).all(), "simultaneous intervals say the same"
+    assert found.steps.low_all[0, 0] > 0.2 and found.steps.low_all[1, 2] > 0.2
+    assert found.against.high_all[0, 1] < -0.2 and found.against.high_all[1, 3] < -0.2
+    assert (np.abs(found.selectivity.value - (value - found.control.value)) < 1e-12).all()
+
+
+def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is planted, but items about one passage share both their states and their answer."""
+    settings = {"penalties": [1e-2], "controls": 0}
+    data = probing_study(tmp_path, items=120, passages=40, layers=2, common=3.0, width=60, probing=settings)
+    kept_together = accuracies(probed(data), "planted").accuracy.value[-1]
+    assert (np.abs(kept_together - 1 / 3) < 0.12).all(), kept_together
+    for families, least in (
+        (lambda rows, items, together: np.unique(rows["item_id"], return_inverse=True)[1], 0.5),
+        (lambda rows, items, together: np.arange(len(rows)), 0.75),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(probing, "families_of", families)
+            leaking = accuracies(probed(data), "planted").accuracy.value[-1]
+        assert (leaking > least).all(), leaking
+
+
+def test_a_control_task_is_at_chance_on_held_out_items_and_learnt_on_those_that_train(tmp_path: Path) -> None:
+    data = probing_study(
+        tmp_path, items=90, layers=2, width=120, common=1.0, from_layer={"base": 0, "mild": 0, "severe": 0},
+        strength=9.0, probing={"penalties": [0.01], "controls": 10},
+    )  # fmt: skip
+    one = probed(data)
+    found = accuracies(one, "planted")
+    assert found.control.value[-1] == pytest.approx(1 / 3, abs=0.05), found.control.value
+    assert (found.control.low_all[-1] < 1 / 3).all() and (found.control.high_all[-1] > 1 / 3).all()
+    assert all(layer.trained_controls.mean() > 0.8 for layer in one.layers), "a probe this large can memorise"
+    assert (found.selectivity.low_all[-1] > 0.2).all()
+    labels = {}
+    for task in range(len(one.controls)):
+        for place, label in zip(one.family, one.controls[task], strict=True):
+            assert labels.setdefault((task, place), label) == label, "constant over an item's conditions"
+        assert np.bincount(one.controls[task]).tolist() == np.bincount(one.label).tolist()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(120, 20), (60, 300)])
+def test_numbers_are_those_of_a_plain_scikit_learn_pipeline(rows: int, width: int) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.preprocessing import StandardScaler
+
+    random = np.random.default_rng(rows)
+    y = random.integers(0, 3, rows)
+    x = (random.normal(size=(rows, width)) * random.uniform(0.1, 9, width) + 5).astype(np.float32)
+    x += 3 * np.eye(3, width, dtype=np.float32)[y]
+    x[:, 7] = 2.5
+    fold = np.arange(rows) % 4
+    splits = [
+        Split(
+            np.flatnonzero(fold != one), np.flatnonzero(fold == one), np.arange(int((fold != one).sum())) % 3
+        )
+        for one in range(4)
+    ]
+    control = random.permutation(y)
+    ours = probe_layer(lambda places: x[places], y, control[None, :], splits, PENALTIES)
+    for number, split in enumerate(splits):
+        scaler = StandardScaler().fit(x[split.train].astype(float))
+        z = scaler.transform(x[split.train].astype(float))
+        inner = [(np.flatnonzero(split.inner != k), np.flatnonzero(split.inner == k)) for k in range(3)]
+        plain = LogisticRegression(tol=1e-8, max_iter=5000)
+        search = GridSearchCV(plain, {"C": list(PENALTIES)}, scoring="neg_log_loss", cv=inner).fit(
+            z, y[split.train]
+        )
+        test = scaler.transform(x[split.test].astype(float))
+        assert ours.penalties[number] == search.best_params_["C"]
+        assert (ours.predicted[split.test] == search.predict(test)).all()
+        assert ours.trained[number] == pytest.approx(search.best_estimator_.score(z, y[split.train]))
+        shuffled = plain.set_params(C=search.best_params_["C"]).fit(z, control[split.train])
+        assert (ours.controls[0, split.test] == shuffled.predict(test)).all()
+        assert ours.trained_controls[number, 0] == pytest.approx(shuffled.score(z, control[split.train]))
+    assert ours.unconverged == 0
+
+
+def test_layers_that_are_kept_are_not_computed_again_and_a_stop_loses_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = probing_study(tmp_path, items=30, layers=4, probing=FEW)
+    done: list[int] = []
+    whole = probing.probe_layer
+
+    def counted(*given: object) -> object:
+        done.append(1)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        return whole(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(probing, "probe_layer", counted)
+    with pytest.raises(KeyboardInterrupt):
+        probings(load(data))
+    kept = sorted(path.name for path in (tmp_path / "states" / "run-1" / "results").glob("*/*"))
+    assert kept == ["layer_00.npz", "layer_01.npz"]
+    told: list[str] = []
+    first, _ = probings(load(data), told.append)
+    assert len(done) == 5 and told == ["probing net (the right answer): layer 2 of 3"]
+    again, _ = probings(load(data), told.append)
+    assert len(done) == 5 and len(told) == 1, "nothing is computed a second time"
+    for one, other in zip(first[0].layers, again[0].layers, strict=True):
+        assert (one.predicted == other.predicted).all() and (one.controls == other.controls).all()
+    damaged = next((tmp_path / "states" / "run-1" / "results").glob("*/layer_01.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    third, _ = probings(load(data))
+    assert len(done) == 6 and (third[0].layers[1].predicted == first[0].layers[1].predicted).all()
+
+
+def test_other_settings_other_rows_or_another_layout_are_computed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folders() -> int:
+        return len(list((tmp_path / "states" / "run-1" / "results").iterdir()))
+
+    def with_settings(**settings: object) -> Path:
+        return probing_study(
+            tmp_path, items=18, layers=2, probing={"penalties": [0.01], "controls": 1, **settings}
+        )
+
+    for number, settings in enumerate(({}, {"folds": 3}, {"predict": "condition"}, {}), 1):
+        probings(load(with_settings(**settings)))
+        assert folders() == min(number, 3)
+    monkeypatch.setattr(probing_kept, "LAYOUT", 99)
+    probings(load(with_settings()))
+    assert folders() == 4
+
+
+def test_results_that_cannot_be_kept_are_given_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = probing_study(tmp_path, items=18, layers=2, probing={"penalties": [0.01], "controls": 1})
+    (tmp_path / "states" / "run-1" / "results").write_text("a file where the folder should be", "utf-8")
+    one = probed(data)
+    assert not one.kept and len(one.layers) == 2
+
+
+def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -> None:
+    settings = {"penalties": [0.01], "controls": 1}
+    data = probing_study(
+        tmp_path, items=90, layers=2, split=("train", "train", "dev", "train", "test"), probing=settings
+    )
+    one = probed(data)
+    assert one.dealt.test_splits == ("dev", "test") and len(one.dealt.splits) == 1
+    assert int(one.tested.sum()) == 36 * 3 and accuracies(one, "planted").units == 36
+    folded = probing_study(
+        tmp_path / "folds", items=90, layers=2, split=("train", "dev"), probing={**settings, "folds": 3}
+    )
+    assert probed(folded).tested.all() and len(probed(folded).dealt.splits) == 3
+    named = probing_study(
+        tmp_path / "named",
+        items=90,
+        layers=2,
+        split=("train", "dev", "test"),
+        probing={**settings, "test": "dev"},
+    )
+    assert probed(named).dealt.test_splits == ("dev",)
+    wrong = probing_study(
+        tmp_path / "wrong", items=30, layers=2, probing={"test": ["deev"]}, split=("dev", "train")
+    )
+    with pytest.raises(UserError, match="'deev' is not known"):
+        probings(load(wrong))
+
+
+def test_a_passage_with_questions_in_two_splits_is_in_neither(tmp_path: Path) -> None:
+    data = probing_study(
+        tmp_path, items=62, passages=60, layers=2, split=("train",) * 30 + ("test",) * 30 + ("train", "test"),
+        probing={"penalties": [0.01], "controls": 0, "test": "test"},
+    )  # fmt: skip
+    one = probed(data)
+    assert one.dealt.left_out == 6, "two questions about one passage, in three conditions"
+    assert "6 trials of items that belong together with some of another split" in one.left_out
+    train, test = one.dealt.splits[0].train, one.dealt.splits[0].test
+    assert len(test) == 90 and not set(one.family[train]) & set(one.family[test])
+
+
+def test_numbers_do_not_depend_on_the_order_in_which_trials_stand(tmp_path: Path) -> None:
+    import pandas as pd
+
+    data = probing_study(tmp_path, items=30, layers=2, from_layer={"base": 0}, probing=FEW)
+    one = probed(data)
+    trials = pd.read_parquet(data / "trials.parquet").sample(frac=1.0, random_state=5)
+    trials.to_parquet(data / "trials.parquet")
+    other = probed(data)
+    for layer in range(2):
+        assert one.layers[layer].trained == pytest.approx(other.layers[layer].trained, abs=0.02)
+        right = [float((it.layers[layer].predicted == it.label).mean()) for it in (one, other)]
+        assert right[0] == pytest.approx(right[1], abs=0.02)
+    assert accuracies(one, "planted").control.value == pytest.approx(
+        accuracies(other, "planted").control.value, abs=0.05
+    )
+
+
+def test_the_models_own_answer_and_the_condition_can_be_predicted(tmp_path: Path) -> None:
+    settings = {"penalties": [0.01], "controls": 2, "predict": ["response", "condition"]}
+    data = probing_study(tmp_path, items=60, layers=2, probing=settings)
+    found, failed = probings(load(data))
+    assert not failed and [one.target for one in found] == ["response", "condition"]
+    own, condition = found
+    trials = own.label
+    assert set(own.classes) == {"A", "B", "C"} and len(trials) == 180
+    assert condition.classes == LEVELS and (condition.label == condition.condition).all()
+    for family in np.unique(condition.family):
+        mine = condition.family == family
+        assert sorted(condition.controls[0, mine]) == sorted(condition.label[mine]), "shuffled within an item"
+
+
+def test_a_study_that_says_none_is_not_probed(tmp_path: Path) -> None:
+    data = probing_study(tmp_path, items=12, layers=2, probing="none")
+    assert probings(load(data)) == ([], [])
+    assert not (tmp_path / "states" / "run-1" / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("items", "settings", "why"),
+    [
+        (4, {}, "Fewer than two answers have enough independent items."),
+        (6, {"folds": 7}, "Fewer than two answers have enough independent items."),
+    ],
+)
+def test_too_few_items_are_told_and_not_probed(
+    tmp_path: Path, items: int, settings: dict[str, object], why: str
+) -> None:
+    found, failed = probings(load(probing_study(tmp_path, items=items, layers=2, probing=settings or None)))
+    assert not found and [one.why for one in failed] == [why]
+
+
+def test_training_takes_drawn_items_where_all_of_them_are_too_many_to_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "MOST_CELLS", 20 * 100)
+    data = probing_study(tmp_path, items=60, layers=2, probing={"penalties": [0.01], "controls": 1})
+    one = probed(data)
+    assert one.dealt.is_thinned and one.dealt.training == 144
+    assert all(90 < len(split.train) <= 100 for split in one.dealt.splits) and one.tested.all()
+    for split in one.dealt.splits:
+        assert not set(one.family[split.train]) & set(one.family[split.test])
+
+
+@pytest.mark.full
+def test_without_signal_intervals_cover_chance_as_often_as_they_say(tmp_path: Path) -> None:
+    covered, together = [], []
+    for seed in range(60):
+        data = probing_study(
+            tmp_path / str(seed),
+            items=90,
+            layers=3,
+            width=10,
+            seed=seed,
+            probing={"penalties": [0.01], "controls": 1},
+        )
+        found = accuracies(probed(data), "planted", resamples=1000)
+        part = found.accuracy
+        covered += list(((part.low <= 1 / 3) & (part.high >= 1 / 3))[:3].ravel())
+        together.append(bool(((part.low_all <= 1 / 3) & (part.high_all >= 1 / 3)).all()))
+    assert 0.91 < np.mean(covered) <= 0.985, np.mean(covered)
+    assert np.mean(together) > 0.87, np.mean(together)
