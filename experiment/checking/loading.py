@@ -7,6 +7,7 @@ from pathlib import Path
 from experiment.checking.papers import check_papers
 from experiment.checking.settings import check_models
 from experiment.study import Study, read_study
+from experiment.tuning import check_trainings
 
 
 def load_study(path: Path | str) -> Study:
@@ -20,5 +21,6 @@ def load_study(path: Path | str) -> Study:
     """
     study = read_study(path)
     check_papers(study)
+    check_trainings(study)
     check_models(study)
     return study

@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "reconcile",
         "import",
         "simulate",
+        "tune",
         "run",
         "status",
         "score",

@@ -47,6 +47,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
+    from experiment.tuning import trainings
+    from experiment.tuning.telling import tell_trainings
 
     loaded = load_study(study)
     check_own_formulas(loaded)
@@ -55,10 +57,14 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     faults = _probe_all(loaded) if probe else {}
     probes = _probes(loaded)
     told = tell(loaded, made.items, probes)
+    to_train = tell_trainings(loaded, trainings(loaded).values())
     if as_json:
         unprobed = {name: str(fault) for name, fault in faults.items()}
         numbers = (
-            told.numbers | ({"not_probed": unprobed} if probe else {}) | {"changed_since_build": changed}
+            told.numbers
+            | ({"trainings": {name: one.numbers for name, one in to_train.items()}} if to_train else {})
+            | ({"not_probed": unprobed} if probe else {})
+            | {"changed_since_build": changed}
         )
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
         sys.exit(1 if faults else 0)
@@ -67,7 +73,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     tell_skipped(made.skipped)
     if made.remarks or made.skipped:
         click.echo()
-    click.echo("\n\n".join(click.wrap_text(p, 96) for p in told.paragraphs))
+    said = (*told.paragraphs, *(one.sentence for one in to_train.values()))
+    click.echo("\n\n".join(click.wrap_text(p, 96) for p in said))
     if explain:
         _explain_plan(loaded)
         _explain(loaded, made.items)

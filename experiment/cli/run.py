@@ -40,6 +40,470 @@ Examples:
     "names",
     metavar="NAME",
     multiple=True,
+    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; may be given again.",
+)
+@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
+@click.option(
+    "--key-env",
+    metavar="NAME",
+    help="Send that server the key in this variable (…_API_KEY); without it a server of your own gets none.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show the first prompts exactly as sent, tokens and costs; send nothing."
+)
+@click.option(
+    "--timing",
+    is_flag=True,
+    help="Measure times: each trial alone, nothing shared or cached, in random order, as sessions of their own.",
+)
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Ask fifty trials alone, together, shuffled and resumed; say how far answers differ.",
+)
+@click.option(
+    "--batch",
+    is_flag=True,
+    help="Collect batches that are done, hand over what is missing at the lower price, and leave.",
+)
+@click.option(
+    "--cancel-batches",
+    is_flag=True,
+    help="Give up the batches that are out: cancel them at the provider, collect what is done, ask nothing.",
+)
+@click.option(
+    "--engine",
+    "engine_name",
+    type=click.Choice(["ray"]),
+    help="ray: local models on all GPUs of a Ray cluster, one engine each.",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --engine ray: how many engines; one a GPU, or one for two processors, unless given.",
+)
+@click.option("--max-cost", metavar="AMOUNT", help='Spend at most so much in this command, such as "5 USD".')
+@click.option(
+    "--max-tokens",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Read and write at most so many tokens in this command.",
+)
+@click.option(
+    "--max-minutes", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Work at most so long."
+)
+@click.option(
+    "--max-trials",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Stop after so many trials of each model; the same command goes on.",
+)
+@click.option(
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Requests to a server at once, at most.",
+)
+@registration_options
+@click.option(
+    "--new-version",
+    is_flag=True,
+    help="Keep a design that changed since data were collected as a version of its own.",
+)
+@click.option(
+    "--if-changed",
+    type=click.Choice(["stop", "set_aside", "keep_both"]),
+    default="stop",
+    show_default=True,
+    help="What becomes of stored sessions of a model that is not what it was (revision, settings, prompts).",
+)
+@click.option(
+    "--ask-again",
+    is_flag=True,
+    help="Ask what was longer than a model reads again, as where its server reads more now.",
+)
+@click.option(
+    "--not-billed",
+    is_flag=True,
+    help="Give back to the budget what was set aside for requests that were never answered, where the provider's bill shows that "
+    "they cost nothing; ask nothing.",
+)
+@click.option("--keep-going", is_flag=True, help="Go on with the other models when one fails half-way.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Go on until the money is used, though the rest, or a block of it, will cost more; budget and --max-cost hold.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def run(
+    study: Path,
+    names: tuple[str, ...],
+    base_url: str | None,
+    key_env: str | None,
+    dry_run: bool,
+    timing: bool,
+    self_test: bool,
+    batch: bool,
+    cancel_batches: bool,
+    engine_name: str | None,
+    workers: int | None,
+    max_cost: str | None,
+    max_tokens: int | None,
+    max_minutes: float | None,
+    max_trials: int | None,
+    concurrency: int | None,
+    registered: str | None,
+    not_registered: bool,
+    new_version: bool,
+    if_changed: str,
+    ask_again: bool,
+    not_billed: bool,
+    keep_going: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Run a study's sessions with language models, all that the study names or some.
+
+    Every answer is on disk as soon as it is there. The same command goes on where an interrupted run stopped and asks
+    only for what is missing; a study with more replicates, variants or models is extended. Models work side by side, a block
+    at a time, so that whatever ends a run leaves all models and lists within one block of each other. `wrods status`
+    shows how far a run is from another terminal.
+
+    Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
+    rest is asked, twenty trials of each model that costs something tell what it will cost.
+
+    A study that plans analyses is asked once, before the first session of a model (baselines are no data), where its plan is
+    registered: --registered URL or --not-registered answers without a question.
+
+    Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (longer
+    than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
+    Ctrl-C ended the run. 2: the study or an option is not as it should be.
+
+    Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
+    gets the key that key_env in the study or --key-env names.
+    """
+    from experiment.checking import load_study
+    from experiment.custody.origin import require_current_items
+    from experiment.models.money import dollars
+    from experiment.models.runs import Limits
+
+    loaded = load_study(study)
+    if not_billed:
+        from experiment.cli.run_not_billed import give_back
+
+        give_back(loaded)
+        return
+    given = {"--base-url": base_url, "--key-env": key_env, "--concurrency": concurrency}
+    models = _chosen(loaded, names, {name: value for name, value in given.items() if value is not None})
+    kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
+    for option, is_given, why in (
+        ("--batch", batch and timing, "answers of a batch have no times; leave out --timing or --batch"),
+        ("--workers", workers is not None and engine_name is None, "it counts the engines of --engine ray"),
+        ("--cancel-batches", cancel_batches and (batch or timing), "it asks nothing; give it alone"),
+        (
+            "--engine ray",
+            engine_name and "hf" not in kinds,
+            "it is for local models (hf:…), and none is asked here",
+        ),
+        (
+            "--self-test",
+            self_test and "hf" not in kinds,
+            "it is for local models (hf:…), and none is asked here",
+        ),
+        ("--max-minutes", max_minutes is not None and max_minutes != max_minutes, "it is no number"),
+    ):
+        if is_given:
+            raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
+    if workers is not None:
+        models = {name: {**settings, "workers": workers} for name, settings in models.items()}
+    if timing:
+        models = {name: {**settings, "timing": True} for name, settings in models.items()}
+    require_current_items(loaded)
+    if dry_run:
+        from experiment.cli.run_dry import preview, print_previews
+
+        print_previews(
+            [preview(loaded, name, settings) for name, settings in models.items()], as_json=as_json
+        )
+        return
+    if self_test:
+        _self_test(loaded, models, as_json=as_json)
+        return
+    limits = Limits(
+        cost=None if max_cost is None else dollars(max_cost, "--max-cost"),
+        tokens=max_tokens,
+        minutes=max_minutes,
+        trials=max_trials,
+    )
+    if not cancel_batches and kinds != {"baseline"}:
+        ask_for_runs(loaded, registered, is_not_registered=not_registered)
+    outcomes, faults = _run_all(
+        loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
+        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},
+    )  # fmt: skip
+    _finish(loaded, models, outcomes, faults, as_json=as_json)
+
+
+def _finish(
+    study: Study,
+    models: Mapping[str, Mapping[str, Any]],
+    outcomes: list[Outcome],
+    faults: Mapping[str, UserError],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what the run came to, and leave with the code that says so."""
+    if as_json:
+        results = [{**asdict(one), "left": one.left} for one in outcomes]
+        failed = [
+            {"reader": name, "use": models[name]["use"], "error": str(fault)}
+            for name, fault in faults.items()
+        ]
+        told = {"study": study.id, "models": [*results, *failed]}
+        click.echo(json.dumps(told, ensure_ascii=False, indent=1, default=str))
+    elif len(faults) == len(models) == 1:
+        raise next(iter(faults.values()))
+    for name, fault in faults.items():
+        _say_error(f"{name}: {fault}")
+    for one in outcomes:
+        if not as_json:
+            print_outcome(one)
+        if one.stopped is not None:
+            _say_error(f"{one.reader}: {one.stopped}")
+    if outcomes and not as_json and all(one.is_whole and not one.left for one in outcomes):
+        click.echo(f"Next: wrods report {shlex.quote(str(study.folder))}")
+    if any(one.interrupted for one in outcomes):
+        _leave_probes()
+        raise KeyboardInterrupt
+    if faults and not outcomes:
+        sys.exit(max(fault.exit_code for fault in faults.values()))
+    if faults or not all(one.is_whole for one in outcomes):
+        sys.exit(1)
+
+
+def _leave_probes() -> None:
+    """End the process where a probe still waits for a server that does not answer; all else is closed by now."""
+    if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
+        click.echo("Stopped. What was finished is stored; the same command goes on from there.", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
+    from experiment.models.opening import check_use, known_kinds
+    from experiment.study.trained import as_trained
+
+    if not names and not study.models:
+        raise UserError(
+            f"{study.place('models')}: the study names no models",
+            mend="Add some under models: who:, or give one with --model, such as --model baseline:random.",
+        )
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in names or study.models:
+        if name in study.models:
+            chosen[name] = dict(study.models[name])
+        elif ":" in name:
+            chosen[name] = as_trained(study, {"use": name}, "--model")
+            check_use(str(chosen[name]["use"]))
+        else:
+            raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
+    asked = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]
+    if given and not asked:
+        raise UserError(
+            f"{next(iter(given))} cannot be given here: it is for models of a server (openai:…), and none is asked here",
+            mend="Name one, such as --model openai:my-model --base-url http://localhost:8000/v1.",
+        )
+    for settings in asked:
+        settings |= {option.removeprefix("--").replace("-", "_"): value for option, value in given.items()}
+    return chosen
+
+
+def _run_all(
+    study: Study, models: Mapping[str, dict[str, Any]], *, limits: Any, new_version: bool, quiet: bool,
+    engine_name: str | None, is_batch: bool, how: Mapping[str, Any],
+) -> tuple[list[Outcome], dict[str, UserError]]:  # fmt: skip
+    """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
+    from experiment.cli.run_progress import Display
+    from experiment.configuration import read_config, store_address
+    from experiment.models.opening import open_engine
+    from experiment.models.runs import Run, version_of
+    from experiment.store import open_store
+    from experiment.store.store import RUN_GROUP_MS
+
+    opener = open_engine
+    if engine_name == "ray":
+        from experiment.models.ray_engine import open_on_ray
+
+        opener = open_on_ray
+    target = store_address(read_config()) or study.folder
+    # Ray prints what becomes of workers where our results belong
+    apart = redirect_stdout(sys.stderr) if engine_name == "ray" else nullcontext()
+    with open_store(target, group_ms=RUN_GROUP_MS) as store, Display() as display, apart:
+        version = version_of(study, store, new_version=new_version)
+        run = Run(
+            study, store, version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw,
+            say=display.say, is_batch=is_batch, **how,
+        )  # fmt: skip
+        outcomes = run.run(models)
+    return outcomes, run.faults
+
+
+def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
+    """Have each local model answer the same trials in different company, and print how far its answers differ."""
+    from experiment.cli.run_dry import store_of_people
+    from experiment.models.opening import open_engine
+    from experiment.models.runs import self_test_of
+
+    found = {}
+    for name, settings in models.items():
+        if not str(settings["use"]).startswith("hf:"):
+            click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
+            continue
+        with store_of_people(study) as store:
+            found[name] = self_test_of(study, name, settings, open_engine, store=store)
+        if not as_json:
+            _print_self_test(name, found[name])
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1, default=str))
+    if not all(one["holds"] for one in found.values()):
+        sys.exit(1)
+
+
+def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{name}: {'every level keeps its promise' if found['holds'] else 'a level does not keep its promise'}"
+    )
+    for one in found["comparisons"]:
+        apart = one["largest_difference"]
+        said = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
+        click.echo(
+            f"  {one['determinism']:<7}{one['left']} and {one['right']}, {one['trials']} trials: {said}, "
+            f"{one['changed_answers']} answers differ"
+        )
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print what one model's run came to."""
+    from experiment.models.money import written
+    from experiment.models.runs.telling import read_beside, told_never, unread
+
+    named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
+    never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
+    before = f", {outcome.stored_before} were stored before" if outcome.stored_before else ""
+    click.echo(
+        f"{outcome.reader}: {outcome.answered} trials answered{before}, {outcome.left or 'none'} of {outcome.planned} left"
+        f"{f' ({named})' if named else ''}{never}; {outcome.blocks}"
+    )
+    if not_valid := unread(outcome.response_statuses):
+        click.echo(
+            f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
+            err=True,
+        )
+    if outcome.first_tokens:
+        click.echo(f"  {read_beside(outcome.first_tokens, outcome.answered)}", err=True)
+    if outcome.unrestored:
+        click.echo(
+            f"  {outcome.unrestored} texts were not restored (refused, or cut off): the questions after them are about the texts "
+            "as shown; the calls say which (purpose unscramble)",
+            err=True,
+        )
+    for told in told_never(outcome):
+        click.echo(f"  {told}", err=True)
+    tokens = outcome.tokens
+    if tokens.get("prompt_tokens"):
+        click.echo(
+            f"  {tokens['prompt_tokens']} prompt tokens ({tokens['cached_tokens']} of them shared or cached), "
+            f"{tokens['completion_tokens']} generated"
+        )
+    if outcome.batches:
+        click.echo(f"  {outcome.handed_over} handed over; the same command collects what is done")
+        click.echo("  " + outcome.batches.replace("\n", "\n  "))
+    if outcome.cost_usd or outcome.cached:
+        kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
+        click.echo(f"  cost {written(outcome.cost_usd)}{kept}")
+    if outcome.dearest > 1:
+        click.echo(
+            f"  the server counts up to {outcome.dearest:.3g} times the tokens that a request's length and max_tokens allow; what "
+            "it counts is booked. Look at its bill, or at what it adds to prompts.",
+            err=True,
+        )
+    if outcome.lost_usd:
+        click.echo(
+            f"  up to {written(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "
+            "against the budget",
+            err=True,
+        )
+    if outcome.unanswered_usd:
+        click.echo(
+            f"  up to {written(outcome.unanswered_usd)} may have been spent on tries that brought no answer; it counts against "
+            "the budget",
+            err=True,
+        )
+    if outcome.other_sessions:
+        click.echo(
+            f"  {outcome.other_sessions} earlier sessions of {outcome.reader} are not part of this plan (another "
+            "revision, setting or wider plan); they stay in the store and in the tables.",
+            err=True,
+        )
+    for kind, count in outcome.error_kinds.items():
+        click.echo(f"  {count} × {kind}", err=True)
+    for error in outcome.errors[:SHOWN_ERRORS]:
+        click.echo(
+            f"  no answer: item {error['item_id']} (trial {error['trial_index']}): {error['error']}", err=True
+        )
+    if outcome.failed:
+        more = outcome.failed - SHOWN_ERRORS
+        beyond = f"… and {more} more. " if more > 0 else ""
+        click.echo(f"  {beyond}The same command asks for these again.", err=True)
+
+
+def _say_error(text: str) -> None:
+    click.echo(click.style("Error: ", fg="red", bold=True) + text, err=True)
+"""``wrods run``: the models of a study work through the same sessions as people."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiment.cli.registering import ask_for_runs, registration_options
+from stimuli.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from experiment.models.runs import Outcome
+    from experiment.study import Study
+
+SHOWN_ERRORS = 20
+_EXAMPLE = """\b
+Examples:
+  wrods run my-study --dry-run
+  wrods run my-study
+  wrods run my-study --model baseline:random
+  wrods run my-study --model gpt --max-cost "5 USD" --max-minutes 60
+  wrods run my-study --model openai:my-model --base-url http://localhost:8000/v1
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    "names",
+    metavar="NAME",
+    multiple=True,
     help="Only this model: its name in the study, or hf:PATH, openai:NAME, baseline:NAME; may be given again.",
 )
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")

@@ -60,7 +60,7 @@ def leased(
         store = Path(address.database or "")
         readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", reader)[:60].strip("-.")
         file = store.with_name(f"{store.name}.{readable}-{name.hexdigest()[:8]}.lock")
-        holding = _file_lock(file, reader)
+        holding = file_lock(file, _under_way(reader))
     else:
         key = int.from_bytes(name.digest()[:8], signed=True)
         holding = _advisory_lock(_AdvisoryLock(address, key), reader, lost, look_s)
@@ -69,14 +69,15 @@ def leased(
 
 
 @contextmanager
-def _file_lock(file: Path, reader: str) -> Iterator[None]:
+def file_lock(file: Path, taken: UserError) -> Iterator[None]:
+    """Hold a locked file, which the operating system frees however the process ends; where another has it, ``taken`` is raised."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(file, timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        raise _under_way(reader) from None
+        raise taken from None
     try:
         yield
     finally:

@@ -84,6 +84,7 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
     check_use(use)
     settings = ModelSettings(use, options or {}, folder)
     try:
+        _require_trained(settings)
         if settings.kind == "hf":
             from experiment.models.local.checkpoints import find_source
 
@@ -108,10 +109,28 @@ def open_engine(settings: ModelSettings) -> Engine:
         When ``use`` is not ``kind:name``, the kind is not known, or the engine cannot be opened.
     """
     check_use(settings.use)
+    _require_trained(settings)
     if settings.kind in BUILT_IN:
         return BUILT_IN[settings.kind](settings)
     opener: Opener = _added()[settings.kind].load()
     return opener(settings)
+
+
+def _require_trained(settings: ModelSettings) -> None:
+    """Say what to do where the study trains a model and the training is not done yet."""
+    name = settings.options.get("trained")
+    if name is None:
+        return
+    is_there = (
+        (settings.folder / settings.name).is_dir()
+        if settings.kind == "hf"
+        else settings.name != f"tuned:{name}"
+    )
+    if not is_there:
+        raise NotThereYet(
+            f"training {name} is not finished, so there is no model of it yet",
+            mend=f"Train it with `wrods tune STUDY --training {name}`.",
+        )
 
 
 def _added() -> dict[str, EntryPoint]:

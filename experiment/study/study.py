@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from experiment.study.factors import OWN_FACTOR, Crossing, cross
 from experiment.study.texts import StudyText, read_text
+from experiment.study.trained import as_trained
 from experiment.study.yaml_source import KeyPath, YamlSource
 from stimuli.errors import UserError
 from stimuli.item import Item, read_items
@@ -73,8 +74,12 @@ class Study:
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
-        """Return the models' settings by their name in the study."""
-        return {str(name): dict(who) for name, who in self.get("models", "who", default={}).items()}
+        """Return the models' settings by their name in the study; those that it trains as they then run."""
+        given = self.get("models", "who", default={})
+        return {
+            str(name): as_trained(self, who, self.place("models", "who", name, "use"))
+            for name, who in given.items()
+        }
 
     @cached_property
     def factors(self) -> dict[str, dict[str, Any]]:

@@ -61,7 +61,7 @@ class _Desk:
         self.wishes = read_wishes(settings)
         self.key = find_key(settings.options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
         self.ledger = Ledger(settings, self.server)
-        self.client = _client(self.server, self.key)
+        self.client = client_of(self.server, self.key)
 
     def speaker(self, dialect: Dialect | None) -> Speaker:
         """Return what makes and reads requests."""
@@ -408,7 +408,8 @@ def _update(batch: Batch, seen: Any) -> None:
         batch.error = "; ".join(str(one.message) for one in data)[:500]
 
 
-def _client(server: Server, key: str | None) -> Any:
+def client_of(server: Server, key: str | None) -> Any:
+    """Return the ``openai`` client for a server's files, batches and jobs, which wait for no other."""
     import openai
 
     if server.is_azure:
@@ -422,6 +423,7 @@ __all__ = [
     "FOLDER",
     "NoBatch",
     "cancel",
+    "client_of",
     "collect",
     "fetch",
     "known_batches",

@@ -12,6 +12,267 @@ from experiment.models.local.quantising import quantised
 from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError
 
+HUB_S = 5.0
+"""How long the Hugging Face hub may take to say whether it has a model."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a checkpoint is read from: a folder on this machine or a name on the Hugging Face hub."""
+
+    place: str
+    is_folder: bool
+    revision: str | None
+
+
+def require_torch(use: str) -> None:
+    """Say how to get PyTorch where a local model needs it and it is missing."""
+    if importlib.util.find_spec("torch") is None:
+        raise NotThereYet(
+            f"{use} is a local model, and PyTorch is not installed",
+            mend='Install the extra "local": pip install "wrods[local]".',
+        )
+
+
+def find_source(settings: ModelSettings) -> Source:
+    """Find what a model's ``use: hf:…`` names.
+
+    Raises
+    ------
+    UserError
+        When PyTorch is missing, or a folder is named that is not there or holds no model.
+    """
+    require_torch(settings.use)
+    name = settings.name
+    given = Path(name).expanduser()
+    for folder in (settings.folder / given, given):
+        if folder.is_dir():
+            if not (folder / "config.json").is_file():
+                raise NotThereYet(
+                    f"{folder} holds no model: it has no config.json",
+                    mend="Name a folder written by save_pretrained, or a model of the Hugging Face hub.",
+                )
+            return Source(str(folder), True, None)
+    if Path(name).exists():
+        raise UserError(
+            f"{name} is a file; a model is a folder with config.json and its weights",
+            mend="Name the folder. For GGUF files run a server (llama.cpp, Ollama) and use openai:NAME with base_url.",
+        )
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
+        raise NotThereYet(
+            f"there is no folder {name} (looked from {settings.folder.resolve()} and from here)",
+            mend="Correct the path after hf:, or name a model of the Hugging Face hub as owner/name.",
+        )
+    revision = settings.options.get("revision")
+    return Source(name, False, str(revision) if revision is not None else None)
+
+
+def require_on_hub(source: Source) -> None:
+    """Ask the hub once, for a few seconds, whether it has a model that is not on this machine; nothing is downloaded.
+
+    Loading tries again and again where a name is mistyped or there is no network, and prints each try.
+
+    Raises
+    ------
+    Exception
+        Whatever the hub's package raises where it has none, or cannot be reached.
+    """
+    if source.is_folder:
+        return
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    is_here = isinstance(
+        try_to_load_from_cache(source.place, "config.json", revision=source.revision or "main"), str
+    )
+    if not is_here:
+        HfApi().model_info(source.place, revision=source.revision, timeout=HUB_S)
+
+
+def load_tokenizer(source: Source) -> tuple[Any, Any]:
+    """Load configuration and tokenizer, which is all that a preview needs.
+
+    Returns
+    -------
+    tuple
+        The transformers configuration and tokenizer.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        require_on_hub(source)
+        config = AutoConfig.from_pretrained(source.place, revision=source.revision)
+        tokenizer = AutoTokenizer.from_pretrained(source.place, revision=source.revision)
+    except Exception as error:
+        raise _load_fault(source, error) from error
+    return config, tokenizer
+
+
+def decoder_beginning(source: Source, config: Any) -> tuple[int, ...]:
+    """Return the tokens with which an encoder–decoder's answers begin: its start, and what it is made to say first."""
+    from transformers import GenerationConfig
+
+    try:
+        generation: Any = GenerationConfig.from_pretrained(source.place, revision=source.revision)
+    except OSError:  # a checkpoint need not have one
+        generation = None
+
+    def said(name: str) -> int | None:
+        for one in (generation, config):
+            if (given := getattr(one, name, None)) is not None:
+                return int(given)
+        return None
+
+    names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+    start = next((token for name in names if (token := said(name)) is not None), 0)
+    first = said("forced_bos_token_id")
+    return (start,) if first is None else (start, first)
+
+
+def load_model(
+    source: Source, device: str, dtype: str, quantisation: str | None = None, *, sees: bool = False
+) -> Any:
+    """Load the weights for computing, cast to ``dtype``, on ``device``; encoder–decoders as such.
+
+    Of a model that also sees or hears, all is loaded and the text is used.
+
+    Parameters
+    ----------
+    quantisation : {"4bit", "8bit"} or None
+        Store the weights of linear layers in so many bits.
+    sees : bool
+        Load what looks at pictures, also where transformers has a form of it for text alone.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForImageTextToText
+    from transformers.utils import logging
+
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
+    given: dict[str, Any] = {"revision": source.revision, "dtype": getattr(torch, dtype)}
+    try:
+        config = AutoConfig.from_pretrained(source.place, revision=source.revision)
+        if quantisation is not None:
+            given["quantization_config"] = quantised(quantisation, device, dtype)
+        if quantisation is not None or stored_quantisation(config) is not None:
+            given["device_map"] = {"": device}
+        kind = AutoModelForImageTextToText if sees else kind_of(config)
+        model = kind.from_pretrained(source.place, **given)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _load_fault(source, error) from error
+    if "device_map" not in given:
+        model = model.to(device)
+    return model.eval().requires_grad_(False)
+
+
+def stored_quantisation(config: Any) -> str | None:
+    """Return by which method the weights of a checkpoint are quantised already, or None."""
+    said = getattr(config, "quantization_config", None)
+    if said is None:
+        return None
+    method = said.get("quant_method") if isinstance(said, dict) else getattr(said, "quant_method", None)
+    return str(getattr(method, "value", method) or "unnamed")
+
+
+def kind_of(config: Any) -> Any:
+    """Return the class of transformers that loads a model with the head that writes text."""
+    import transformers
+
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
+    if (
+        type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+        and type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    ):
+        return transformers.AutoModelForImageTextToText
+    return transformers.AutoModelForCausalLM
+
+
+def load_encoder(source: Source, device: str) -> Any:
+    """Load a model without a head, in 32 bits, for embedding texts; of an encoder–decoder the encoder."""
+    import torch
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(source.place, revision=source.revision, dtype=torch.float32)
+    except Exception as error:
+        raise _load_fault(source, error) from error
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    return model.to(device).eval().requires_grad_(False)
+
+
+def count_parameters(model: Any) -> int:
+    """Return how many parameters a model has; packed weights of quantised layers count as what they stand for."""
+    return int(model.num_parameters())
+
+
+def _load_fault(source: Source, error: Exception) -> UserError:
+    """Say which of the many ways of not loading this was."""
+    causes = []
+    cause: BaseException | None = error
+    while cause is not None:
+        causes.append(type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, MemoryError):
+        return UserError(
+            f"{source.place} does not fit into memory", mend="Take a smaller model or dtype.", exit_code=1
+        )
+    if isinstance(error, ImportError):
+        return NotThereYet(
+            f"the model {source.place} needs a package that is not installed: {first}",
+            mend="Install the package that is named.",
+        )
+    if source.is_folder:
+        return UserError(
+            f"the model in {source.place} cannot be loaded: {first}",
+            mend="The folder needs config.json, weights and tokenizer of a model that generates text.",
+        )
+    if "GatedRepoError" in causes:
+        return UserError(
+            f"{source.place} on the Hugging Face hub wants its terms accepted first",
+            mend="Accept them on the model's page, then log in with: hf auth login.",
+        )
+    if "RepositoryNotFoundError" in causes or "HFValidationError" in causes:
+        return UserError(
+            f"there is no folder {source.place!r} here, and the Hugging Face hub has no model of that name, or it is private",
+            mend="Correct the path, or the name (owner/name, as on the model's page); for private models log in with: hf auth login.",
+        )
+    offline = {
+        "OfflineModeIsEnabled",
+        "LocalEntryNotFoundError",
+        "ConnectError",
+        "ConnectionError",
+        "ConnectTimeout",
+        "ReadTimeout",
+        "PoolTimeout",
+    }
+    if offline & set(causes):
+        return UserError(
+            f"{source.place!r} is not a folder here, and the Hugging Face hub cannot be reached to look for it there",
+            mend="Give the path of a local folder after hf:, or run once with a connection so that it is kept.",
+            exit_code=1,
+        )
+    return UserError(
+        f"{source.place} cannot be loaded: {first}",
+        mend="It must be a model that generates text, with a tokenizer.",
+    )
+"""Finds and loads a local checkpoint, and says what to do where there is none to load."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiment.models.local.quantising import quantised
+from experiment.models.settings import ModelSettings, NotThereYet
+from stimuli.errors import UserError
+
 
 @dataclass(frozen=True)
 class Source:

@@ -1,0 +1,298 @@
+"""``wrods tune``: trains the models that a study says, here or at a provider."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stimuli.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from experiment.store import Store
+    from experiment.study import Study
+    from experiment.tuning import Training
+    from experiment.tuning.outcome import Outcome
+
+_EXAMPLE = """\b
+Examples:
+  wrods tune my-study --dry-run
+  wrods tune my-study
+  wrods tune my-study --training ft-rs --max-minutes 60
+  wrods tune my-study --training uppercase --submit --max-cost "5 USD"
+  wrods run my-study --model tuned:ft-rs
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option(
+    "--training",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Only this training, by its name in the study; may be given again.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what each training would take: texts, tokens, gigabytes, hours or dollars; write nothing.",
+)
+@click.option(
+    "--max-minutes",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Work at most so long; the same command goes on.",
+)
+@click.option(
+    "--submit",
+    is_flag=True,
+    help="Models of a provider (openai:…): upload the files, make the job and wait for its end.",
+)
+@click.option("--max-cost", metavar="AMOUNT", help='Make no job that can cost more, such as "5 USD".')
+@click.option("--yes", is_flag=True, help="Do not ask before a job that costs money is made.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def tune(
+    study: Path,
+    names: tuple[str, ...],
+    dry_run: bool,
+    max_minutes: float | None,
+    submit: bool,
+    max_cost: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Train models on scrambled text or on lines of H-TEST, as `tuning:` in the study says.
+
+    Local models are trained on this machine, with small matrices beside the weights (lora) or whole (full). Checkpoints are
+    written as it goes: after Ctrl-C, a crash or a power cut the same command goes on, and on a CPU ends with the very same
+    weights. What comes out lies in tuning/NAME of the study's folder; `use: tuned:NAME` under models: who, or
+    `wrods run STUDY --model tuned:NAME`, lets the trained model read the same study.
+
+    For models of a provider the files of a fine-tuning job are written, and nothing is sent without --submit. What a job can
+    cost at most counts against `models: budget` before it is made. A job that was made is followed without --submit.
+
+    Exit code 0: all is trained, or all files are written. 1: something is left, and the same command goes on. 2: the study or an
+    option is not as it should be.
+    """
+    from experiment.checking import load_study
+    from experiment.models.money import dollars
+    from experiment.models.runs.limits import Clock, Stop
+    from experiment.models.runs.signals import interruptible
+    from experiment.tuning import trainings
+
+    loaded = load_study(study)
+    chosen = _chosen(trainings(loaded), loaded, names)
+    if submit and not any(one.is_api for one in chosen):
+        raise UserError(
+            "--submit cannot be given here: it is for models of a provider (openai:…), and none is trained here",
+            mend="Leave it out.",
+        )
+    if dry_run:
+        _tell(loaded, chosen, as_json=as_json)
+        return
+    most = None if max_cost is None else dollars(max_cost, "--max-cost")
+    outcomes: list[Outcome] = []
+    faults: dict[str, UserError] = {}
+    stop, clock = Stop(), Clock(max_minutes)
+    with interruptible(stop):
+        for training in chosen:
+            if stop.is_asked or clock.is_over:
+                break
+            try:
+                if training.is_api:
+                    one = _at_provider(
+                        loaded, training, stop, clock, submits=submit, most=most, yes=yes, quiet=as_json
+                    )
+                else:
+                    one = _here(loaded, training, stop, clock)
+            except UserError as fault:
+                faults[training.name] = fault
+                continue
+            outcomes.append(one)
+            if not as_json:
+                _print(one)
+    _finish(loaded, chosen, outcomes, faults, as_json=as_json, interrupted=stop.interrupted)
+
+
+def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> list[Training]:
+    if not all_:
+        raise UserError(
+            f"{study.folder} trains nothing: study.yaml has no `tuning:`",
+            mend="Say there what is to be trained, such as {ft-rs: {model: base, on: texts.txt, rule: FT-RS}}.",
+        )
+    for name in names:
+        if name not in all_:
+            raise unknown_name("training", name, all_)
+    return [all_[name] for name in names or all_]
+
+
+def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
+    """Train on this machine, with a bar."""
+    from experiment.cli.tune_progress import bar
+    from experiment.tuning.local import train_here
+    from experiment.tuning.record import held
+
+    with held(training), bar(training.name) as shown:
+        outcome = train_here(study, training, stop=stop, clock=clock, tell=shown.draw, say=shown.say)
+    if outcome.steps:
+        _draw_curve(training)
+    return outcome
+
+
+def _draw_curve(training: Training) -> None:
+    """Draw the loss curve beside its numbers; a training is whole without the picture."""
+    import pandas as pd
+
+    from analysis.figures.trained import loss_figure
+    from experiment.tuning.curve import FILE
+
+    curve = pd.read_csv(training.folder / FILE)
+    loss_figure("loss", f"Loss of training {training.name}", [(training.name, curve)]).save(training.folder)
+
+
+def _at_provider(
+    study: Study,
+    training: Training,
+    stop: Any,
+    clock: Any,
+    *,
+    submits: bool,
+    most: float | None,
+    yes: bool,
+    quiet: bool,
+) -> Outcome:
+    """Write a job's files; make and follow the job where that is asked."""
+    from experiment.models.money import written
+    from experiment.tuning import api
+    from experiment.tuning.outcome import Outcome
+    from experiment.tuning.record import held
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    with held(training):
+        prepared = api.prepare(study, training)
+        files = prepared.files
+        said = (
+            f"{training.name}: {files.examples:,} examples in {files.training}"
+            + (f", {files.held_out:,} held out" if files.held_out else "")
+            + f"; {training.epochs_of(replies=True)} epochs"
+        )
+        if prepared.most_usd and prepared.likely_usd:
+            said += f", about {written(prepared.likely_usd)}, at most {written(prepared.most_usd)}"
+        if not api.is_submitted(training):
+            say(said)
+            if not submits:
+                return Outcome(
+                    training.name, training.base, f"tuned:{training.name}", "written", folder=str(training.folder),
+                    most_usd=prepared.most_usd, remark="nothing was sent; --submit makes the job",
+                )  # fmt: skip
+            if prepared.most_usd and not yes:
+                _ask_consent(training, written(prepared.most_usd), quiet=quiet)
+        with _store(study) as store:
+            api.submit(study, training, prepared, store, max_cost=most)
+            outcome = api.follow(study, training, store, stop=stop, clock=clock, tell=say)
+    if (training.folder / "loss.csv").is_file():
+        _draw_curve(training)
+    return outcome
+
+
+def _ask_consent(training: Training, most: str, *, quiet: bool) -> None:
+    if quiet or not sys.stdin.isatty():
+        raise UserError(
+            f"training {training.name} can cost up to {most}, and nobody is here to agree",
+            mend="Add --yes to agree beforehand.",
+        )
+    if not click.confirm(f"Train {training.base} ({training.model.use}) for up to {most}?", err=True):
+        raise UserError("nothing was sent", exit_code=1)
+
+
+@contextmanager
+def _store(study: Study) -> Iterator[Store]:
+    from experiment.configuration import read_config, store_address
+    from experiment.store import open_store
+
+    with open_store(store_address(read_config()) or study.folder) as store:
+        yield store
+
+
+def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
+    """Print what trainings would take."""
+    from experiment.tuning.telling import tell_trainings
+
+    told = tell_trainings(study, chosen)
+    if as_json:
+        numbers = {name: one.numbers for name, one in told.items()}
+        click.echo(json.dumps({"study": study.id, "trainings": numbers}, ensure_ascii=False, indent=1))
+        return
+    for one in told.values():
+        click.echo(click.wrap_text(one.sentence, 96) + "\n")
+
+
+def _print(outcome: Outcome) -> None:
+    """Print what one training came to."""
+    from experiment.cli.run_progress import duration
+    from experiment.models.money import written
+
+    if outcome.state == "finished":
+        was = "was trained before" if outcome.was_finished else "trained"
+        parts = [f"{outcome.training}: {was}"]
+        if outcome.steps:
+            parts.append(f"{outcome.steps:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}")
+        if outcome.validation_loss is not None and outcome.first_validation_loss is not None:
+            parts.append(
+                f"validation loss {outcome.first_validation_loss:.3f} → {outcome.validation_loss:.3f} nats a token"
+            )
+        if outcome.cost_usd:
+            parts.append(f"cost {written(outcome.cost_usd)}")
+        if outcome.model_name:
+            parts.append(outcome.model_name)
+        click.echo(f"{', '.join(parts)}\n  {outcome.folder}")
+    elif outcome.state == "written":
+        click.echo(f"{outcome.training}: files of the job are in {outcome.folder}; {outcome.remark}")
+    else:
+        far = (
+            f"after {outcome.steps:,} of {outcome.planned:,} steps"
+            if outcome.planned
+            else f"the job is {outcome.state}"
+        )
+        click.echo(f"{outcome.training}: {outcome.stopped}, {far}; the same command goes on")
+
+
+def _finish(
+    study: Study,
+    chosen: list[Training],
+    outcomes: list[Outcome],
+    faults: dict[str, UserError],
+    *,
+    as_json: bool,
+    interrupted: bool,
+) -> None:
+    """Say what comes next, and leave with the code that says whether something is left."""
+    if as_json:
+        failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
+        told = {"study": study.id, "trainings": [*(one.to_json() for one in outcomes), *failed]}
+        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+    elif len(faults) == len(chosen) == 1:
+        raise next(iter(faults.values()))
+    for name, fault in faults.items():
+        click.echo(click.style("Error: ", fg="red", bold=True) + f"{name}: {fault}", err=True)
+    ready = [one.use for one in outcomes if one.state == "finished"]
+    if ready and not as_json and not interrupted:
+        click.echo(f"Next: wrods run {shlex.quote(str(study.folder))} --model {ready[0]}")
+    if interrupted:
+        click.echo(
+            "Stopped. What was trained is in its checkpoint; the same command goes on from there.", err=True
+        )
+        sys.exit(1)
+    if faults and not outcomes:
+        sys.exit(max(fault.exit_code for fault in faults.values()))
+    if faults or len(outcomes) < len(chosen) or not all(one.is_done for one in outcomes):
+        sys.exit(1)

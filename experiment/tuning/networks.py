@@ -1,0 +1,165 @@
+"""The model that is trained: loaded whole, with every weight free or with small matrices beside them (peft).
+
+On CUDA what is trained is kept in 32 bits and computed in bfloat16; weights that stay as they are, in bfloat16.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from experiment.models.local import checkpoints, hardware
+from experiment.models.local.lengths import reach_of
+from experiment.models.local.revisions import name_revision
+from experiment.models.local.tokens import Wording
+from experiment.tuning.settings import Lora, Training
+from stimuli.errors import UserError
+from stimuli.seeds import stable_seed
+
+_SEED_BITS = 63
+
+
+@dataclass(frozen=True)
+class Base:
+    """What is known of a model before its weights are loaded.
+
+    Attributes
+    ----------
+    source : Source
+    config
+        The transformers configuration.
+    wording : Wording
+        How it is asked in the study.
+    device : str
+    revision : str
+        What pins its weights.
+    most : int or None
+        Tokens that it reads.
+    """
+
+    source: checkpoints.Source
+    config: Any
+    wording: Wording
+    device: str
+    revision: str
+    most: int | None
+
+    @property
+    def stored_dtype(self) -> str:
+        """The number format of its stored weights, in which the trained ones are written."""
+        return str(getattr(self.config, "dtype", None) or "float32").removeprefix("torch.")
+
+
+def look_at(training: Training) -> Base:
+    """Find a model to train, and read its configuration and tokenizer.
+
+    Raises
+    ------
+    UserError
+        It is not there, reads with an encoder, or is stored in few bits; or peft is missing.
+    """
+    options = training.model.options
+    source = checkpoints.find_source(training.model)
+    if training.method == "lora":
+        require_peft(training)
+    config, tokenizer = checkpoints.load_tokenizer(source)
+    if getattr(config, "is_encoder_decoder", False):
+        raise UserError(
+            f"{training.place}: {training.base} ({training.model.use}) reads with an encoder, and wrods trains models that read "
+            "and write in one direction",
+            mend="Name such a model, like those of the Llama, Qwen or Pythia families.",
+        )
+    stored = checkpoints.stored_quantisation(config)
+    if stored is not None:
+        raise UserError(
+            f"{training.place}: the weights of {training.model.use} are stored quantised ({stored}), and such weights are not trained",
+            mend="Name the model with weights of 16 or 32 bits.",
+        )
+    template: Any = options.get("template")
+    space: Any = options.get("leading_space")
+    wording = Wording(
+        tokenizer, template=template, leading_space=space, thinking=bool(options.get("thinking", False))
+    )
+    return Base(
+        source,
+        config,
+        wording,
+        hardware.choose_device(options.get("device")),
+        name_revision(source, config),
+        reach_of(config).text,
+    )
+
+
+def require_peft(training: Training) -> None:
+    """Say how to get peft where it is missing."""
+    if importlib.util.find_spec("peft") is None:
+        raise UserError(
+            f"{training.place}: method: lora needs the package peft, which is not installed",
+            mend="Install it with pip install 'wrods[inside]', or train every weight with method: full.",
+        )
+
+
+def load_network(base: Base, training: Training) -> Any:
+    """Load a model ready to be trained, what is trained set free.
+
+    Raises
+    ------
+    UserError
+        It cannot be loaded, or not be trained in this way.
+    """
+    is_whole = training.lora is None
+    dtype = "bfloat16" if base.device.startswith("cuda") and not is_whole else "float32"
+    network = checkpoints.load_model(base.source, base.device, dtype)
+    seed_draws(stable_seed(training.seed, "training: first weights"))
+    if training.gradient_checkpointing:
+        if not getattr(network, "supports_gradient_checkpointing", False):
+            raise UserError(
+                f"{training.place}: {training.model.use} knows no gradient_checkpointing", mend="Take it out."
+            )
+        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if training.lora is None:
+        network.requires_grad_(True)
+    else:
+        network = _with_adapter(network, training.lora, training)
+    network.train()
+    return network
+
+
+def _with_adapter(network: Any, lora: Lora, training: Training) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    wanted = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # type: ignore[arg-type, unused-ignore]
+        lora_dropout=lora.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    try:
+        return get_peft_model(network, wanted)
+    except ValueError as fault:
+        raise UserError(
+            f"{training.place}: no matrices of {training.model.use} were found beside which others could be trained: {fault}",
+            mend="Train every weight with method: full.",
+        ) from fault
+
+
+def trained_weights(network: Any) -> dict[str, Any]:
+    """Return what is trained, by name."""
+    return {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+
+
+def weight_groups(network: Any, decay: float) -> Iterator[dict[str, Any]]:
+    """Yield matrices, which decay, and vectors (gains, biases), which do not."""
+    weights = list(trained_weights(network).values())
+    yield {"params": [one for one in weights if one.dim() > 1], "weight_decay": decay}
+    yield {"params": [one for one in weights if one.dim() <= 1], "weight_decay": 0.0}
+
+
+def seed_draws(seed: int) -> None:
+    """Seed what torch draws on all devices."""
+    import torch
+
+    torch.manual_seed(seed % 2**_SEED_BITS)

@@ -1,0 +1,249 @@
+"""What a model is trained on, kept as ``training.jsonl``: made once from the study's words, read ever after as it is.
+
+A line is ``{"text": …}``, of which every token is to be predicted, or ``{"prompt": …, "reply": …}`` (or ``messages`` in
+place of ``prompt``), of which only the reply is. ``provenance`` says where it comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from experiment.study import Study
+from experiment.tuning.asking import as_asked
+from experiment.tuning.settings import RELEASED, Training
+from stimuli.errors import UserError
+from stimuli.files import replace_file
+from stimuli.seeds import stable_seed
+
+FILE, ABOUT = "training.jsonl", "training.meta.json"
+FEWEST = 10
+"""Records without which nothing is trained."""
+
+Record = Mapping[str, Any]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Records:
+    """A kept file of training records.
+
+    Attributes
+    ----------
+    file : Path
+    number : int
+    replies : bool
+        Whether they are prompts with replies, else running text.
+    sha256 : str
+    about : mapping
+        What the makers of the records counted.
+    """
+
+    file: Path
+    number: int
+    replies: bool
+    sha256: str
+    about: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[Record]:
+        with self.file.open("rb") as stream:
+            for line in stream:
+                yield json.loads(line)
+
+
+def kept_records(folder: Path) -> Records | None:
+    """Return the records that a training has kept; None where it has none yet."""
+    try:
+        told = json.loads((folder / ABOUT).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    if not (folder / FILE).is_file():
+        return None
+    return Records(folder / FILE, told["number"], told["replies"], told["sha256"], told["about"])
+
+
+def make_records(study: Study, training: Training) -> Records:
+    """Make and keep a training's records, or return those that it has kept.
+
+    Raises
+    ------
+    UserError
+        There are no texts, or too few; a line is no record; prompts with replies and running text are mixed.
+    """
+    kept = kept_records(training.folder)
+    if kept is not None:
+        return kept
+    given, about = records_of(study, training)
+    training.folder.mkdir(parents=True, exist_ok=True)
+    partial = training.folder / f".{FILE}.partial"
+    number, replies, digest = 0, None, hashlib.sha256()
+    try:
+        with partial.open("wb") as stream:
+            for record in given:
+                is_reply = _checked(record, training, number + 1)
+                if replies is not None and is_reply != replies:
+                    raise UserError(
+                        f"{training.place}: record {number + 1} of {training.on} is "
+                        f"{'a prompt with a reply' if is_reply else 'running text'}, and those before it are not",
+                        mend="Keep the two kinds in files of their own.",
+                    )
+                replies = is_reply
+                line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+                digest.update(line)
+                stream.write(line)
+                number += 1
+            stream.flush()
+            os.fsync(stream.fileno())
+        if number < FEWEST:
+            raise UserError(
+                f"{training.place}: {training.on} gives {number} {'record' if number == 1 else 'records'} to train on, and "
+                f"a training needs {FEWEST} or more",
+                mend="Give more texts.",
+            )
+        partial.replace(training.folder / FILE)
+    finally:
+        partial.unlink(missing_ok=True)
+    told = {
+        "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": about(),
+        "of": training.of_data(),
+    }  # fmt: skip
+    replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1).encode("utf-8"))
+    found = kept_records(training.folder)
+    assert found is not None
+    return found
+
+
+def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
+    """Return a training's records, made as they are gone through, and what will then tell what was counted."""
+    if training.is_htest:
+        return _of_htest(study, training)
+    path = study.folder / Path(training.on).expanduser()
+    if not path.exists():
+        raise UserError(
+            f"{training.place}: there is nothing to train on at {path}",
+            mend="Give a file or folder of texts, from the study's folder, or on: htest.",
+        )
+    if path.suffix == ".jsonl" and training.rule is None and training.text_field == "text":
+        return _lines(path, training), dict
+    return _of_texts(study, training, path)
+
+
+def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
+    from stimuli.training import htest_training_set, released_training_set
+
+    assert training.task is not None
+    held_out = [
+        text
+        for item in study.items
+        if item.condition.get("task") == training.task
+        for text in item.shown.values()
+    ]
+    told: dict[str, Any]
+    if training.on == RELEASED:
+        folder = study.folder / Path(study.get("materials", "htest", "from")).expanduser()
+        released = released_training_set(
+            folder, training.task, seed=training.seed, held_out=held_out, published="items" in study.published
+        )
+        exchanges = released.exchanges
+        told = {
+            "lines": released.lines, "doubles": released.doubles, "near_copies": released.near_copies,
+            "unbalanced": released.unbalanced, "as_published": "items" in study.published,
+        }  # fmt: skip
+    else:
+        made = htest_training_set(training.task, seed=training.seed, held_out=held_out)
+        exchanges = made.exchanges
+        told = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
+    if training.asked == "bare":
+        return (one.to_json() for one in exchanges), lambda: told
+    return as_asked(study, training, exchanges), lambda: told
+
+
+def _of_texts(
+    study: Study, training: Training, path: Path
+) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
+    from experiment.study.study import ITEMS
+    from stimuli.training import HeldOut, ScrambledTexts, TextFiles
+
+    texts = TextFiles((path,), field=training.text_field)
+    chosen: Iterable[Any] = texts if training.texts is None else _Some(texts, training.texts, training.seed)
+    shown: set[str] = set()
+    if (study.folder / ITEMS).exists():
+        for item in study.items:
+            shown.update(item.shown.values(), item.intact.values())
+    passages = ScrambledTexts(chosen, training.rule or "FT-Ori", seed=training.seed, held_out=HeldOut(shown))
+    return (one.to_json() for one in passages), lambda: passages.counts.to_json()
+
+
+class _Some:
+    """So many of some texts, drawn by a seed and left in their order; gone through again, they are the same."""
+
+    def __init__(self, texts: Iterable[Any], number: int, seed: int) -> None:
+        self._texts = texts
+        self._number = number
+        self._seed = seed
+
+    def __iter__(self) -> Iterator[Any]:
+        draws = (
+            (stable_seed(self._seed, "training: which texts", place), place)
+            for place, _ in enumerate(self._texts)
+        )
+        chosen = {place for _, place in heapq.nsmallest(self._number, draws)}
+        last = max(chosen, default=-1)
+        return (text for place, text in enumerate(islice(self._texts, last + 1)) if place in chosen)
+
+
+def _lines(path: Path, training: Training) -> Iterator[Record]:
+    """Yield the lines of a file of records as they are; so many of them where a number is asked."""
+    from stimuli.corpora.rows import line_rows
+
+    class Rows:
+        def __iter__(self) -> Iterator[Any]:
+            return (row for _, row in line_rows(path))
+
+    rows: Iterable[Any] = Rows() if training.texts is None else _Some(Rows(), training.texts, training.seed)
+    for row in rows:
+        if isinstance(row, UserError):
+            raise row
+        yield row
+
+
+def _checked(record: Record, training: Training, number: int) -> bool:
+    """Say whether a record is a prompt with a reply.
+
+    Raises
+    ------
+    UserError
+        It is neither that nor a text.
+    """
+    place = f"{training.place}: record {number} of {training.on}"
+    if isinstance(record.get("text"), str) and "reply" not in record:
+        if not record["text"].strip():
+            raise UserError(f"{place} has an empty text", mend="Take it out.")
+        return False
+    has_prompt = isinstance(record.get("prompt"), str) or _is_talk(record.get("messages"))
+    if has_prompt and isinstance(record.get("reply"), str) and record["reply"].strip():
+        return True
+    raise UserError(
+        f"{place} has the fields {', '.join(map(str, record)) or 'none'}; a record is a text, or a prompt with a reply",
+        mend='Write lines like {"text": "…"} or {"prompt": "…", "reply": "…"}, or name the field with field:.',
+    )
+
+
+def _is_talk(messages: object) -> bool:
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(
+            isinstance(one, Mapping)
+            and one.get("role") in ("system", "user", "assistant")
+            and isinstance(one.get("content"), str)
+            for one in messages
+        )
+    )

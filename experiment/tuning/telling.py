@@ -1,0 +1,166 @@
+"""Says before a training what it will take: on what, how, tokens, steps, memory, disk, and rough hours or dollars.
+
+Tokens are those of the kept records where they were made, else rough: four characters a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiment.models.local.checkpoints import find_source
+from experiment.models.money import written
+from experiment.study import Study
+from experiment.tuning import estimate
+from experiment.tuning.networks import Base, look_at
+from experiment.tuning.record import FINISHED, read_record
+from experiment.tuning.records import kept_records
+from experiment.tuning.settings import RELEASED, Training
+from stimuli.errors import UserError, reason_of
+
+CHARACTERS_PER_TOKEN = 4
+LINES, LINE_CHARACTERS = 1000, 60
+"""Lines of an H-TEST training, and about how long each is."""
+RULES_IN_WORDS = {
+    "FT-RS": "all letters shuffled in 30% of the words of more than two letters, in 60% of the texts (FT-RS)",
+    "FT-KF&Adj": "two neighbouring letters behind the first exchanged in 30% of the words of more than two letters, in 60% of the "
+    "texts (FT-KF&Adj)",
+    "FT-Ori": "nothing changed, the control (FT-Ori)",
+}
+
+
+@dataclass(frozen=True)
+class ToldTraining:
+    """A training in words and in numbers."""
+
+    sentence: str
+    numbers: dict[str, Any]
+
+
+def tell_trainings(study: Study, trainings: Iterable[Training]) -> dict[str, ToldTraining]:
+    """Describe trainings; nothing is made, downloaded or sent."""
+    return {one.name: _tell(study, one) for one in trainings}
+
+
+def _tell(study: Study, training: Training) -> ToldTraining:
+    tokens, replies = _tokens(study, training)
+    epochs = training.epochs_of(replies=replies)
+    numbers: dict[str, Any] = {
+        "model": training.base, "use": training.model.use, "on": training.on, "rule": training.rule, "task": training.task,
+        "epochs": epochs, "tokens_an_epoch": tokens, "state": read_record(training.folder).get("state", "not begun"),
+    }  # fmt: skip
+    opening = f"Training {training.name}: {training.base} ({training.model.use}) on {_on(training)}; "
+    roughly = "an unknown number of" if tokens is None else f"roughly {tokens:,}"
+    said = f"{epochs} {'epoch' if epochs == 1 else 'epochs'} of {roughly} tokens"
+    if training.is_api:
+        more, found = _at_provider(training, tokens, epochs)
+    else:
+        more, found = _here(training, tokens, epochs)
+    is_done = numbers["state"] == FINISHED
+    ending = f" It is trained: use: tuned:{training.name} lets it read the study." if is_done else ""
+    return ToldTraining(f"{opening}{said}{more}.{ending}", numbers | found)
+
+
+def _on(training: Training) -> str:
+    if training.is_htest:
+        of = "released for training" if training.on == RELEASED else "made by its rule"
+        asked = "as the study asks them" if training.asked == "study" else "bare, as in the paper"
+        return f"lines of {training.task} {of}, {asked}, none of them a test item"
+    if training.rule is None:
+        return f"{training.on} as it is"
+    return f"{training.on}, {RULES_IN_WORDS[training.rule]}"
+
+
+def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
+    """Return roughly how many tokens an epoch has, None where nothing is there yet, and whether records have replies."""
+    kept = kept_records(training.folder)
+    if kept is not None:
+        return int(kept.file.stat().st_size // CHARACTERS_PER_TOKEN), kept.replies
+    if training.is_htest:
+        return (LINES * LINE_CHARACTERS // CHARACTERS_PER_TOKEN if training.asked == "bare" else None), True
+    path = study.folder / Path(training.on).expanduser()
+    try:
+        size = _bytes(path)
+    except UserError:
+        return None, False
+    is_records = path.suffix == ".jsonl" and training.rule is None and _has_replies(path)
+    return size // CHARACTERS_PER_TOKEN, is_records
+
+
+def _bytes(path: Path) -> int:
+    from stimuli.training import TextFiles
+
+    return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
+
+
+def _has_replies(path: Path) -> bool:
+    import json
+
+    with path.open("rb") as stream:
+        first = stream.readline()
+    try:
+        return "reply" in json.loads(first)
+    except ValueError:
+        return False
+
+
+def _here(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
+    found: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
+    how = (
+        "every weight"
+        if training.lora is None
+        else f"matrices of rank {training.lora.rank} beside the weights (lora)"
+    )
+    said = f", {how}, learning rate {training.learning_rate:g}"
+    try:
+        base = _looked_at(training)
+    except UserError as fault:
+        return f"{said}. Not yet: {reason_of(fault)}", {**found, "remark": str(fault)}
+    if base is None:
+        return f"{said}. How large the model is, its files tell once they are downloaded", found
+    size = estimate.size_of(base, training)
+    found |= estimate.describe(size)
+    said += (
+        f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {estimate.gigabytes(size.memory)} of memory "
+        f"({base.device}) and up to {estimate.gigabytes(size.disk)} of disk"
+    )
+    if tokens is not None:
+        hours = estimate.hours_of(size, training, tokens * epochs, base.device)
+        found["hours"] = round(hours, 4)
+        said += f", very roughly {_hours(hours)}"
+    return said, found
+
+
+def _looked_at(training: Training) -> Base | None:
+    """Look at a model that is on this machine; None where it would have to be downloaded."""
+    source = find_source(training.model)
+    if not source.is_folder:
+        from huggingface_hub import try_to_load_from_cache
+
+        if not isinstance(try_to_load_from_cache(source.place, "config.json", revision=source.revision), str):
+            return None
+    return look_at(training)
+
+
+def _hours(hours: float) -> str:
+    if hours < 1 / 60:
+        return "less than a minute"
+    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"
+
+
+def _at_provider(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
+    if training.price is None:
+        return ", trained by its provider; give `price:` for what a million tokens cost", {
+            "method": "provider"
+        }
+    if tokens is None:
+        return f", trained by its provider at {written(training.price)} for a million tokens", {
+            "method": "provider"
+        }
+    cost = tokens * epochs * training.price / 1e6
+    return f", trained by its provider for roughly {written(cost)}", {
+        "method": "provider",
+        "usd": round(cost, 4),
+    }
