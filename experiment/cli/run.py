@@ -40,7 +40,7 @@ Examples:
     "names",
     metavar="NAME",
     multiple=True,
-    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; may be given again.",
+    help="Only this model: its name in the study, or hf:PATH, openai:NAME, baseline:NAME; may be given again.",
 )
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
 @click.option(
@@ -123,6 +123,12 @@ Examples:
     is_flag=True,
     help="Ask what was longer than a model reads again, as where its server reads more now.",
 )
+@click.option(
+    "--not-billed",
+    is_flag=True,
+    help="Give back to the budget what was set aside for requests that were never answered, where the provider's bill shows that "
+    "they cost nothing; ask nothing.",
+)
 @click.option("--keep-going", is_flag=True, help="Go on with the other models when one fails half-way.")
 @click.option(
     "--yes",
@@ -152,6 +158,7 @@ def run(
     new_version: bool,
     if_changed: str,
     ask_again: bool,
+    not_billed: bool,
     keep_going: bool,
     yes: bool,
     as_json: bool,
@@ -182,6 +189,11 @@ def run(
     from experiment.models.runs import Limits
 
     loaded = load_study(study)
+    if not_billed:
+        from experiment.cli.run_not_billed import give_back
+
+        give_back(loaded)
+        return
     given = {"--base-url": base_url, "--key-env": key_env, "--concurrency": concurrency}
     models = _chosen(loaded, names, {name: value for name, value in given.items() if value is not None})
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
@@ -282,7 +294,6 @@ def _leave_probes() -> None:
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
     from experiment.models.opening import check_use, known_kinds
-    from experiment.study.trained import as_trained
 
     if not names and not study.models:
         raise UserError(
@@ -294,8 +305,8 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
         if name in study.models:
             chosen[name] = dict(study.models[name])
         elif ":" in name:
-            chosen[name] = as_trained(study, {"use": name}, "--model")
-            check_use(str(chosen[name]["use"]))
+            check_use(name)
+            chosen[name] = {"use": name}
         else:
             raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
     asked = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]

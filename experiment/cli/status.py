@@ -49,12 +49,13 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     from experiment.models.api.batch_ledger import known_batches
     from experiment.models.money import spending
     from experiment.models.runs import budget_of, runs_of
+    from experiment.models.runs.not_billed import dead_runs
     from experiment.models.runs.too_long import ended_of
 
     with store.read() as connection:
         readers = readers_of(connection, study.id)
         runs = runs_of(connection, study.id)
-        spent = spending(connection, study.id)
+        spent = spending(connection, study.id, dead_runs(connection, study.id))
         ended = ended_of(connection, study.id)
     budget = budget_of(study)
     return {
@@ -152,6 +153,7 @@ def _print(told: Mapping[str, Any]) -> None:
         click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
     money = told["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
+        notes: list[str] = []
         parts = [f"spent {written(money['spent_usd'])}"]
         if money["set_aside_usd"]:
             parts.append(f"set aside for requests under way {written(money['set_aside_usd'])}")
@@ -159,6 +161,13 @@ def _print(told: Mapping[str, Any]) -> None:
             parts.append(
                 f"may have been spent on what was never answered {written(money['may_have_been_spent_usd'])}"
             )
+            lost = "requests under way when a run was killed, cut off, or out of time"
+            notes.append(
+                f"What may have been spent is the most that {lost} can have cost; it counts against the budget, since the "
+                "provider may bill it. Should its bill show that it did not: wrods run STUDY --not-billed gives it back."
+            )
         if money["budget_usd"] is not None:
             parts.append(f"budget {written(money['budget_usd'])}, left {written(money['left_usd'])}")
         click.echo("; ".join(parts))
+        for note in notes:
+            click.echo(f"  {note}")

@@ -12,6 +12,9 @@ from experiment.models.local.quantising import quantised
 from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError
 
+HUB_S = 5.0
+"""How long the Hugging Face hub may take to say whether it has a model."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -64,6 +67,27 @@ def find_source(settings: ModelSettings) -> Source:
     return Source(name, False, str(revision) if revision is not None else None)
 
 
+def require_on_hub(source: Source) -> None:
+    """Ask the hub once, for a few seconds, whether it has a model that is not on this machine; nothing is downloaded.
+
+    Loading tries again and again where a name is mistyped or there is no network, and prints each try.
+
+    Raises
+    ------
+    Exception
+        Whatever the hub's package raises where it has none, or cannot be reached.
+    """
+    if source.is_folder:
+        return
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    is_here = isinstance(
+        try_to_load_from_cache(source.place, "config.json", revision=source.revision or "main"), str
+    )
+    if not is_here:
+        HfApi().model_info(source.place, revision=source.revision, timeout=HUB_S)
+
+
 def load_tokenizer(source: Source) -> tuple[Any, Any]:
     """Load configuration and tokenizer, which is all that a preview needs.
 
@@ -75,6 +99,7 @@ def load_tokenizer(source: Source) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     try:
+        require_on_hub(source)
         config = AutoConfig.from_pretrained(source.place, revision=source.revision)
         tokenizer = AutoTokenizer.from_pretrained(source.place, revision=source.revision)
     except Exception as error:
@@ -212,8 +237,8 @@ def _load_fault(source: Source, error: Exception) -> UserError:
         )
     if "RepositoryNotFoundError" in causes or "HFValidationError" in causes:
         return UserError(
-            f"the Hugging Face hub has no model {source.place!r}, or it is private",
-            mend="Check the name (owner/name); for private models log in with: hf auth login.",
+            f"there is no folder {source.place!r} here, and the Hugging Face hub has no model of that name, or it is private",
+            mend="Correct the path, or the name (owner/name, as on the model's page); for private models log in with: hf auth login.",
         )
     offline = {
         "OfflineModeIsEnabled",
@@ -221,6 +246,8 @@ def _load_fault(source: Source, error: Exception) -> UserError:
         "ConnectError",
         "ConnectionError",
         "ConnectTimeout",
+        "ReadTimeout",
+        "PoolTimeout",
     }
     if offline & set(causes):
         return UserError(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, and_, case, func, insert, select, update
 
 from experiment.store import Store
 from experiment.store.database import lock_for_change
@@ -49,16 +50,18 @@ class Spending:
         return self.spent + self.set_aside + self.unknown
 
 
-def spending(connection: Connection, study: str) -> Spending:
-    """Return what a study has spent and set aside."""
+def spending(connection: Connection, study: str, dead: Collection[str] = ()) -> Spending:
+    """Return what a study has spent and set aside; what ``dead`` runs, those that were killed, hold is unknown."""
     of_study = select(sessions.c.session_id).where(sessions.c.study == study)
     spent = connection.execute(
         select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(calls.c.session_id.in_(of_study))
     ).scalar_one()
+    is_left = and_(reservations.c.state == "open", reservations.c.run_id.in_(dead))
+    state = case((is_left, "lost"), else_=reservations.c.state)
     rows = connection.execute(
-        select(reservations.c.state, func.coalesce(func.sum(reservations.c.open_usd), 0.0))
+        select(state, func.coalesce(func.sum(reservations.c.open_usd), 0.0))
         .where(reservations.c.study == study)
-        .group_by(reservations.c.state)
+        .group_by(state)
     )
     held = {state: float(amount) for state, amount in rows}
     under_way = held.get("open", 0.0) + held.get("batch", 0.0)
@@ -357,3 +360,13 @@ def close_abandoned(store: Store, study: str, reader: str) -> float:
         return float(amount)
 
     return store.write(mark).result()
+
+
+def release(connection: Connection, study: str) -> float:
+    """Count as not billed what runs that ended left set aside; return how much that was in US dollars."""
+    theirs = (reservations.c.study == study) & (reservations.c.state == "lost")
+    amount = connection.execute(
+        select(func.coalesce(func.sum(reservations.c.open_usd), 0.0)).where(theirs)
+    ).scalar_one()
+    connection.execute(update(reservations).where(theirs).values(state="closed", open_usd=0.0))
+    return float(amount)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,8 @@ from experiment.models import ModelSettings, open_engine
 from stimuli.errors import UserError
 
 torch = pytest.importorskip("torch")
+httpx2 = pytest.importorskip("httpx2")
+RepositoryNotFoundError = pytest.importorskip("huggingface_hub.errors").RepositoryNotFoundError
 
 
 def mend_of(use: str, **options: object) -> str:
@@ -47,6 +50,40 @@ def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path) ->
 def test_a_hub_that_cannot_be_reached_is_said_to_be_so(monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert "cannot be reached" in mend_of("hf:owner/model")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "words"),
+    [
+        (
+            "owner/mistyped",
+            RepositoryNotFoundError,
+            "no folder 'owner/mistyped' here, and the Hugging Face hub has no",
+        ),
+        ("owner/mistyped", httpx2.ConnectTimeout, "cannot be reached"),
+        ("no name of a model", None, "no folder 'no name of a model' here"),
+    ],
+)
+def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
+    name, fault, words, monkeypatch, capfd
+) -> None:
+    """Loading itself tries again for half a minute, and prints each try."""
+    asked: list[str] = []
+
+    def answer(url, **given):
+        asked.append(str(url))
+        assert given["timeout"] <= 5
+        response = httpx2.Response(404, request=httpx2.Request("GET", url))
+        raise fault("no", response=response) if fault is RepositoryNotFoundError else fault("no")
+
+    def never(*_, **__):
+        raise AssertionError("the model is loaded")
+
+    monkeypatch.setattr("huggingface_hub.hf_api.get_session", lambda: SimpleNamespace(get=answer))
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", never)
+    assert words in mend_of(f"hf:{name}")
+    assert [one.partition("/api/")[2] for one in asked] == ([f"models/{name}"] if fault else [])
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiment.models import Message, ModelSettings, Reply, Request
 from experiment.models.money import Purse, price_of, spending
-from experiment.models.money.purse import close_abandoned
+from experiment.models.money.purse import close_abandoned, release
 from experiment.store import Store, open_store, records
 from stimuli.errors import UserError
 
@@ -158,6 +158,19 @@ def test_a_killed_run_leaves_its_money_counted(store) -> None:
     again = Purse(store, "tiny", "again", "m", budget=1.0)
     assert not again.take(0.7)
     assert again.take(0.5)
+
+
+def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store) -> None:
+    killed = Purse(store, "tiny", "killed", "m", budget=1.0)
+    alive = Purse(store, "tiny", "alive", "other", budget=1.0)
+    assert killed.take(0.4) and alive.take(0.1)
+    with store.read() as connection:
+        told = spending(connection, "tiny", {"killed"})
+    assert told.unknown >= 0.4 and told.set_aside == pytest.approx(now(store).set_aside - told.unknown)
+    close_abandoned(store, "tiny", "m")
+    assert store.write(lambda connection: release(connection, "tiny")).result() == pytest.approx(told.unknown)
+    assert now(store).unknown == 0 and now(store).set_aside == pytest.approx(told.set_aside)
+    assert Purse(store, "tiny", "again", "m", budget=1.0).take(0.7)
 
 
 def test_a_closed_run_gives_back_what_it_did_not_use(store) -> None:

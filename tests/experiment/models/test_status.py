@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from experiment.store import open_store, records
 from experiment.store.exclusions import EXCLUDED
+from experiment.store.tables import audit
 from tests.experiment.models.running import (
     TRIALS,
     begin,
     edit,
     invoke,
+    of_store,
     remote,
     server,
     stored,
@@ -95,3 +98,20 @@ def test_a_killed_run_is_told_with_all_that_it_stored(named: Path, server: Any) 
     assert sum(run["response_statuses"].values()) == count
     said = invoke("status", named).output
     assert "was killed" in said and f": {count} of {TRIALS} trials" in said
+
+
+def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study: Path, server: Any) -> None:
+    with_models(study, remote("one", server), budget="5 USD")
+    server.delay = 30.0
+    process = begin("run", study)
+    wait_until(lambda: bool(server.requests))
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    held = told(study)["money"]
+    assert held["may_have_been_spent_usd"] > 0 and held["set_aside_usd"] == 0
+    assert "wrods run STUDY --not-billed gives it back" in invoke("status", study).output
+    assert "count as not billed now" in invoke("run", study, "--not-billed").output
+    assert told(study)["money"]["left_usd"] == 5.0
+    assert "Nothing is set aside" in invoke("run", study, "--not-billed").output
+    actions = [row["action"] for row in of_store(study, select(audit.c.action))]
+    assert actions.count("counted as not billed") == 1
