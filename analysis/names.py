@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def plain(*names: str) -> str:
     """Return names in letters, digits and underscores alone, joined by underscores."""
@@ -11,3 +13,8 @@ def plain(*names: str) -> str:
 def in_words(name: str) -> str:
     """Return a name as running text writes it: blanks in the place of underscores."""
     return name.replace("_", " ")
+
+
+def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
+    """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
+    return "_".join([factor, *([trials] if trials else []), *(plain(*one) for one in within)])

@@ -212,7 +212,7 @@ def _exploratory(tables: Tables) -> list[Plan]:
             own = tuple(groups) if measure.name == "correct" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
                 continue
-            for kind in _kinds_of_trials(used, own) if measure.name == "correct" else (None,):
+            for kind in kinds_of_trials(used, own) if measure.name == "correct" else (None,):
                 seen = used if kind is None else used[used["trial_type"] == kind]
                 asked = seen[seen["reader_group"].isin(own)]
                 for within in parted_by_sessions(asked, factor, tables.factors):
@@ -238,8 +238,21 @@ def _all(tables: Tables) -> dict[str, tuple[str, ...]]:
     return {name: tuple(levels) for name, levels in tables.factors.items()}
 
 
-def _kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | None, ...]:
-    """Return the trial types whose answers are right or wrong, where there are several: they are no one measure."""
+def kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | None, ...]:
+    """Return the trial types whose answers are right or wrong, where there are several: they are no one measure.
+
+    Parameters
+    ----------
+    used : pandas.DataFrame
+        The analysed trials.
+    groups : tuple of str
+        Reader groups whose answers count here.
+
+    Returns
+    -------
+    tuple
+        ``(None,)``, all trials, where answers are given in one way.
+    """
     rows = used[used["reader_group"].isin(groups) & used["correct"].notna()]
     kinds = [str(kind) for kind in pd.unique(rows["trial_type"].dropna())] if "trial_type" in rows else []
     return tuple(kinds) if len(kinds) > 1 else (None,)

@@ -97,3 +97,16 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
                 spare += limit - answering
         seconds += answering
     return seconds, spare
+
+
+def length_in_words(by_levels: Mapping[str, float]) -> str:
+    """Say how many minutes sessions take, by their levels between sessions where that changes something."""
+    said = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{minutes} ({levels})" for levels, minutes in said.items())
+
+
+def minutes_in_words(minutes: float) -> str:
+    """Say a number of minutes, one at least."""
+    return "1 minute" if round(minutes) <= 1 else f"{minutes:.0f} minutes"

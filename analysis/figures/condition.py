@@ -40,6 +40,7 @@ def condition_figure(
     factor: str,
     levels: Sequence[str],
     chance: float | None = None,
+    of: str = "",
 ) -> Drawing:
     """Draw the means of every reader group by condition, with intervals, over participant dots.
 
@@ -57,6 +58,8 @@ def condition_figure(
         From left to right.
     chance : float, optional
         Share that guessing gets right.
+    of : str
+        End of the title: of which trials it is, where not of all.
     """
     kinds = {cell.group: cell.kind for cell in cells}
     look = looks(kinds)
@@ -82,7 +85,7 @@ def condition_figure(
             )
         label_ends(axes, ends, len(levels) - 0.5)
         mark_not_data(figure, kinds)
-    title = f"{measure.title} by {factor} and reader"
+    title = f"{measure.title} by {factor} and reader{of}"
     alternative = _in_words(cells, measure, levels)
     note = _note(cells, measure, not pilot.empty)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)

@@ -38,6 +38,7 @@ def position_figure(
     panels: Sequence[tuple[Measure, Sequence[Cost], Sequence[Cost]]],
     factor: str,
     levels: Sequence[str],
+    of: str = "",
 ) -> Drawing:
     """Draw the cost of every level against the reference, one panel a measure.
 
@@ -50,6 +51,8 @@ def position_figure(
     factor : str
     levels : sequence of str
         Reference first.
+    of : str
+        End of the title: of which trials it is, where not of all.
     """
     kinds = {cost.group: cost.kind for _, own, _ in panels for cost in own}
     look = looks(kinds)
@@ -64,7 +67,7 @@ def position_figure(
             axes.set_title(_panel_title(measure, levels[0], "ABC"[turn] if len(panels) > 1 else ""))
         mark_not_data(figure, kinds)
     positions = is_letter_position(list(levels))
-    title = f"Cost of each {'letter position' if positions else 'condition'} against {levels[0]}"
+    title = f"Cost of each {'letter position' if positions else 'condition'} against {levels[0]}{of}"
     alternative = _in_words(panels, levels[0])
     note = _note(kinds, panels, levels[0])
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)

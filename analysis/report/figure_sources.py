@@ -58,7 +58,10 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         if found:
             return FigureSource(tuple(found))
     if name.startswith(("heat_map_", "cost_")) and not any(_bare(one) == name for one in near):
-        factor = name.removeprefix("heat_map_").removeprefix("cost_")
+        stem = name.removeprefix("heat_map_").removeprefix("cost_")
+        same = [one.table.origin for one in tables if _bare(one) == f"descriptives_correct_{stem}"]
+        conditions = same[0].where if same and same[0] is not None and same[0].where else None
+        factor = max((one for one in content.tables.factors if stem.startswith(one)), key=len, default=stem)
         computed = "shares of right answers by reader and level, failures as 0"
         computed += (
             ""
@@ -66,7 +69,8 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
             else "; by item first, each level less the first one; times: logarithms"
         )
         columns = ("correct", "response_status", factor, "reader_group", "reader", "item_id")
-        return FigureSource((), Origin(columns=columns, where=(*JUDGED, *filled(factor)), computed=computed))
+        conditions = conditions or (*JUDGED, *filled(factor))
+        return FigureSource((), Origin(columns=columns, where=conditions, computed=computed))
     return FigureSource(tuple(one.number for one in near))
 
 

@@ -76,10 +76,13 @@ def _findings(content: Content) -> Iterator[Paragraph]:
         yield Paragraph(Markup("No comparison between conditions could be tested."))
         return
     told = sorted(ranked, key=lambda one: one[:2])[:MOST_FINDINGS]
-    said = [
-        _finding(contrast, section.analysis, content.kinds)
-        for _, _, section, contrast in sorted(told, key=lambda one: one[1])
-    ]
+    said: list[Markup] = []
+    last: Section | None = None
+    for _, _, section, contrast in sorted(told, key=lambda one: one[1]):
+        if section is not last and section.analysis.plan.subset:
+            said.append(Markup("<i>{}.</i>").format(section.heading))
+        said.append(_finding(contrast, section.analysis, content.kinds))
+        last = section
     if not content.planned:
         said.insert(0, Markup("No analysis was planned, so that all results are exploratory."))
     others = len(ranked) - len(told)
@@ -151,22 +154,29 @@ def _p(one: Contrast) -> Markup:
     )
 
 
+def _doubt(section: Section) -> str:
+    """Say what is to be distrusted in a model; empty for nothing."""
+    model = section.analysis.model
+    if model is None:
+        return "No model could be fitted for {}."
+    if not model.converged:
+        return "The fit of {} did not converge; its numbers are not to be trusted."
+    if any("above 4 log odds" in one for one in model.warnings):
+        return "In {} a random effect is so large that odds ratios mislead; the percentage points are to be read instead."
+    return "The fit of {} is singular, so that its intervals may be too narrow." if model.singular else ""
+
+
 def _doubts(content: Content) -> Iterator[str]:
     """Say what limits these results, the gravest first."""
     yield from content.cautions
+    found: dict[str, list[str]] = {}
     for section in (*content.planned, *(() if content.planned else content.exploratory)):
-        model = section.analysis.model
-        if model is None:
-            yield f"No model could be fitted for the analysis {section.heading}."
-        elif not model.converged:
-            yield f"The model of the analysis {section.heading} did not converge; its numbers are not to be trusted."
-        elif any("above 4 log odds" in one for one in model.warnings):
-            yield (
-                f"In the analysis {section.heading} a random effect is so large that odds ratios mislead; "
-                "the percentage points are to be read instead."
+        found.setdefault(_doubt(section), []).append(section.heading)
+    for doubt, headings in found.items():
+        if doubt:
+            yield doubt.format(
+                f"the {'analysis' if len(headings) == 1 else 'analyses'} {apa.listing(headings)}"
             )
-        elif model.singular:
-            yield f"The model of the analysis {section.heading} is singular, so that its intervals may be too narrow."
     if content.standing.departures:
         many = apa.worded(len(content.standing.departures), "departure")
         yield f"{many[0].upper()}{many[1:]} from the plan {'is' if len(content.standing.departures) == 1 else 'are'} listed below."

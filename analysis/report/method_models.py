@@ -69,14 +69,19 @@ def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
     parts += [f"{spec['parameters']:,} parameters"] if isinstance(spec.get("parameters"), int) else []
     said += f" ({'; '.join(parts)})" if parts else ""
     done = [f"identified itself as {spec['resolved']}"] if spec.get("resolved") else []
-    if spec.get("first_call"):
+    if imported(spec):
+        when = apa.between_dates(spec["first_call"], spec["last_call"])
+        done.append(f"gave its answers elsewhere ({apa.counted(spec['calls'], 'answer')}, imported {when})")
+    elif spec.get("first_call"):
         done.append(
             f"was accessed {apa.between_dates(spec['first_call'], spec['last_call'])} ({apa.counted(spec['calls'], 'call')})"
         )
     own = tables.trials[tables.trials["reader_group"] == name]
     if own["session_id"].nunique():
         done.append(
-            f"gave {apa.worded(len(own), 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
+            f"has {apa.worded(len(own), 'trial')} in {apa.worded(own['session_id'].nunique(), 'session')}"
+            if imported(spec)
+            else f"gave {apa.worded(len(own), 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
         )
     told = (f"{said} {apa.listing(done)}." if done else f"{said} was asked.") + sessions_told(spec)
     settings = _settings_in_words(spec, own)
@@ -85,6 +90,11 @@ def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
     if not spec.get("first_call"):
         told += " Its access dates, tokens, and cost are not in the tables."
     return told
+
+
+def imported(spec: Mapping[str, Any]) -> bool:
+    """Whether all answers of a model were imported, so that the dates of its calls are those of the import."""
+    return bool(spec.get("calls")) and spec.get("imported_calls") == spec.get("calls")
 
 
 def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
@@ -125,7 +135,7 @@ def models_table(tables: Tables) -> ApaTable | None:
         cells = [
             name,
             str(spec.get("resolved") or spec.get("use") or apa.MISSING),
-            first if first == last else f"{first} to {last}",
+            apa.MISSING if imported(spec) else first if first == last else f"{first} to {last}",
         ]
         cells += [apa.count(spec["calls"])]
         cells += [apa.MISSING if spec.get(one) is None else apa.count(spec[one]) for one in tokens]
@@ -135,6 +145,8 @@ def models_table(tables: Tables) -> ApaTable | None:
         "Snapshot = the model that answered by its own account. Tokens and cost include pilots and repeated calls, not answers taken "
         "from the cache."
     )
+    if any(imported(spec) for spec in readers.values()):
+        note += " En dashes under Accessed: the answers were imported; when they were given is not known."
     origin = Origin(
         columns=("first_call", "last_call", "calls", *_TOKENS, "cost_usd"),
         rows="one entry a reader",

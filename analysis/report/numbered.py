@@ -10,6 +10,7 @@ from markupsafe import Markup
 from analysis.departures import PlanStanding
 from analysis.figures import Drawing
 from analysis.mixed import Fit
+from analysis.names import stem_of
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
@@ -169,10 +170,14 @@ class Content:
 
     def described_in(self, analysis: Analysis) -> tuple[int, ...]:
         """Return the number of the table that holds the means of an analysis' measure by its factor."""
-        stem = f"descriptives_{analysis.plan.measure.name}_{analysis.plan.factor}"
-        return tuple(
-            one.number for one in (*self.descriptives, *self.further_tables) if one.table.name.endswith(stem)
-        )
+        plan = analysis.plan
+        there = (*self.descriptives, *self.further_tables)
+        for stem in (stem_of(plan.factor, plan.trials, plan.within), plan.factor):
+            name = f"descriptives_{plan.measure.name}_{stem}"
+            found = tuple(one.number for one in there if one.table.name.endswith(name))
+            if found:
+                return found
+        return ()
 
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""

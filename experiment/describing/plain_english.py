@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from experiment.checking.giving import giving_of, reads_with_encoder
@@ -23,7 +24,7 @@ from experiment.models.planning.manner import is_remote
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
-from experiment.session_minutes import Duration, session_duration
+from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
 from stimuli.errors import UserError
@@ -147,7 +148,7 @@ def _design(study: Study, numbers: Mapping[str, Any]) -> str:
     )
     return (
         f"Design: {'; '.join(_factor(*factor) for factor in _levels_told(study).items())}. "
-        f"{numbers['lists']} lists; a session shows each condition {per_cell} times."
+        f"{_counted(numbers['lists'], 'list')}; a session shows each condition {'once' if per_cell == '1' else f'{per_cell} times'}."
     )  # fmt: skip
 
 
@@ -220,31 +221,22 @@ def _operation(operation: Any) -> str:
 
 
 def _procedure(study: Study, numbers: Mapping[str, Any]) -> str:
-    screens = [next(iter(screen)) for screen in study.get("procedure")]
+    kinds = [next(iter(screen)) for screen in study.get("procedure")]
+    runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(kinds)]
+    screens = [kind if many == 1 else _counted(many, kind) for kind, many in runs]
+    practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     wanted = numbers["participants_wanted"]
     people = f" {wanted} participants are wanted." if wanted else ""
     allowed = numbers["minutes_that_limits_allow"]
     more = (
-        f" Free answers count with up to a minute each; their time limits allow {_minutes_in_words(allowed)} more."
+        f" Free answers count with up to a minute each; their time limits allow {minutes_in_words(allowed)} more."
         if allowed
         else ""
     )
     return (
-        f"Procedure: {', '.join(screens)}. A session has {numbers['trials_per_session']} trials after "
-        f"{numbers['practice_trials']} of practice, roughly {_length(numbers['minutes_by_levels'])}.{more}{people}"
+        f"Procedure: {', '.join(screens)}. A session has {numbers['trials_per_session']:,} trials{practice}, roughly "
+        f"{length_in_words(numbers['minutes_by_levels'])}.{more}{people}"
     )
-
-
-def _length(by_levels: Mapping[str, float]) -> str:
-    """Say how long sessions are, by their levels between sessions where that changes something."""
-    said = {levels: _minutes_in_words(minutes) for levels, minutes in by_levels.items()}
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return ", ".join(f"{minutes} ({levels})" for levels, minutes in said.items())
-
-
-def _minutes_in_words(minutes: float) -> str:
-    return "1 minute" if round(minutes) <= 1 else f"{minutes:.0f} minutes"
 
 
 def _durations(

@@ -30,6 +30,7 @@ def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any
     dict
         By reader: ``first_call`` and ``last_call`` (ISO 8601, UTC), ``calls`` (answers from the cache apart), sums of tokens
         and ``cost_usd`` (None where no call has one), ``dtype`` (list of texts). Pilots are in it: they were asked and paid for.
+        ``imported_calls``: how many of the calls stand for answers that were imported, whose own dates are not known.
     """
     asked = calls.c.from_cache.is_not(True)
     sums = [func.sum(calls.c[name]).label(name) for name in _SUMS]
@@ -42,10 +43,15 @@ def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any
     found = {str(row["reader"]): {**row} for row in connection.execute(query).mappings()}
     for entry in found.values():
         entry.pop("reader")
-        entry["dtype"] = []
+        entry["dtype"], entry["imported_calls"] = [], 0
     kinds = of_study.add_columns(calls.c.dtype).where(calls.c.dtype.is_not(None)).distinct()
     for reader, dtype in connection.execute(kinds.order_by(calls.c.dtype)):
         found[str(reader)]["dtype"].append(dtype)
+    elsewhere = _imported(study, connection, "model")
+    if elsewhere:
+        by_session = of_study.add_columns(calls.c.session_id, func.count().label("many"))
+        for row in connection.execute(by_session.group_by(sessions.c.reader, calls.c.session_id)):
+            found[str(row.reader)]["imported_calls"] += row.many if row.session_id in elsewhere else 0
     return found
 
 
@@ -73,7 +79,7 @@ def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
     kept = [row["session_id"] for row in came if row["n_trials"] and row["session_id"] not in excluded]
     answers = read_answers(study, connection)
     own = [answers.by_session.get(session, {}) for session in kept]
-    of_elsewhere = _imported(study, connection)
+    of_elsewhere = _imported(study.id, connection, "human")
     began = sorted(row["created_at"] for row in came if row["session_id"] not in of_elsewhere)
     many = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
     summed = [
@@ -91,10 +97,10 @@ def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
     }
 
 
-def _imported(study: Study, connection: Connection) -> set[str]:
-    """Return the sessions of people that were imported: their own dates are not known."""
+def _imported(study: str, connection: Connection, kind: str) -> set[str]:
+    """Return the sessions of a kind of reader that were imported: their own dates are not known."""
     query = select(sessions.c.session_id, sessions.c.client).where(
-        sessions.c.study == study.id, sessions.c.reader_kind == "human"
+        sessions.c.study == study, sessions.c.reader_kind == kind
     )
     return {row.session_id for row in connection.execute(query) if "imported" in (row.client or ())}
 

@@ -56,6 +56,8 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
             table = effects(one) if first is one else effects(one, first)
         except UserError:  # people alone, or models alone
             continue
+        if len(table):  # a yardstick is not asked how like people it is
+            table = table[table["model"].map(material.kinds.get) != "baseline"].reset_index(drop=True)
         if len(table):
             table.attrs["people"] = first.plan.measure.noun
             found.append((one, table))
@@ -189,9 +191,9 @@ def _origin(analysis: Analysis) -> Origin:
 
 def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str) -> list[Markup]:
     people = str(table["people"].iloc[0])
-    many = apa.counted(int(table["contrast"].nunique()), "difference")
-    models = apa.counted(int(table["model"].nunique()), "model")
-    text = f"{many} between conditions in {_nouns(analysis, table)} of {spoken(people)} beside {models}{pointer}. "
+    many = apa.worded(int(table["contrast"].nunique()), "difference")
+    models = apa.worded(int(table["model"].nunique()), "model")
+    text = f"{many.capitalize()} between conditions in {_nouns(analysis, table)} of {spoken(people)} beside {models}{pointer}. "
     if len(table) <= TOLD_IN_FULL:
         text += " ".join(_sentence(row, analysis, people, kinds) for _, row in table.iterrows())
     else:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from analysis.figures.letter_curves import letter_curves, pages
+from analysis import apa
+from analysis.figures.letter_curves import FEWEST_ITEMS, letter_curves, pages
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
 from analysis.report.blocks import Block, Chapter, Material, marks_of
@@ -35,6 +36,11 @@ def write(material: Material) -> Chapter | None:
         return None
     kinds = {one.group: one.kind for m in found for one in m.by["zone"]}
     explained = explanations(tables, found, material.told)
+    few = [one for one in found if not _has_a_place(one)]
+    if len(few) == len(found):
+        return _explained_alone(found, remarks, explained, kinds)
+    remarks = [*remarks, *(f"{one.measure.noun.capitalize()}: {FEW_ALIKE}." for one in few)]
+    found = [one for one in found if one not in few]
     blocks: list[Block] = [Markup(" ").join(_opening(found))]
     for number, own in enumerate(pages(panels(found)), 1):
         name = "letter_curves" if number == 1 else f"letter_curves_{number}"
@@ -64,6 +70,37 @@ def write(material: Material) -> Chapter | None:
         ),
         fits=explained.fits,
         sources=("owen2007", "benjamini1995", *(("davis2010", "gomez2008") if explained.blocks else ())),
+    )
+
+
+FEW_ALIKE = (
+    "the words of an item are changed in different places or ways, and fewer than "
+    f"{apa.worded(FEWEST_ITEMS, 'item')} have one and the same, so that costs by letter position are not told"
+)
+
+
+def _has_a_place(one: Measured) -> bool:
+    """Whether any reader met enough items with one kind of change at one place for an interval."""
+    return any(many >= FEWEST_ITEMS for group in one.by["zone"] for many in group.items_of.values())
+
+
+def _explained_alone(
+    found: Sequence[Measured], remarks: Sequence[str], explained: Explanations, kinds: dict[str, str]
+) -> Chapter | None:
+    """Write what explains the costs of whole texts, where hardly an item has its letters changed at one place."""
+    if not explained.blocks:
+        return None
+    left_out = gathered([*remarks, *explained.remarks])
+    blocks: list[Block] = [escape(f"{FEW_ALIKE[0].upper()}{FEW_ALIKE[1:]}."), *explained.blocks]
+    blocks += [escape(f"Left out or not known. {' '.join(left_out)}")] if left_out else []
+    return Chapter(
+        "letter-position",
+        "Changed letters",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=tuple(explained.methods),
+        fits=explained.fits,
+        sources=("davis2010", "gomez2008"),
     )
 
 

@@ -1,0 +1,76 @@
+"""Means stand by task and way of asking: no table, figure or sentence of a report averages over them unsaid."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import load
+from analysis.measures import MEASURES
+from analysis.report.content import gather
+from analysis.report.described import described, parts_of
+from analysis.report.in_short import in_short
+from analysis.report.numbered import Content
+from analysis.report.write import write_files
+from tests.analysis.conftest import Make
+from tests.analysis.test_within import FACTORS, MANNERS, asked_in_two_ways
+
+
+def with_two_tasks() -> pd.DataFrame:
+    """Return answers where texts are restored in two manners, and chosen about in one of them, half of these right."""
+    restored = asked_in_two_ways().assign(trial_type="recover")
+    restored["score"] = restored["correct"].astype(float)
+    asked = restored[restored["examples"] == "without"].assign(trial_type="choose", set="questions")
+    asked["session_id"] = asked["session_id"] + "-questions"
+    asked["correct"] = np.arange(len(asked)) % 2 == 0
+    return pd.concat([restored, asked], ignore_index=True)
+
+
+@pytest.fixture
+def content(handover: Make, without_chapters: None) -> Content:
+    return gather(load(handover(with_two_tasks(), dictionary={"factors": FACTORS})))
+
+
+def test_each_task_and_manner_has_means_of_its_own_once(handover: Make) -> None:
+    tables = load(handover(with_two_tasks(), dictionary={"factors": FACTORS}))
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    parts = list(parts_of(used, tables))
+    restored = [part for part in parts if part.trials == "recover"]
+    assert [(part.factor, part.within) for part in restored] == [
+        ("position", (("examples", manner),)) for manner in MANNERS
+    ]
+    assert [(part.factor, part.within) for part in parts if part.trials == "choose"] == [
+        ("position", ()),
+        ("examples", ()),
+    ]
+    for one in described(used, tables):
+        if one.part.factor != "position":
+            continue
+        rows = one.part.rows(used)
+        own = rows.loc[(rows["reader_group"] == "a") & (rows["position"] == "final"), "correct"]
+        (cell,) = (
+            cell for cell in one.cells[MEASURES["correct"]] if (cell.group, cell.level) == ("a", "final")
+        )
+        assert cell.trials == 40 and cell.mean == pytest.approx(own.astype(float).mean())
+
+
+def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(
+    content: Content, tmp_path: Path
+) -> None:
+    titles = [one.table.title for one in content.descriptives]
+    assert any(title.endswith("by position and reader (recover, examples behind)") for title in titles)
+    assert any(title.endswith("(choose)") for title in titles)
+    names = [one.drawing.name for one in content.figures]
+    assert len(set(names)) == len(names) and "cost_position_recover_examples_behind" in names
+    page = write_files(content, tmp_path, datetime(2026, 11, 22, tzinfo=UTC)).read_text("utf-8")
+    assert "trial_type recover; examples behind" in page
+
+
+def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Content) -> None:
+    told = " ".join(str(one.text) for one in in_short(content))
+    for manner in MANNERS:
+        assert told.count(f"Accuracy by position (recover, examples {manner}).") == 1
