@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.published.public_page import public_page
 from analysis.published.reproductions import Reproduction
 
 
@@ -36,7 +36,9 @@ def write_page(made: Reproduction, folder: Path, version: str) -> Path:
     for fault in made.faults:
         _save(fault.price, folder / f"{fault.name}.csv")
     page = folder / "index.html"
-    page.write_text(str(Markup("\n").join(_page(made, version))) + "\n", "utf-8")
+    page.write_text(
+        public_page(f"{made.paper}, made again", made.citation, _body(made, version), OTHER), "utf-8"
+    )
     return page
 
 
@@ -44,18 +46,12 @@ def _save(frame: pd.DataFrame, file: Path) -> None:
     frame.to_csv(file, encoding="utf-8-sig")
 
 
-def _page(made: Reproduction, version: str) -> Iterator[Markup]:
-    style = resources.files("analysis.report.templates").joinpath("style.css").read_text("utf-8")
+OTHER = "td.other { background: #fbf1ec; color: #8a1c00; font-weight: 600; }"
+"""How a cell looks that is not the printed one."""
+
+
+def _body(made: Reproduction, version: str) -> Iterator[Markup]:
     same, many = int(made.cells["same"].sum()), len(made.cells)
-    title = f"{made.paper}, made again"
-    yield Markup('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">')
-    yield Markup(
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title>'
-    ).format(title)
-    yield Markup("<style>\n{}\n{}</style></head><body>").format(
-        Markup(style), Markup("td.other { background: #fbf1ec; color: #8a1c00; font-weight: 600; }")
-    )
-    yield Markup("<h1>{}</h1><p class='byline'>{}</p>").format(title, made.citation)
     yield Markup("<p>{} <strong>{} of {} cells are those in print.</strong> Made by wrods {}.</p>").format(
         made.source, apa.count(same), apa.count(many), version
     )
@@ -91,7 +87,7 @@ def _page(made: Reproduction, version: str) -> Iterator[Markup]:
             yield Markup("<li>{}</li>").format(one)
         yield Markup("</ul>")
     yield Markup(
-        "<footer>Files beside this page: cells.csv (every cell beside the printed one), a CSV for each table.</footer></body></html>"
+        "<footer>Files beside this page: cells.csv (every cell beside the printed one), a CSV for each table.</footer>"
     )
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from analysis import load
 from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
+from analysis.published.public_page import public_page
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.chapters.mind_scramble_tables import (
@@ -26,6 +26,7 @@ from analysis.report.chapters.mind_scramble_tables import (
 )
 from stimuli.errors import UserError
 
+TITLE = "Mind Scramble’s tables from these studies"
 CITATION = "After Mind Scramble (2024), arXiv:2410.01677."
 
 
@@ -105,25 +106,16 @@ def write_together(found: Sequence[ApaTable], folder: Path, version: str) -> Pat
     for table in found:
         table.save(folder)
     page = folder / "index.html"
-    page.write_text(str(Markup("\n").join(_page(found, version))) + "\n", "utf-8")
+    page.write_text(public_page(TITLE, CITATION, _body(found, version)), "utf-8")
     return page
 
 
-def _page(found: Sequence[ApaTable], version: str) -> Iterator[Markup]:
-    style = resources.files("analysis.report.templates").joinpath("style.css").read_text("utf-8")
-    title = "Mind Scramble’s tables from these studies"
-    yield Markup(
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title>'
-    ).format(title)
-    yield Markup("<style>\n{}\n</style></head><body>").format(Markup(style))
-    yield Markup("<h1>{}</h1><p class='byline'>{}</p>").format(title, CITATION)
+def _body(found: Sequence[ApaTable], version: str) -> Iterator[Markup]:
     yield Markup(
         "<p>Laid out as in the paper; every number is from these studies’ own runs. Made by wrods {}.</p>"
     ).format(version)
     for table in found:
         yield _table(table)
-    yield Markup("</body></html>")
 
 
 def _table(table: ApaTable) -> Markup:

@@ -1,0 +1,35 @@
+"""One HTML page that needs no network: what every page of ``wrods reproduce`` begins and ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import resources
+
+from markupsafe import Markup
+
+
+def public_page(title: str, byline: str, body: Iterable[Markup], style: str = "") -> str:
+    """Return a whole page.
+
+    Parameters
+    ----------
+    title : str
+        Of the page and its first heading.
+    byline : str
+        Under the heading: what is made again, and whose it is.
+    body : iterable of Markup
+        What follows, in order.
+    style : str
+        Rules beside those of reports.
+
+    Returns
+    -------
+    str
+    """
+    rules = resources.files("analysis.report.templates").joinpath("style.css").read_text("utf-8")
+    head = Markup(
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title>\n'
+        "<style>\n{}\n{}</style></head><body>\n<h1>{}</h1><p class='byline'>{}</p>"
+    ).format(title, Markup(rules), Markup(style), title, byline)
+    return str(Markup("\n").join([head, *body, Markup("</body></html>")])) + "\n"
