@@ -18,9 +18,11 @@ def conditions_of(rows: pd.DataFrame, factors: Sequence[str]) -> Texts:
     """Name the condition of each trial by its levels; ``all`` without factors, None where a level is missing."""
     if not factors:
         return pd.Series("all", index=rows.index, dtype=object)
-    known = rows[list(factors)].notna().all(axis=1)
-    named = rows[list(factors)].astype(str).agg(", ".join, axis=1)
-    return named.where(known, None)
+    named = [
+        None if any(pd.isna(level) for level in levels) else ", ".join(map(str, levels))
+        for levels in zip(*(rows[name] for name in factors), strict=True)
+    ]
+    return pd.Series(named, index=rows.index, dtype=object)
 
 
 def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Sequence[str]) -> Texts:

@@ -1,0 +1,161 @@
+"""The chapter on probing: what it says, which rows its numbers come from, and when it is not there."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from docx import Document as WordFile
+
+from analysis import load
+from analysis.inside.probing import Probing, probings
+from analysis.inside.probing_intervals import accuracies
+from analysis.report import chapters, content, write_report
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters import probing
+from analysis.report.inline import plain_text
+from tests.analysis.inside.probing_study import probing_study
+
+SETTINGS = {"penalties": [0.01, 0.1], "controls": 2}
+
+
+@dataclass(frozen=True)
+class Reported:
+    data: Path
+    chapter: Chapter
+    folder: Path
+    lines: list[str]
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
+    home = tmp_path_factory.mktemp("probed")
+    data = probing_study(
+        home,
+        items=90,
+        layers=4,
+        from_layer={"base": 1, "mild": 3},
+        strength=5.0,
+        models=("net", "other"),
+        probing=SETTINGS,
+    )
+    tables, lines = load(data), []
+    chapter = probing.write(Material(tables, kinds={"net": "model", "other": "model"}, told=lines.append))
+    assert chapter is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chapters, "WRITERS", (probing.write,))
+        patch.setattr(content, "plans", lambda tables: [])
+        page = write_report(tables, home / "reports", datetime(2026, 11, 22, tzinfo=UTC))
+    yield Reported(data, chapter, page.parent, lines)
+
+
+def table(chapter: Chapter, name: str) -> ApaTable:
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+def of_model(data: Path, name: str) -> Probing:
+    return next(one for one in probings(load(data))[0] if one.group == name)
+
+
+def test_sentences_say_where_the_answer_can_be_read_out(reported: Reported) -> None:
+    said = [plain_text(one) for one in reported.chapter.blocks if not hasattr(one, "name")]
+    net = next(one for one in said if one.startswith("net ("))
+    assert "net (3 layers of 20 dimensions)" in net and "chance is 33.3%" in net
+    assert "Accuracy first lay above chance at layer 1 in base; at layer 3 in mild; nowhere in severe." in net
+    assert "Compared with base at the last layer, accuracy lay below it in severe (" in net
+    found = accuracies(of_model(reported.data, "net"), "planted")
+    assert (
+        f"probes were right in {100 * found.accuracy.value[-1, -1]:.1f}% of trials over all conditions" in net
+    )
+    assert any("A 33%, B 33%, and C 33% of 270 trials" in one for one in said)
+
+
+def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported: Reported) -> None:
+    found = accuracies(of_model(reported.data, "other"), "planted")
+    path = next((reported.folder / "tables").glob("*probing_layers_answer_full.csv"))
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["Model"] == "other"]
+    assert len(rows) == 4 * 4 and {row["Condition"] for row in rows} == {"base", "mild", "severe", "all"}
+    for place, name in enumerate(found.names):
+        for layer in range(4):
+            row = next(one for one in rows if one["Condition"] == name and one["Layer"] == str(layer))
+            assert float(row["Accuracy [95% CI]"]) == pytest.approx(100 * found.accuracy.value[place, layer])
+            assert float(row["Accuracy [95% CI] high"]) == pytest.approx(
+                100 * found.accuracy.high[place, layer]
+            )
+            assert float(row["Control"]) == pytest.approx(100 * found.control.value[place, layer])
+            if layer:
+                gain = found.accuracy.value[place, layer] - found.accuracy.value[place, layer - 1]
+                assert float(row["Gain [95% CI]"]) == pytest.approx(100 * gain)
+
+
+def test_every_table_and_figure_names_rows_and_computation(reported: Reported) -> None:
+    told = json.loads((reported.folder / "numbers.json").read_text("utf-8"))
+    own = [one for one in told["tables"] if "probing" in one["shown"]]
+    assert [one["rows"] for one in own] == [540, 540, 540] and all(one["of_rows"] == 540 for one in own)
+    for one in own:
+        assert "logistic regressions on the states" in one["computed"] and "probing items" in one["seed"]
+        assert {"answer", "choice_order", "item_id", "position", "reader_group"} <= set(one["columns"])
+    layers = next(one["number"] for one in own if "layers" in one["shown"])
+    figures = [one for one in told["figures"] if "probing" in one["file"]]
+    assert [one["tables"] for one in figures] == [[layers]] * 3, "accuracy of both, gains of each"
+    for one in figures:
+        assert (reported.folder / one["file"]).is_file()
+
+
+def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reported: Reported) -> None:
+    method = plain_text(" ".join(reported.chapter.methods))
+    for words in (
+        "multinomial logistic regression with a ridge penalty", "standardised by the means and standard deviations of the training",
+        "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "dealt to five folds",
+        "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t", "conditional on the trained probes",
+    ):  # fmt: skip
+        assert words in method, words
+    html = (reported.folder / "report.html").read_text("utf-8")
+    assert "What the layers tell" in html and "Designing and interpreting probes with control tasks" in html
+
+
+def test_the_word_file_has_the_chapter_with_its_figures(reported: Reported) -> None:
+    document = WordFile(str(reported.folder / "report.docx"))
+    text = "\n".join(one.text for one in document.paragraphs)
+    assert "What the layers tell" in text and "Accuracy of probes by layer and condition" in text
+    assert len(document.inline_shapes) >= 3
+
+
+def test_progress_is_told_by_model_and_layer(reported: Reported) -> None:
+    assert reported.lines[0] == "probing net (the right answer): layer 0 of 3"
+
+
+def test_figures_show_values_and_intervals_of_every_layer(reported: Reported) -> None:
+    figures = {one.name: one for one in reported.chapter.blocks if hasattr(one, "svg")}
+    assert set(figures) == {"probing_layers_answer", "probing_steps_answer", "probing_steps_answer_2"}
+    found = accuracies(of_model(reported.data, "net"), "planted")
+    axes = figures["probing_layers_answer"].figure.axes[0]
+    drawn = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 4]
+    for place in range(3):
+        assert any(np.allclose(one, 100 * found.accuracy.value[place]) for one in drawn)
+    gains = figures["probing_steps_answer"].figure.axes
+    assert [axes.texts[0].get_text() for axes in gains[:3]] == ["base", "mild", "severe"]
+
+
+def test_without_states_or_categories_or_where_it_is_not_wanted_there_is_no_chapter(tmp_path: Path) -> None:
+    data = probing_study(tmp_path, items=12, layers=2, probing="none")
+    assert probing.write(Material(load(data))) is None
+    (tmp_path / "states").rename(tmp_path / "elsewhere")
+    assert probing.write(Material(load(data))) is None
+
+
+def test_a_study_that_asks_for_what_cannot_be_had_is_told_why(tmp_path: Path) -> None:
+    data = probing_study(tmp_path, items=4, layers=2, probing={"folds": 5})
+    chapter = probing.write(Material(load(data)))
+    assert chapter is not None and not chapter.methods
+    assert "Not probed: net (the right answer): Fewer than two answers have enough independent items." in str(
+        chapter.blocks[0]
+    )
