@@ -204,17 +204,19 @@ def paired(
         mean - reach,
         mean + reach,
         int((gains != 0).sum()),
-        _mcnemar(gains) if single else _sign_flips(gains, seed),
+        mcnemar(gains) if single else sign_flips(gains, seed),
         np.nan if bound is None else _equal(mean, se, len(gains), bound),
     )
 
 
-def _mcnemar(gains: NDArray[np.float64]) -> float:
+def mcnemar(gains: NDArray[np.float64]) -> float:
+    """Return the two-sided p of McNemar's exact test of items' gains, each -1, 0 or 1."""
     won, changed = int((gains > 0).sum()), int((gains != 0).sum())
     return float(stats.binomtest(won, changed).pvalue) if changed else 1.0
 
 
-def _sign_flips(gains: NDArray[np.float64], seed: int) -> float:
+def sign_flips(gains: NDArray[np.float64], seed: int) -> float:
+    """Return the two-sided p of a sum of items' gains among 9,999 sums with signs flipped at random."""
     moved = gains[gains != 0]
     if not len(moved):
         return 1.0

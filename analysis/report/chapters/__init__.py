@@ -23,9 +23,11 @@ from analysis.report.chapters import (
     rankings,
     ratios,
     recovered_text,
+    representations,
     robustness,
     scrambled_bench,
     sensitivity,
+    trained,
 )
 
 Writer = Callable[[Material], Chapter | None]
@@ -40,8 +42,10 @@ WRITERS: tuple[Writer, ...] = (
     h_test_geometry.write,
     mind_scramble.write,
     scrambled_bench.write,
+    trained.write,
     cost.write,
     letters.write,
+    representations.write,
     probing.write,
     fidelity.write,
     rankings.write,

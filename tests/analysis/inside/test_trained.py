@@ -1,0 +1,254 @@
+"""Trained models beside their base: gains that are known beforehand, tests that hold their level, and the printed Table 8."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import Tables
+from analysis.inside.trained import families, loss_of
+from analysis.inside.trained_conditions import Modelled, cells_of, differences, modelled, parts_of
+from analysis.inside.trained_transfer import AVERAGE, Transfer, diagonal_of_items, transfer
+from analysis.measures.diagonal import diagonal
+from analysis.mixed import fit
+from analysis.published.h_test_tables import TASKS, asked
+from analysis.published.h_test_trained import (
+    impossible_cells,
+    largest_p,
+    printed_averages,
+    printed_diagonal,
+    printed_transfer,
+)
+from stimuli.errors import UserError
+from tests.analysis.trained_study import RESTORED, h_test_study, scrambled_study
+
+FIVE = ("uppercase", "palindrome", "end_ly", "rhyme", "repeated_word")
+
+
+@pytest.fixture(scope="module")
+def h_test(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return h_test_study(tmp_path_factory.mktemp("h"), FIVE)
+
+
+@pytest.fixture(scope="module")
+def scrambled(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return scrambled_study(tmp_path_factory.mktemp("s"))
+
+
+def transfer_of(tables: Tables) -> Transfer:
+    (family,) = families(tables)
+    found = asked(tables)
+    assert found is not None
+    made = transfer(found.trials, family, 0.05, 1)
+    assert made is not None
+    return made
+
+
+def test_trained_models_are_known_by_their_base_and_their_records(h_test: Tables, scrambled: Tables) -> None:
+    (family,) = families(h_test)
+    assert family.base == "base" and family.base_was_asked
+    assert [one.task for one in family.models] == list(FIVE)
+    assert family.control is None
+    (family,) = families(scrambled)
+    assert [one.rule for one in family.models] == ["FT-RS", "FT-KF&Adj", "FT-Ori"]
+    assert family.control is not None and family.control.group == "ft-ori"
+    losses = loss_of(scrambled, "ft-rs")
+    assert losses is not None and list(losses["step"]) == list(range(41))
+    assert np.isnan(losses["training_loss"].iloc[0]) and losses["validation_loss"].iloc[0] == 2.0
+
+
+def test_a_study_that_trains_nothing_has_no_family(h_test: Tables) -> None:
+    plain = {name: {**reader, "settings": {}} for name, reader in h_test.dictionary["readers"].items()}
+    assert (
+        families(Tables(h_test.trials, h_test.items, {**h_test.dictionary, "readers": plain}, h_test.source))
+        == []
+    )
+
+
+def test_records_may_come_with_the_tables(tmp_path: Path) -> None:
+    tables = h_test_study(tmp_path, FIVE[:2], records=False)
+    told = {"each-palindrome": {"settings": {"task": "palindrome"}}}
+    given = Tables(tables.trials, tables.items, {**tables.dictionary, "tuning": told}, tables.source)
+    assert [one.task for one in families(given)[0].models] == [None, "palindrome"]
+
+
+def test_a_broken_record_is_named(tmp_path: Path) -> None:
+    tables = h_test_study(tmp_path, FIVE[:2])
+    (tmp_path / "tuning" / "each-palindrome" / "tuning.json").write_text("{")
+    with pytest.raises(UserError, match=r"each-palindrome.*tuning\.json cannot be read"):
+        families(tables)
+
+
+def test_cells_are_shares_right_and_tests_are_mcnemars(h_test: Tables) -> None:
+    made = transfer_of(h_test)
+    assert made.tasks == FIVE and len(made.cells) == 25
+    rows = h_test.trials
+    for cell in made.cells:
+        base, own = (
+            rows[(rows["reader"] == name) & (rows["task"] == cell.task)]
+            .set_index("item_id")["correct"]
+            .astype(float)
+            for name in ("base", cell.model.group)
+        )
+        gains = (own - base).to_numpy()
+        assert made.accuracy.loc[cell.task, cell.model.group] == pytest.approx(own.mean())
+        assert cell.compared.difference == pytest.approx(gains.mean())
+        p = stats.binomtest(int((gains > 0).sum()), int((gains != 0).sum())).pvalue
+        assert cell.compared.p == pytest.approx(p)
+    assert [one.p_adjusted for one in made.cells] == pytest.approx(
+        stats.false_discovery_control([one.compared.p for one in made.cells], method="bh")
+    )
+    assert all((one.p_adjusted < 0.05) is one.in_domain for one in made.cells)
+    assert made.base_accuracy[AVERAGE] == pytest.approx(0.5)
+    assert [made.accuracy.loc[AVERAGE, one.group] for one in made.models] == pytest.approx([0.57] * 5)
+
+
+def test_gains_in_domain_stand_out_from_the_rest(h_test: Tables) -> None:
+    found = transfer_of(h_test).diagonal
+    assert found is not None
+    assert (found.within, found.across) == (pytest.approx(0.35), pytest.approx(0.0))
+    assert found.low < found.difference < found.high
+    assert found.p == found.smallest_p == pytest.approx(1 / 120)
+
+
+def test_orders_of_trainings_give_the_exact_p() -> None:
+    gains = np.random.default_rng(3).normal(size=(5, 5))
+    found = diagonal(gains)
+    sums = [sum(gains[row, order[row]] for row in range(5)) for order in itertools.permutations(range(5))]
+    centre = np.mean(sums)
+    wanted = np.mean([abs(one - centre) >= abs(np.trace(gains) - centre) - 1e-12 for one in sums])
+    assert found.p == pytest.approx(wanted)
+    moved = gains + np.arange(5)[:, None] * 10 + np.arange(5)[None, :] * 7
+    assert diagonal(moved).p == pytest.approx(found.p)
+
+
+def test_the_permutation_test_holds_its_level() -> None:
+    rng = np.random.default_rng(8)
+    ps = np.array(
+        [
+            diagonal(rng.normal(size=(5, 5)) + rng.normal(size=(5, 1)) + rng.normal(size=(1, 5))).p
+            for _ in range(400)
+        ]
+    )
+    # binomial 99.9% limits of 400 at .05
+    assert stats.binom.ppf(0.0005, 400, 0.05) <= (ps <= 0.05).sum() <= stats.binom.ppf(0.9995, 400, 0.05)
+
+
+def test_two_trainings_of_one_task_count_as_their_mean() -> None:
+    index = pd.MultiIndex.from_product(
+        [[""], ["uppercase", "rhyme"], range(20)], names=["making", "task", "item_id"]
+    )
+    flat = pd.Series(0.0, index)
+    high = flat.where(index.get_level_values("task") != "uppercase", 0.4)
+    gains = {"first": high, "second": flat, "other": flat}
+    found = diagonal_of_items(gains, {"first": "uppercase", "second": "uppercase", "other": "rhyme"}, 1)
+    assert found is not None and found.within == pytest.approx(0.1) and found.tasks == 2
+
+
+def test_recovery_rates_are_compared_over_the_same_items(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    assert list(part.levels.values()) == ["100%", "KF", "KFL"]
+    found = differences(part, family, "study", 1)
+    sums = part.measured.groupby(["reader_group", "condition"])[["ed_shown", "ed_given"]].sum()
+    for one in found:
+        rates = [
+            100
+            * (1 - sums.loc[(name, one.condition), "ed_given"] / sums.loc[(name, one.condition), "ed_shown"])
+            for name in (one.first, one.second)
+        ]
+        assert (one.before, one.after) == (pytest.approx(rates[0]), pytest.approx(rates[1]))
+        assert one.difference == pytest.approx(rates[1] - rates[0]) and one.low <= one.difference <= one.high
+        assert one.items == 40
+    assert {(one.first, one.second) for one in found} == {
+        ("base", "ft-rs"), ("base", "ft-kf"), ("base", "ft-ori"), ("ft-ori", "ft-rs"), ("ft-ori", "ft-kf"),
+    }  # fmt: skip
+    levels = {"100%": "RS", "KF": "KF", "KFL": "KFL"}
+    for one in found:
+        apart = RESTORED[one.second][levels[one.condition]] - RESTORED[one.first][levels[one.condition]]
+        assert (one.p_adjusted < 0.05) is (apart > 0.1)
+
+
+def test_values_in_the_figure_are_those_of_the_table(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    cells = cells_of(part, "study").set_index(["reader_group", "condition"])["value"]
+    for one in differences(part, family, "study", 1):
+        assert one.after == pytest.approx(cells[one.second, one.condition])
+
+
+def test_the_mixed_model_finds_what_training_does_and_where(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    found = modelled(part, family)
+    assert isinstance(found, Modelled) and found.interaction is not None
+    assert (found.training.df, found.interaction.df) == (3, 6)
+    assert found.training.p < 1e-10 and found.interaction.p < 1e-10
+    rows = part.measured
+    data = pd.DataFrame(
+        {
+            "recovered": rows["recovered"], "lost": rows["not_recovered"], "g": rows["reader_group"].astype(str),
+            "c": rows["condition"], "item": rows["item_id"], "answer": np.arange(len(rows)).astype(str),
+        }
+    )  # fmt: skip
+    alike = fit("cbind(recovered, lost) ~ g + c + (1 | item) + (1 | answer)", data, "binomial")
+    whole = fit("cbind(recovered, lost) ~ g * c + (1 | item) + (1 | answer)", data, "binomial")
+    assert found.interaction.statistic == pytest.approx(2 * (whole.loglik - alike.loglik), abs=1e-4)
+
+
+def test_without_the_base_the_control_is_still_compared(tmp_path: Path) -> None:
+    tables = scrambled_study(tmp_path, items=15, base_asked=False)
+    (family,) = families(tables)
+    assert not family.base_was_asked
+    (part,) = parts_of(tables, family)
+    found = differences(part, family, "study", 1)
+    assert found and {one.first for one in found} == {"ft-ori"}
+
+
+def test_the_printed_averages_are_the_means_of_the_printed_cells() -> None:
+    table = printed_transfer()
+    assert table.shape == (11, 11) and table.notna().all().all()
+    assert all(one.agrees for one in printed_averages())
+    assert table.loc["spelled_math", "start_vowel"] == 32.5
+
+
+def test_one_printed_cell_is_no_share_of_200_items() -> None:
+    assert impossible_cells() == [("uppercase", "spelled_number", 56.6)]
+
+
+def test_one_printed_change_is_significant_whatever_the_answers_were() -> None:
+    table = printed_transfer().loc[list(TASKS)]
+    ps = {
+        (task, column): largest_p(table.loc[task, "original"], table.loc[task, column])
+        for task in TASKS
+        for column in TASKS
+    }
+    adjusted = stats.false_discovery_control(list(ps.values()), method="bh")
+    assert [cell for cell, p in zip(ps, adjusted, strict=True) if p < 0.05] == [
+        ("spelled_math", "start_vowel")
+    ]
+    # the bound is the p of the overlap that has most changed items: none has a larger one
+    first, second = 12, 8
+    every = [
+        stats.binomtest(second - both, first + second - 2 * both).pvalue
+        for both in range(max(0, first + second - 20), min(first, second) + 1)
+    ]
+    assert largest_p(60, 40, 20) == pytest.approx(max(every))
+
+
+def test_the_printed_diagonal_is_higher_than_the_rest() -> None:
+    found = printed_diagonal()
+    assert 100 * found.within == pytest.approx(0.5) and 100 * found.across == pytest.approx(-1.888, abs=0.001)
+    assert found.p < 0.05
+
+
+def test_records_are_read_as_the_trainer_writes_them(tmp_path: Path) -> None:
+    tables = h_test_study(tmp_path, FIVE[:2])
+    record = json.loads((tmp_path / "tuning" / "each-palindrome" / "tuning.json").read_text())
+    assert families(tables)[0].models[1].record == record
