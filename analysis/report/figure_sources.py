@@ -18,6 +18,7 @@ SAME_NUMBERS = (
     (r"heat_map_(.+)", r"classes_{}"),
     (r"(multiverse_\d+)_.+", r"{}_universes"),
     (r"letter_curves.*", r"letter_places"),
+    (r"representations_map_(.+?)(?:_\d+)?", r"representations_cells_{}"),
     (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", r"probing_layers_{}"),
     (r"(.+)", r"{}"),
 )

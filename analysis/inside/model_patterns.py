@@ -1,0 +1,211 @@
+"""Patterns of the models of a study, summarised: means with intervals, reliability, between data sets, between models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from analysis.answers import failures_as_wrong
+from analysis.inside.distinctness import Between, Identified, between_readers, identified_models
+from analysis.inside.pattern_similarity import (
+    FEWEST_CONDITIONS,
+    Alike,
+    Halves,
+    alike,
+    at_depths,
+    common,
+    halves,
+)
+from analysis.inside.representations import Represented
+from analysis.measures.accuracy import GROUP, asked
+from analysis.measures.resampling import resampled_means
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+FEWEST_ITEMS = 8
+"""Items that halves need."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A map with 95% percentile intervals of a bootstrap over items.
+
+    Attributes
+    ----------
+    value, low, high : ndarray, shape (conditions, layers + 1)
+        The last column is the mean over layers.
+    items : ndarray of int, shape (conditions,)
+    """
+
+    value: Array
+    low: Array
+    high: Array
+    items: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TwoSets:
+    """One model's maps in two data sets (tasks, studies)."""
+
+    model: str
+    one: str
+    other: str
+    found: Alike
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralModels:
+    """Maps of models of the same items.
+
+    Attributes
+    ----------
+    models : tuple of str
+    items, conditions, depths : int
+        What all of them have; the depths are relative ones where models have unlike many layers.
+    interpolated : bool
+    layers, both : Between
+        With each layer's mean taken away, and each condition's too.
+    identified : Identified
+    cosine : ndarray, shape (models, models)
+        Of whole maps as vectors, as in the paper.
+    """
+
+    models: tuple[str, ...]
+    items: int
+    conditions: int
+    depths: int
+    interpolated: bool
+    layers: Between
+    both: Between
+    identified: Identified
+    cosine: Array
+
+
+def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
+    """Average a model's items in each cell, with intervals; items are drawn with all their cells.
+
+    Parameters
+    ----------
+    of_items : ndarray, shape (items, conditions, layers)
+    seed : int
+    """
+    whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
+    flat = whole.reshape(len(whole), -1)
+    known = np.isfinite(flat)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(known, flat, 0.0).sum(axis=0) / known.sum(axis=0)
+    if len(flat) > 1:
+        draws = resampled_means(flat, seed)
+        with np.errstate(invalid="ignore"):
+            low, high = np.nanquantile(draws, [0.025, 0.975], axis=0)
+    else:
+        low, high = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    shape = whole.shape[1:]
+    counts = known.reshape(whole.shape).sum(axis=0)[:, -1].astype(np.int64)
+    return Cells(value.reshape(shape), low.reshape(shape), high.reshape(shape), counts)
+
+
+def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
+    """Return percent right of a model in each condition of its map, failures as wrong; nan where nothing can be right."""
+    rows = asked(trials)
+    rows = rows[(rows[GROUP] == one.group) & rows[one.factor].notna()]
+    if one.part:
+        rows = rows[rows["set"].astype(str) == one.part]
+    right = failures_as_wrong(rows).astype(float).groupby(rows[one.factor].astype(str)).mean()
+    return np.array([100 * float(right.get(name, np.nan)) for name in one.pattern.conditions])
+
+
+def with_accuracy(one: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
+    """Correlate, over conditions, ranks of the mean centred cosine and of accuracy; p by permuting conditions, one-sided.
+
+    Returns
+    -------
+    tuple of (float, float, int)
+        Spearman's correlation, p, and the number of conditions; nan with fewer than three, or where one does not differ.
+    """
+    near = one.pattern.map(centred=True).mean(axis=1)
+    known = np.isfinite(near) & np.isfinite(accuracy)
+    if known.sum() < FEWEST_CONDITIONS:
+        return float("nan"), float("nan"), int(known.sum())
+    ranks = [rankdata(values[known])[:, None] for values in (near, accuracy)]
+    found = alike(ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", one.group, one.part))
+    return found.r, found.p, int(known.sum())
+
+
+def reliability(one: Represented, study: str) -> tuple[Halves, Halves]:
+    """Return how alike the maps of halves of a model's items are, by both centrings."""
+    seed = stable_seed(study, "halves of items", one.group, one.part)
+    return (
+        halves(one.pattern.cosine, seed),
+        halves(one.pattern.cosine, seed, centring="both"),
+    )
+
+
+def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
+    """Compare each model's maps in every two data sets that it read.
+
+    Parameters
+    ----------
+    found : sequence of (str, Represented)
+        Name of the data set (task, study), and the map.
+    study : str
+        For the seed.
+    """
+    for (name, one), (other_name, other) in combinations(found, 2):
+        if one.group != other.group or one.pattern.layers != other.pattern.layers:
+            continue
+        shared, maps = common([(two.pattern.conditions, two.pattern.map()) for two in (one, other)])
+        if len(shared) >= FEWEST_CONDITIONS:
+            seed = stable_seed(study, "data sets", one.group, name, other_name)
+            yield TwoSets(one.group, name, other_name, alike(maps[0], maps[1], seed))
+
+
+def between_models(found: Sequence[Represented], study: str) -> SeveralModels | None:
+    """Compare the maps of models of one set of items; None with fewer than two, or with too few items that all of them have.
+
+    Models of unlike depth are compared at as many relative depths as the shallowest has layers, linear between layers.
+    """
+    if len(found) < 2:
+        return None
+    conditions = [
+        name for name in found[0].pattern.conditions if all(name in one.pattern.conditions for one in found)
+    ]
+    items = sorted(set.intersection(*(set(one.pattern.items) for one in found)))
+    if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
+        return None
+    depths = min(one.pattern.layers for one in found)
+    maps = np.stack([_laid_out(one, items, conditions, depths) for one in found])
+    complete: NDArray[np.bool_] = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
+    if complete.sum() < FEWEST_ITEMS:
+        return None
+    maps = maps[:, complete]
+    kept = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
+    seed = stable_seed(study, "models", found[0].factor, found[0].part)
+    order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
+    flat = maps.mean(axis=1).reshape(len(maps), -1)
+    unit = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return SeveralModels(
+        tuple(one.group for one in found),
+        len(kept),
+        len(conditions),
+        depths,
+        len({one.pattern.layers for one in found}) > 1,
+        between_readers(maps, seed),
+        between_readers(maps, seed, centring="both"),
+        identified_models(maps, order.astype(np.intp), seed),
+        unit @ unit.T,
+    )
+
+
+def _laid_out(one: Represented, items: Sequence[str], conditions: Sequence[str], depths: int) -> Array:
+    place = {name: number for number, name in enumerate(one.pattern.items)}
+    column = {name: number for number, name in enumerate(one.pattern.conditions)}
+    own = one.pattern.cosine[[place[item] for item in items]][:, [column[name] for name in conditions]]
+    return at_depths(own, depths)

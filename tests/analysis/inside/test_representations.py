@@ -1,0 +1,170 @@
+"""The chapter on representations, from hidden states of known truth."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import load
+from analysis.inside import representations as inside
+from analysis.inside.kept import kept_states
+from analysis.inside.model_patterns import between_models, cells
+from analysis.inside.representations import represented
+from analysis.measures.levels import levels_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters.representations import write
+from analysis.tables import Tables
+from tests.analysis.inside.representation_study import MOVED, representation_study
+
+CHANGED = [name for name in MOVED if name != "BASE"]
+
+
+def found_in(tables: Tables) -> list[inside.Represented]:
+    return represented(tables, levels_of(tables.items, "scramble", list(MOVED)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return representation_study(tmp_path_factory.mktemp("states") / "study")
+
+
+@pytest.fixture(scope="module")
+def chapter(folder: Path) -> Chapter:
+    made = write(Material(load(folder / "reports" / "data")))
+    assert made is not None
+    return made
+
+
+def table(chapter: Chapter, name: str) -> ApaTable:
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+def words(chapter: Chapter) -> str:
+    return " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
+
+
+def test_maps_are_cosines_of_each_item_with_itself_intact(folder: Path) -> None:
+    tables = load(folder / "reports" / "data")
+    one = next(own for own in found_in(tables) if own.group == "one")
+    assert one.pattern.conditions == tuple(CHANGED) and one.pattern.layers == 7 and one.position == "mean"
+    (kept,) = [own for own in kept_states(tables, "mean") if own.group == "one"]
+    states = kept.layer(3).astype(float)
+    rows = kept.rows
+    for condition in ("REO-REV", "SENT-REO-ALL"):
+        base = states[(rows["scramble"] == "BASE").to_numpy()]
+        changed = states[(rows["scramble"] == condition).to_numpy()]
+        own = (base * changed).sum(1) / np.linalg.norm(base, axis=1) / np.linalg.norm(changed, axis=1)
+        place = CHANGED.index(condition)
+        np.testing.assert_allclose(one.pattern.cosine[:, place, 3], own, atol=1e-5)
+    assert (
+        one.pattern.map()[CHANGED.index("REO-REV"), 3] < one.pattern.map()[CHANGED.index("SENT-REO-ALL"), 3]
+    )
+
+
+def test_a_second_report_reads_no_states(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = load(folder / "reports" / "data")
+    first = found_in(tables)
+    kept = [one for run in (folder / "states").iterdir() for one in (run / "results").iterdir()]
+    assert len(kept) == 12, "a file a layer"
+
+    def never(*given: object) -> None:
+        raise AssertionError("a layer was computed again")
+
+    monkeypatch.setattr(inside, "layer_cosines", never)
+    again = found_in(tables)
+    assert [
+        (one.pattern.cosine == other.pattern.cosine).all() for one, other in zip(first, again, strict=True)
+    ]
+
+
+def test_more_trials_are_another_result(tmp_path: Path) -> None:
+    folder = representation_study(tmp_path / "study", models={"one": (0, 3)}, items=6)
+    data = folder / "reports" / "data"
+    first = found_in(load(data))[0]
+    trials = pd.read_parquet(data / "trials.parquet")
+    trials.loc[trials["item_id"] == "i05", "excluded_reason"] = "a reason"
+    trials.to_parquet(data / "trials.parquet")
+    second = found_in(load(data))[0]
+    assert len(first.pattern.items) == 6 and len(second.pattern.items) == 5
+    assert len(list((folder / "states" / "run-one" / "results").iterdir())) == 6
+
+
+def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> None:
+    rows = table(chapter, "representations_scramble").rows
+    own = {row[0]: row for row in rows[1 : len(CHANGED) + 2]}
+    raw = {name: float(row[2]) for name, row in own.items()}
+    centred = {name: float(row[4].replace("−", "-")) for name, row in own.items()}
+    assert raw["different items"] > 0.8, "states share a large part"
+    assert abs(centred["different items"]) < 0.15 < centred["SENT-REO-ALL"] - centred["REO-REV"]
+    assert raw["SENT-REO-ALL"] > raw["WORD-REO-ALL"] > raw["REO-REV"]
+    low, high = own["REO-ALL"][3].values
+    assert low < own["REO-ALL"][2].values[0] < high
+    said = words(chapter)
+    assert "one: farthest is REO-REV" in said and "nearest SENT-REO-ALL" in said
+    cell = table(chapter, "representations_cells_scramble")
+    assert cell.drawn and len(cell.rows) == 2 + 8 * 7 + 8 * 5
+
+
+def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter) -> None:
+    beside = table(chapter, "representations_models_scramble")
+    ((name, cosine, between, first, second, corrected, p, adjusted, _),) = beside.rows
+    assert name == "one, two" and "5 relative depths" in beside.note
+    assert cosine.values[0] > 0.98 > corrected.values[0] and between.values[0] < first.values[0]
+    assert second.values[0] > 0.3 and p.values[0] == adjusted.values[0] == pytest.approx(0.001)
+    said = words(chapter)
+    assert re.search(
+        r"Of 4 maps of halves of the items, 4 are most like .* p = \.500 over all assignments", said
+    )
+    assert "Finn et al., 2015" in chapter.methods[0] and chapter.sources[0] == "yu2024"
+
+
+def test_models_that_differ_by_noise_alone_are_not_told_apart(tmp_path: Path) -> None:
+    models = dict.fromkeys(("a", "b", "c"), (0, 4))
+    folder = representation_study(tmp_path / "study", models=models, items=40, seed=5)
+    several = between_models(found_in(load(folder / "reports" / "data")), "s")
+    assert several is not None and not several.interpolated and several.items == 40
+    off = ~np.eye(3, dtype=bool)
+    assert np.nanmin(several.layers.p) > 0.01 and several.layers.corrected[off].min() > 0.85
+    assert several.identified.share < 0.8 and several.cosine.min() > 0.99
+
+
+def test_sets_of_items_are_parts_of_their_own_and_compared(tmp_path: Path) -> None:
+    folder = representation_study(
+        tmp_path / "study", models={"one": (0, 4)}, items=12, sets=("squad", "boolq")
+    )
+    chapter = write(Material(load(folder / "reports" / "data")))
+    assert chapter is not None
+    head, row = table(chapter, "representations_sets_scramble").rows
+    assert head[0] == "one" and row[0] == "squad, boolq"
+    cosine, r, p = (row[place].values[0] for place in (3, 4, 5))
+    assert cosine > 0.98 and r > 0.7 and p <= 1 / 5040 + 1e-9 * 50
+    assert "all orders of the conditions" in table(chapter, "representations_sets_scramble").note
+
+
+def test_states_of_the_last_token_are_taken_and_told_where_no_means_were_kept(tmp_path: Path) -> None:
+    folder = representation_study(tmp_path / "study", models={"one": (0, 3)}, items=10, position="last")
+    chapter = write(Material(load(folder / "reports" / "data")))
+    assert chapter is not None and "last token" in table(chapter, "representations_scramble").note
+
+
+def test_a_study_without_states_has_no_chapter(folder: Path, tmp_path: Path) -> None:
+    data = representation_study(tmp_path / "study", models={"one": (0, 2)}, items=4) / "reports" / "data"
+    away = tmp_path / "elsewhere"
+    data.rename(away)
+    assert write(Material(load(away))) is None
+
+
+def test_intervals_of_cells_hold_the_means_of_items() -> None:
+    random = np.random.default_rng(3)
+    of_items = random.normal(0.9, 0.05, size=(50, 3, 4)).astype(np.float32)
+    of_items[:20, 2] = np.nan
+    found = cells(of_items, 1)
+    assert list(found.items) == [50, 50, 30] and found.value.shape == (3, 5)
+    np.testing.assert_allclose(found.value[:, -1], np.nanmean(of_items, axis=(0, 2)), atol=1e-6)
+    width = found.high[0, 0] - found.low[0, 0]
+    assert width == pytest.approx(2 * 1.96 * of_items[:, 0, 0].std() / np.sqrt(50), rel=0.2)
