@@ -152,6 +152,7 @@ def check(assumptions: Assumptions, plan: Plan) -> Assumptions:
             )
     if plan.measure.family != "binomial" and not (assumptions.sigma or 0.0) > 0:
         raise UserError(
-            "times without a residual standard deviation cannot be drawn", mend="Give --sd residual=0.4."
+            f"{plan.measure.noun} without a residual standard deviation cannot be drawn",
+            mend="Give it, such as --sd residual=0.4.",
         )
     return assumptions

@@ -3,7 +3,7 @@
 A table of the literature, a file by hand and options of the command line are all lists of these statements. Means are
 averages over participants and items, as papers report them: a mean in percent becomes the log odds at the centre by
 solving E[logit^-1(eta + b)] = mean for eta, with b the random effects of that cell; an arithmetic mean in milliseconds
-loses half the variance of the logarithms.
+loses half the variance of the logarithms. Bits and nats are modelled as they are.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy import optimize, special
 
 from analysis.contrasts import averaged_probability
 from analysis.frames import indicator
+from analysis.measures import Measure
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions, check
 from analysis.readers import PARTICIPANT_KINDS
@@ -27,12 +28,6 @@ from analysis.results import VarianceTerm
 from stimuli.errors import UserError, unknown_name
 
 QUANTITIES = ("mean", "effect", "sd", "correlation")
-MEAN_UNITS = {"binomial": ("percent", "log_odds"), "gaussian": ("ms", "log_ms")}
-EFFECT_UNITS = {
-    "binomial": ("points", "log_odds", "odds_ratio"),
-    "gaussian": ("ms", "percent", "ratio", "log"),
-}
-SPREAD_UNITS = {"binomial": "log_odds", "gaussian": "log"}
 SLOPES_TOGETHER = 0.5
 """Correlation of two slopes against the same reference where the conditions scatter alike."""
 
@@ -50,7 +45,7 @@ class Given:
         The condition; empty for spreads.
     value : float
     unit : str
-        Empty for the first unit of the measure: percent or points, ms; log odds or log for spreads.
+        Empty for the first unit of the measure (:func:`units_of`).
     source : str
         Where it comes from.
     where : str
@@ -66,10 +61,29 @@ class Given:
     where: str = "value"
 
 
-def default_spreads(family: str) -> dict[str, dict[str, Any]]:
-    """Return the spreads taken where none is given: component → value and note on its source."""
+@dataclass(frozen=True)
+class Units:
+    """Units in which means, effects and spreads of a measure can be given; the first is taken where none is said."""
+
+    mean: tuple[str, ...]
+    effect: tuple[str, ...]
+    spread: str
+
+
+def units_of(measure: Measure) -> Units:
+    """Return the units of a measure: shares, what is modelled as a logarithm, and what is modelled as it is."""
+    if measure.family == "binomial":
+        return Units(("percent", "log_odds"), ("points", "log_odds", "odds_ratio"), "log_odds")
+    if measure.logged:
+        return Units((measure.unit, f"log_{measure.unit}"), (measure.unit, "percent", "ratio", "log"), "log")
+    return Units((measure.unit,), (measure.unit,), measure.unit)
+
+
+def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
+    """Return the spreads taken where none is given: component → value (None where one has to be given) and note on its source."""
+    name = "log_odds" if measure.family == "binomial" else "log" if measure.logged else "raw"
     text = resources.files("analysis.power").joinpath("spreads.json").read_text("utf-8")
-    return dict(json.loads(text)[SPREAD_UNITS[family]])
+    return dict(json.loads(text)[f"{name}_of_models" if measure.of == "models" else name])
 
 
 def assumed(
@@ -98,7 +112,6 @@ def assumed(
     UserError
         For a quantity, group, level, component or unit that is not known, a value out of range, and a cell left open.
     """
-    family = plan.measure.family
     for one in given:
         _checked(one, plan, kinds)
     spreads = [one for one in given if one.quantity in ("sd", "correlation")]
@@ -109,9 +122,9 @@ def assumed(
         )
     remarks: list[str] = []
     if known is None:
-        components = _components(family, spreads, kinds, plan, remarks)
+        components = _components(spreads, kinds, plan, remarks)
         variance = _variance(components, plan, kinds)
-        sigma = components["residual"] if family == "gaussian" else None
+        sigma = components["residual"] if plan.measure.family == "gaussian" else None
         begun = Assumptions({}, variance, sigma, kinds, source, tuple(remarks))
     else:
         begun = replace(known, kinds=kinds)
@@ -128,7 +141,7 @@ def assumed(
 
 
 def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
-    family = plan.measure.family
+    known_units = units_of(plan.measure)
     if one.quantity not in QUANTITIES:
         raise unknown_name(f"{one.where}: quantity", one.quantity, QUANTITIES)
     if not np.isfinite(one.value):
@@ -138,7 +151,7 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
             raise unknown_name(f"{one.where}: reader", one.of, kinds)
         if one.level not in plan.levels:
             raise unknown_name(f"{one.where}: condition of {plan.factor}", one.level, plan.levels)
-        units = (MEAN_UNITS if one.quantity == "mean" else EFFECT_UNITS)[family]
+        units = known_units.mean if one.quantity == "mean" else known_units.effect
         if one.unit and one.unit not in units:
             raise unknown_name(f"{one.where}: unit", one.unit, units)
         if one.quantity == "effect" and one.level == plan.levels[0]:
@@ -147,7 +160,7 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
                 mend=f"Give the mean of {one.level!r}, and effects of the other conditions.",
             )
         return
-    components = default_spreads(family)
+    components = default_spreads(plan.measure)
     named = f"{one.of}_correlation" if one.quantity == "correlation" else one.of
     if named not in components or (one.quantity == "sd" and named.endswith("_correlation")):
         known = [
@@ -156,8 +169,8 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
             if name.endswith("_correlation") == (one.quantity == "correlation")
         ]
         raise unknown_name(f"{one.where}: {one.quantity} of", one.of, known)
-    if one.unit and one.quantity == "sd" and one.unit != SPREAD_UNITS[family]:
-        raise unknown_name(f"{one.where}: unit", one.unit, (SPREAD_UNITS[family],))
+    if one.unit and one.quantity == "sd" and one.unit != known_units.spread:
+        raise unknown_name(f"{one.where}: unit", one.unit, (known_units.spread,))
     low, high = (-1.0, 1.0) if one.quantity == "correlation" else (0.0, np.inf)
     if not low <= one.value <= high:
         rule = "a correlation lies between -1 and 1" if high == 1.0 else "a standard deviation is 0 or more"
@@ -165,9 +178,9 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
 
 
 def _components(
-    family: str, spreads: Sequence[Given], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
+    spreads: Sequence[Given], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
 ) -> dict[str, float]:
-    taken = {name: float(entry["value"]) for name, entry in default_spreads(family).items()}
+    defaults = default_spreads(plan.measure)
     said = {f"{one.of}_correlation" if one.quantity == "correlation" else one.of for one in spreads}
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
@@ -175,23 +188,40 @@ def _components(
         "participant": bool(people),
         "participant_slope": bool(people),
         "participant_correlation": bool(people),
-        "item_models": bool(people and machines),
-        "item_slope_models": bool(people and machines),
+        "item": bool(people),
+        "item_slope": bool(people),
+        "item_models": bool(machines),
+        "item_slope_models": bool(machines),
         "item_correlation": bool(people and machines),
         "item_reader": len(machines) > 1,
         "item_cell": bool(machines),
         "prompt": bool(machines),
         "session": bool(machines),
     }
-    for name, entry in default_spreads(family).items():
+    if not people:
+        # what is said of items is said of models' items where only models are compared
+        said |= {f"{name}_models" for name in ("item", "item_slope") if name in said}
+    open_ones = [
+        name
+        for name, entry in defaults.items()
+        if name not in said and concerned.get(name, True) and entry["value"] is None
+    ]
+    if open_ones:
+        short = [name.removesuffix("_models") for name in open_ones]
+        raise UserError(
+            f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(short)}",
+            mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in short)}, or take it from a pilot: --pilot FOLDER.",
+        )
+    taken = {name: float(entry["value"] or 0.0) for name, entry in defaults.items()}
+    for name, entry in defaults.items():
         if name not in said and concerned.get(name, True):
             remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")
     for one in spreads:
         taken[f"{one.of}_correlation" if one.quantity == "correlation" else one.of] = one.value
-    if not people and "item_models" not in said and "item" in said:
-        taken["item_models"] = taken["item"]
-    if not people and "item_slope_models" not in said and "item_slope" in said:
-        taken["item_slope_models"] = taken["item_slope"]
+    given = {one.of for one in spreads}
+    for name in ("item", "item_slope"):
+        if not people and name in given and f"{name}_models" not in given:
+            taken[f"{name}_models"] = taken[name]
     return taken
 
 
@@ -239,15 +269,19 @@ def _by_kind(a: float, b: float, correlation: float) -> NDArray[np.float64]:
 
 
 def _centre(one: Given, plan: Plan, begun: Assumptions) -> float:
-    unit = one.unit or MEAN_UNITS[plan.measure.family][0]
-    if unit in ("log_odds", "log_ms"):
+    unit = one.unit or units_of(plan.measure).mean[0]
+    if unit.startswith("log_") or plan.measure.scale == "raw":
         return one.value
     spread = begun.variance_in(plan, one.of, one.level)
     if unit == "percent":
         return _log_odds(one.value, spread, one)
     if not one.value > 0:
-        raise UserError(f"{one.where}: a mean of {one.value:g} ms; times lie above 0")
+        raise UserError(f"{one.where}: a mean of {one.value:g} {unit}; {_plural(plan)} lie above 0")
     return float(np.log(one.value)) - (spread + (begun.sigma or 0.0) ** 2) / 2.0
+
+
+def _plural(plan: Plan) -> str:
+    return "times" if plan.measure.unit == "ms" else plan.measure.unit
 
 
 def _log_odds(percent: float, spread: float, one: Given) -> float:
@@ -274,7 +308,9 @@ def _moved(one: Given, plan: Plan, begun: Assumptions) -> float:
             mend=f"Give the mean of {one.of} in {reference} too.",
         )
     base = begun.cells[one.of, reference]
-    match one.unit or EFFECT_UNITS[plan.measure.family][0]:
+    if plan.measure.scale == "raw":
+        return base + one.value
+    match one.unit or units_of(plan.measure).effect[0]:
         case "points":
             percent = begun.mean(plan, one.of, reference) + one.value
             return _log_odds(percent, begun.variance_in(plan, one.of, one.level), one)
@@ -288,11 +324,15 @@ def _moved(one: Given, plan: Plan, begun: Assumptions) -> float:
             return base + float(np.log(one.value))
         case "percent":
             if not one.value > -100:
-                raise UserError(f"{one.where}: a change by {one.value:g} percent leaves no time")
+                raise UserError(
+                    f"{one.where}: a change by {one.value:g} percent leaves no {plan.measure.noun}"
+                )
             return base + float(np.log1p(one.value / 100.0))
     half = (begun.variance_in(plan, one.of, reference) + (begun.sigma or 0.0) ** 2) / 2.0
     own = (begun.variance_in(plan, one.of, one.level) + (begun.sigma or 0.0) ** 2) / 2.0
     mean = float(np.exp(base + half)) + one.value
     if not mean > 0:
-        raise UserError(f"{one.where}: {one.of} would take {mean:.0f} ms in {one.level}; times lie above 0")
+        raise UserError(
+            f"{one.where}: {one.of} would take {mean:.0f} {plan.measure.unit} in {one.level}; {_plural(plan)} lie above 0"
+        )
     return float(np.log(mean)) - own

@@ -7,7 +7,7 @@ prompt wording and replicate, as the lists of a study lead it to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, get_args
 
@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis.frames import ModelData, accuracy_data, time_data
 from analysis.plan import Plan
+from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
 
@@ -31,6 +32,7 @@ class Sizes:
     Attributes
     ----------
     participants : int
+        0 in a plan of models alone (:func:`sizes_of`).
     items : int
         Items that a participant sees; with a Latin square each in one condition.
     prompts : int
@@ -75,6 +77,13 @@ def grid(
     return [Sizes(*one) for one in sorted(set(product(participants, items, prompts, replicates)))]
 
 
+def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[Sizes]:
+    """Return the sizes that differ for a plan: one of models alone has no participants."""
+    if any(kinds.get(group) in PARTICIPANT_KINDS for group in plan.groups):
+        return sizes
+    return sorted({replace(one, participants=0) for one in sizes})
+
+
 def layout_named(name: str) -> Layout:
     """Return a layout by its name.
 
@@ -98,13 +107,13 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
         Where the layout needs more items or participants than there are, or the table would not fit into memory.
     """
     levels = len(plan.levels)
+    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(layout, levels)
-    if short < levels:
+    if short < levels and (people or layout == "between_items"):
         raise UserError(
             f"{sizes.participants} participants and {sizes.items} items cannot show {levels} conditions ({layout})",
             mend="Give more, or another --layout.",
         )
-    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
     repeats = sizes.prompts * sizes.replicates
     size = sizes.items * (
@@ -173,7 +182,7 @@ def _machine(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFr
 
 
 def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
-    """Put drawn values (0 and 1, or logarithms of ms) into a table of trials and make the data of the model.
+    """Put drawn values (0 and 1, logarithms, or bits and nats) into a table of trials and make the data of the model.
 
     Parameters
     ----------
@@ -185,4 +194,5 @@ def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
     measure = plan.measure
     if measure.family == "binomial":
         return accuracy_data(table.assign(**{measure.name: values}), plan)
-    return time_data(table.assign(**{measure.name: np.exp(values)}), plan, None)
+    told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
+    return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)

@@ -17,6 +17,7 @@ from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions
 from analysis.preparing import time_bounds
 from analysis.preparing.exclusions import PILOT
+from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.results import VarianceTerm
 from analysis.tables import Tables
@@ -60,6 +61,8 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     own = replace(plan, groups=tuple(group for group in named if group in there))
     if plan.measure.family == "binomial":
         data = accuracy_data(trials, own)
+    elif plan.measure.of == "models":
+        data = quantity_data(trials, own)
     else:
         data = time_data(trials, own, time_bounds(tables.dictionary["exclude"], plan.measure.name))
     analysis = analyse(own, data)

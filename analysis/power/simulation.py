@@ -193,7 +193,7 @@ class Study:
         return made
 
     def draw(self, number: int | str) -> Array:
-        """Draw the answers of one study: 0 and 1, or logarithms of ms, shape (trials,)."""
+        """Draw the answers of one study: 0 and 1, logarithms, or bits and nats, shape (trials,)."""
         question = self.question
         seed = stable_seed("power", question.seed, question.plan.name, self.sizes.key, number)
         rng = np.random.default_rng(seed)

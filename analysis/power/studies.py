@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.measures import MEASURES
+from analysis.measures import MEASURES, OF_MODELS
 from analysis.plan import Plan, read_bound
 from analysis.planned import plans
 from analysis.reading import Source
@@ -73,9 +73,9 @@ def planned_of(
     tables = Tables(empty, pd.DataFrame(), dictionary, Source(nowhere, nowhere, None, None, dictionary, {}))
     found, remarks = [], []
     for plan in plans(tables):
-        if plan.measure.name not in MEASURES:
+        if plan.measure.name not in MEASURES | OF_MODELS:
             remarks.append(
-                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy and log times can."
+                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."
             )
             continue
         if plan.formula is not None:

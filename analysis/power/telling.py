@@ -13,9 +13,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.figures.power import power_figure
+from analysis.measures import Measure
 from analysis.mixed.result import lined_up
 from analysis.power.curves import AXES, needed, power_table
 from analysis.power.simulation import Outcome, Question
+from analysis.readers import PARTICIPANT_KINDS
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,17 @@ class Told:
     def text(self) -> str:
         """Write everything for a terminal."""
         plan, truth = self.question.plan, self.question.assumptions
-        accuracy = plan.measure.family == "binomial"
         lines = [f"{plan.name}: {plan.measure.noun} by {plan.factor}, {', '.join(plan.groups)}"]
         bound = f"; equivalence within {_bound(plan)}" if plan.equivalence is not None else ""
         structure = "reduced by the rule of the analysis" if self.question.reduce else "full, never reduced"
         lines += [f"Level {plan.alpha:g}{bound}; random effects {structure}. Effects: {truth.source}."]
         head = ["", *plan.levels]
-        rows = [
-            [g, *(_mean(truth.mean(plan, g, c), accuracy=accuracy) for c in plan.levels)] for g in plan.groups
-        ]
-        unit = "percent correct, averaged over participants and items" if accuracy else "geometric means, ms"
+        rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
+        unit = {
+            "points": "percent correct, averaged over participants and items",
+            "ratio": f"geometric means, {plan.measure.unit}",
+            "raw": plan.measure.unit,
+        }[plan.measure.scale]
         lines += ["", f"Assumed means ({unit})", *lined_up([head, *rows], {0}), "", "Power"]
         lines += [*lined_up(self._power_rows(), {0, 1}), "", *self._counts()]
         if len(self.needed):
@@ -91,18 +94,21 @@ class Told:
         return "\n".join([*lines, "", *(f"- {one}" for one in self.remarks)]).rstrip()
 
     def _varying(self) -> list[str]:
-        return ["participants", "items", *(a for a in AXES[2:] if self.table[a].nunique() > 1)]
+        plan = self.question.plan
+        kinds = self.question.assumptions.kinds
+        people = ["participants"] if any(kinds[one] in PARTICIPANT_KINDS for one in plan.groups) else []
+        return [*people, "items", *(a for a in AXES[2:] if self.table[a].nunique() > 1)]
 
     def _power_rows(self) -> list[list[str]]:
-        accuracy = self.question.plan.measure.family == "binomial"
+        measure = self.question.plan.measure
         varying = self._varying()
         rows = [["test", "readers", *varying, "true", "power", "95 % CI", "uncorrected"]]
         for one in self.table.to_dict("records"):
-            true = (
-                f"{one['true_points']:+.1f} pts"
-                if accuracy
-                else f"{100 * math.expm1(one['true_effect']):+.1f} %"
-            )
+            true = {
+                "points": f"{one['true_points']:+.1f} pts",
+                "ratio": f"{100 * math.expm1(one['true_effect']):+.1f} %",
+                "raw": f"{one['true_effect']:+.2f} {measure.unit}",
+            }[measure.scale]
             equal = "≈ " if one["kind"] == "equivalence" else ""
             rows.append(
                 [
@@ -172,8 +178,8 @@ def _bound(plan: Any) -> str:
     return str(bound.said or f"{bound.value:g} {bound.unit}")
 
 
-def _mean(value: float, *, accuracy: bool) -> str:
-    return f"{value:.1f}" if accuracy else f"{value:,.0f}"
+def _mean(value: float, measure: Measure) -> str:
+    return f"{value:,.0f}" if measure.scale == "ratio" else f"{value:.1f}"
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:

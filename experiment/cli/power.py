@@ -96,14 +96,14 @@ class Planned:
     "means",
     multiple=True,
     metavar="READER:CONDITION=VALUE",
-    help="Percent correct, or ms. Repeatable; stands over files.",
+    help="Percent correct, ms, tokens, bits … of a condition. Repeatable; stands over files.",
 )
 @click.option(
     "--effect",
     "differences",
     multiple=True,
     metavar="READER:CONDITION=VALUE",
-    help="Difference from the first condition: points, ms, or a unit behind the number (5percent, 0.4log_odds).",
+    help="Difference from the first condition: points, ms, tokens, or a unit behind the number (5percent, 0.4log_odds).",
 )
 @click.option(
     "--sd", multiple=True, metavar="COMPONENT=VALUE", help="participant, participant_slope, item, residual …"
@@ -153,10 +153,12 @@ def power(study: Path, **asked: Any) -> None:
         layout_named,
         planned_of,
         simulate,
+        sizes_of,
         tell,
         without_effects,
         write,
     )
+    from analysis.readers import PARTICIPANT_KINDS
 
     check_wanted(asked["wanted"])
     known = _read(study)
@@ -168,8 +170,10 @@ def power(study: Path, **asked: Any) -> None:
         equivalence=asked["equivalence"],
     )
     given = _statements(asked, found)
+    readers = {plan.name: _kinds(plan, known) for plan in found}
+    with_people = any(kind in PARTICIPANT_KINDS for kinds in readers.values() for kind in kinds.values())
     sizes = grid(
-        _sizes(asked, "participants", known, _around(known.participants)),
+        _sizes(asked, "participants", known, _around(known.participants)) if with_people else (2,),
         _sizes(asked, "items", known, (known.items,) if known.items else ()),
         _sizes(asked, "prompts", known, (known.prompts,)),
         _sizes(asked, "replicates", known, (known.replicates,)),
@@ -186,13 +190,14 @@ def power(study: Path, **asked: Any) -> None:
         layout = layout_named(asked["layout"] or known.layouts.get(plan.factor, "latin_square"))
         question = Question(plan, truth, layout, not asked["full"], asked["seed"])
         kept = Kept(folder / "fits" / f"{question.mark()}.jsonl", question)
-        with FitProgress(plan.name) as progress:
+        processes = asked["processes"] or os.cpu_count() or 1
+        with FitProgress(plan.name, processes) as progress:
             outcomes = simulate(
                 question,
-                sizes,
+                sizes_of(plan, readers[plan.name], sizes),
                 asked["fits"],
                 kept,
-                processes=asked["processes"] or os.cpu_count() or 1,
+                processes=processes,
                 progress=progress,
             )
         told.append(tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)]))
@@ -335,10 +340,15 @@ def _tables(pilot: Path) -> Tables:
         return load(hand_over(opened.study, opened.store, Path(folder)))
 
 
+def _kinds(plan: Plan, known: Planned) -> dict[str, str]:
+    """Return the reader kind of each group of a plan."""
+    return {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
+
+
 def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
     from analysis.power import assumed, from_fit_file, from_pilot
 
-    kinds = {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
+    kinds = _kinds(plan, known)
     begun = None
     if asked["pilot"] is not None:
         begun = from_pilot(plan, _tables(asked["pilot"]), kinds, str(asked["pilot"]))

@@ -9,6 +9,8 @@ from typing import Any, Self
 import click
 
 SECONDS_BETWEEN_LINES = 10.0
+LONG = 600.0
+"""Seconds of all fits from which on they are foretold."""
 
 
 class FitProgress:
@@ -18,10 +20,12 @@ class FitProgress:
     ----------
     name : str
         Name of the plan.
+    processes : int
+        At work at once.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, processes: int = 1) -> None:
+        self.name, self.processes = name, processes
         self._bar: Any = None
         self._task: Any = None
         self._begun = self._last = time.monotonic()
@@ -47,7 +51,9 @@ class FitProgress:
             self._bar.stop()
 
     def __call__(self, done: int, total: int, before: int) -> None:
-        """Show ``done`` of ``total`` fits, of which ``before`` were kept from earlier."""
+        """Show ``done`` of ``total`` fits, of which ``before`` were kept from earlier; after the first one what all will take."""
+        if done == before + 1:
+            self._foretell(time.monotonic() - self._begun, total - done)
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self.name, total=total, completed=done)
@@ -64,7 +70,20 @@ class FitProgress:
         told = f", about {_spoken(left)} left" if made and done < total else ""
         click.echo(f"{self.name}: {done} of {total} fits{told}", err=True)
 
+    def _foretell(self, seconds: float, left: int) -> None:
+        """Say how long the rest takes where that is long, by the first fit, with its setting up, of the smallest size."""
+        whole = seconds * left / self.processes
+        if whole < LONG:
+            return
+        click.echo(
+            f"{self.name}: the first fit, of the smallest size, took {_spoken(seconds)}; {left:,} more take some {_spoken(whole)} "
+            f"({self.processes} at once). Fits are kept: stop and go on at will, or see what --fits 50 says; --full is faster.",
+            err=True,
+        )
+
 
 def _spoken(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 120:
+        return f"{seconds / 3600:.0f} hours"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

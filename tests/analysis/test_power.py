@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from analysis.estimation import analyse
-from analysis.measures import MEASURES
+from analysis.measures import MEASURES, OF_MODELS
 from analysis.plan import Bound, Difference, Plan
 from analysis.power import (
     Given,
@@ -28,6 +28,7 @@ from analysis.power import (
     needed,
     power_table,
     simulate,
+    sizes_of,
     tell,
     without_effects,
     write,
@@ -389,3 +390,51 @@ def test_lines_of_a_figure_differ_in_more_than_colour(whole: tuple[Path, pd.Data
     lines = [line for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 2][2:]
     looks = {(line.get_marker(), str(line.get_linestyle())) for line in lines}
     assert len(lines) == len(looks) == 2
+
+
+MODELS = replace(ACCURACY, name="words", groups=("big", "small"))
+OF_TWO = {"big": "model", "small": "model"}
+
+
+def of_models(measure: str, unit: str, **spreads: float) -> Question:
+    plan = replace(MODELS, measure=OF_MODELS[measure])
+    given = [Given("mean", group, level, value) for group, level, value in
+             (("big", "intact", 40.0), ("big", "swapped", 52.0), ("small", "intact", 30.0), ("small", "swapped", 30.0))]  # fmt: skip
+    given += [Given("sd", name, "", value, unit) for name, value in spreads.items()]
+    return Question(plan, assumed(plan, OF_TWO, given, "test"), "latin_square", False, 7)
+
+
+@pytest.mark.parametrize(
+    ("question", "effect"),
+    [
+        (of_models("completion_tokens", "log"), np.log(52 / 40)),
+        (of_models("latency_ms", "log", item=0.2), np.log(52 / 40)),
+        (of_models("surprisal", "bits", item=6.0, item_slope=4.0, residual=3.0), 12.0),
+    ],
+)
+def test_tokens_latency_and_surprisal_of_models_are_simulated_without_participants(
+    question: Question, effect: float, tmp_path: Path
+) -> None:
+    sizes = sizes_of(question.plan, OF_TWO, grid((20, 40), (16,), (1,), (2,)))
+    assert [one.key for one in sizes] == ["0x16x1x2"]
+    outcomes = simulate(question, sizes, 5, Kept(tmp_path / "fits.jsonl", question))
+    assert all(one.fitted for one in outcomes)
+    table = power_table(question.plan, question.assumptions, outcomes).set_index("readers")
+    assert table.loc["big", "true_effect"] == pytest.approx(effect)
+    # five studies: the mean of their estimates lies within four of its standard errors
+    near = 4 * table.loc["big", "mean_se"] / 5**0.5
+    assert table.loc["big", "mean_estimate"] == pytest.approx(effect, abs=near)
+    assert table.loc["big", "power"] > table.loc["small", "power"]
+    text = tell(question, outcomes, 0.8).text()
+    means = (
+        question.plan.measure.unit
+        if question.plan.measure.scale == "raw"
+        else f"geometric means, {question.plan.measure.unit}"
+    )
+    heading = text.split("Power\n")[1].split("\n")[0]
+    assert f"Assumed means ({means})" in text and "items" in heading and "participants" not in heading
+
+
+def test_bits_have_no_spread_that_could_be_taken_for_granted() -> None:
+    with pytest.raises(UserError, match=r"surprisal scatters, in bits: item_slope, residual"):
+        of_models("surprisal", "bits", item=6.0)

@@ -343,17 +343,19 @@ PLANNED = {
         "equivalence": "5 points",
     },
     "surprise": {"measure": "surprisal", "compare": "spelling", "between": ["gpt"]},
+    "silence": {"measure": "missing", "compare": "spelling", "between": ["human"]},
 }
 FACTORS = {"spelling": ["intact", "swapped"]}
 
 
 def test_plans_are_read_before_there_are_data() -> None:
-    (plan,), remarks = planned_of(PLANNED, FACTORS)
+    (plan, of_models), remarks = planned_of(PLANNED, FACTORS)
+    assert of_models.name == "surprise" and of_models.groups == ("gpt",)
     assert plan.groups == ("human", "gpt")
     assert plan.contrasts == (Difference("swapped", "intact"),)
     assert plan.equivalence is not None
     assert plan.equivalence.value == 5
-    assert "surprise is left out" in remarks[0]
+    assert "silence is left out" in remarks[0]
     (stricter,), _ = planned_of(PLANNED, FACTORS, only=["comprehension"], alpha=0.01, equivalence="3 points")
     assert stricter.alpha == 0.01
     assert stricter.equivalence is not None
@@ -364,9 +366,9 @@ def test_plans_are_read_before_there_are_data() -> None:
     ("options", "told"),
     [
         ({"only": ["comprehention"]}, "Did you mean 'comprehension'"),
-        ({"only": ["surprise"]}, "no planned analysis can be simulated"),
+        ({"only": ["silence"]}, "no planned analysis can be simulated"),
         ({"alpha": 0.7}, "between 0 and 0.5"),
-        ({"equivalence": "5 ms"}, "in percentage points"),
+        ({"only": ["comprehension"], "equivalence": "5 ms"}, "in percentage points"),
     ],
 )
 def test_plans_that_cannot_be_simulated_are_told(options: dict[str, object], told: str) -> None:
