@@ -22,6 +22,9 @@ REPLY_STATUSES: tuple[ReplyStatus, ...] = get_args(ReplyStatus)
 UNFINISHED: frozenset[ReplyStatus] = frozenset({"timeout", "error"})
 """Statuses that say nothing about the reader: the trial is asked again by the next run."""
 
+STATES = ("last", "regions", "mean")
+"""Positions of a prompt at which hidden states can be kept."""
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -106,7 +109,8 @@ class Request:
     regions : tuple of Span
         Regions whose surprisal is asked.
     states : tuple of str
-        Where hidden states are kept: ``last`` (the prompt's last token), ``regions`` (the last token of each).
+        Where hidden states are kept: ``last`` (the prompt's last token), ``regions`` (the last token of each), ``mean`` (the mean
+        over all tokens of the prompt as the model reads it, template and special tokens included).
     top_p : float
         Draws come from the most probable tokens that together reach this probability.
     top_k : int or None
@@ -152,7 +156,14 @@ class RegionScore:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Hidden states at one place of a prompt: ``position`` is ``last`` or ``region N``, ``layers`` of shape (layers + 1, width)."""
+    """Hidden states of a prompt.
+
+    Attributes
+    ----------
+    position : str
+        ``last``, ``region N`` or ``mean``.
+    layers : ndarray of float16, shape (layers + 1, width)
+    """
 
     position: str
     layers: NDArray[np.float16]

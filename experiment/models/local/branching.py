@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from experiment.models.local.attention import Branches, NotUnderstood, passing
 from experiment.models.local.continuing import Ended, Waiting, continued
 from experiment.models.local.head import CausalModel
+from experiment.models.local.kept import SLACK
 from experiment.models.local.memory import Remembered
 from experiment.models.local.noting import Asked
 from experiment.models.local.rows import Budget, Decoded, Found, Row, common_length
+from experiment.models.local.sums import Marks, up_to
 from experiment.models.local.trie import Line, Pass, Trie
 
 
@@ -30,6 +32,8 @@ class _UnderWay:
         Length of the path that no walk writes over.
     waiting : dict of int to Waiting
         Rows to be continued, by the length of the path that they share.
+    marks : dict of int to dict
+        Of rows whose keys and values are kept: sums of hidden states over their first so many tokens.
     """
 
     rows: Sequence[Row]
@@ -37,6 +41,7 @@ class _UnderWay:
     hold: Set[int]
     floor: int
     waiting: dict[int, Waiting] = field(default_factory=dict)
+    marks: dict[int, Marks] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
@@ -127,20 +132,24 @@ class BranchingWay:
         import torch
 
         asked = Asked()
+        path = self.memory.path
+        before = path.marks.get(one.start)
         for line in one.lines:
             place = places[line.place]
-            asked.add(place, under_way.rows[place], line.index, start=one.start, ends=line.ends)
-        path = self.memory.path
+            asked.add(
+                place, under_way.rows[place], line.index, start=one.start, ends=line.ends, before=before
+            )
+        marks = _marks(under_way, places, one, asked)
         with torch.inference_mode():
             positions = torch.from_numpy(one.depths).to(self.model.device)
             seen = None
             if not one.extends or one.start:
                 seen = torch.from_numpy(_seen(one)).to(self.model.device)
             tokens = torch.from_numpy(one.tokens.astype(np.int64)).to(self.model.device)
-            path.ids = path.ids[: one.start]
+            path.cut(one.start)
             with (
                 passing(self.model.model, Branches(path, one.start, positions, seen)),
-                self.model.watched(list(asked.states)) as hidden,
+                self.model.watched(*asked.watched()) as hidden,
             ):
                 columns = asked.columns()
                 logits = self.model.logits(
@@ -150,6 +159,16 @@ class BranchingWay:
                 raise NotUnderstood(f"{type(self.model.model).__name__} has no attention")
             self.model.forwarded += len(one.tokens)
             asked.note(self.model, under_way.found, logits, hidden)
+            sums = asked.summed(hidden)
+            for owner, depths in marks.items():
+                news: Marks = {
+                    depth: sums[name] if before is None else np.add(sums[name], before)
+                    for depth, name in depths.items()
+                }
+                if owner is None:
+                    path.marks |= news
+                else:
+                    under_way.marks[owner] = {**up_to(path.marks, one.start), **news}
             complete = []
             alone = len(places) == 1
             for line in one.lines:
@@ -165,7 +184,9 @@ class BranchingWay:
                 under_way.found[place].decoded = None if decoding is None else Decoded()
                 if place in under_way.hold:
                     own = path.taken(self._places(one, line, one.start))
-                    self.memory.keep(under_way.rows[place].ids, one.start, *own)
+                    self.memory.keep(
+                        under_way.rows[place].ids, one.start, *own, under_way.marks.get(place, {})
+                    )
                 complete.append(place)
             first = one.tokens if one.extends else one.tokens[: len(one.lines[0].index)]
             path.ids = np.concatenate([path.ids, first])
@@ -197,16 +218,44 @@ class BranchingWay:
             for ended in continued(self.model, self.memory.path, length, group):
                 under_way.found[ended.place].decoded = ended.decoded
                 if ended.place in under_way.hold:
-                    self._keep(under_way.rows[ended.place], ended)
+                    self._keep(under_way.rows[ended.place], ended, under_way.marks.get(ended.place, {}))
                 yield ended.place
 
-    def _keep(self, row: Row, ended: Ended) -> None:
+    def _keep(self, row: Row, ended: Ended, marks: Marks) -> None:
         """Keep a continued row, but for its last token."""
         import torch
 
         news = np.asarray(ended.decoded.ids[:-1], dtype=np.int32)
         with torch.inference_mode():
-            self.memory.keep(np.concatenate([row.ids, news]), ended.start, ended.keys, ended.values)
+            ids = np.concatenate([row.ids, news])
+            self.memory.keep(ids, ended.start, ended.keys, ended.values, marks)
+
+
+def _marks(
+    under_way: _UnderWay, places: Sequence[int], one: Pass, asked: Asked
+) -> dict[int | None, dict[int, tuple[int, int]]]:
+    """Ask for the sums from which later passes and turns go on, where a row of a walk wants a mean.
+
+    Returns
+    -------
+    dict
+        For the path (None), and for each row that is kept: length and name of each sum. On the path these are what all rows
+        of the pass share and its end; of a row its end, and the place from which a turn goes on that has not all of it.
+    """
+    if not any(under_way.rows[place].mean for place in places):
+        return {}
+    first = one.lines[0].index
+    common = min((len(line.index) - line.new for line in one.lines[1:]), default=len(first))
+    shared = {one.start + length: asked.sum(first[:length]) for length in (common, len(first)) if length}
+    found: dict[int | None, dict[int, tuple[int, int]]] = {None: shared}
+    for line in one.lines:
+        place = places[line.place]
+        if line.ends and place in under_way.hold and under_way.rows[place].mean:
+            lengths = [common, len(line.index) - SLACK, len(line.index)]
+            found[place] = {
+                one.start + length: asked.sum(line.index[:length]) for length in lengths if length > 0
+            }
+    return found
 
 
 def _common(rows: Sequence[NDArray[np.int32]]) -> int:

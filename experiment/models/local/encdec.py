@@ -15,6 +15,7 @@ from experiment.models.local.drawing import choose, goes_on
 from experiment.models.local.head import CausalModel, Closed
 from experiment.models.local.padding import asked_of, padded
 from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row
+from experiment.models.local.sums import Hidden
 from stimuli.seeds import generator
 
 
@@ -122,7 +123,7 @@ class EncoderDecoderWay:
             begun = padded([row.ids for row in some], self.model.device)
             output = self._pass(begun, read, mask, None, use_cache=bool(decodings))
             logits = output.logits[:, list(asked.columns())].float()
-            asked.note(self.model, found, logits, ())
+            asked.note(self.model, found, logits, Hidden())
         self.model.forwarded += sum(len(row.ids) for row in some)
         if not decodings:
             yield from ((place, found[number]) for number, (_, place) in enumerate(lines))

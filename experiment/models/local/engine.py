@@ -151,6 +151,7 @@ class LocalEngine:
             "token_budget": self.budget.tokens,
             "tokens_forwarded": model.forwarded if model else 0,
             "tokens_of_check": model.check_tokens if model else 0,
+            **({"states_beyond_16_bits": model.beyond_16_bits} if model and model.beyond_16_bits else {}),
         }
 
     def preview(self, request: Request) -> dict[str, object]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiment.models.local.caches import fork, new_cache
 from experiment.models.local.drawing import choose, goes_on
@@ -20,6 +21,7 @@ from experiment.models.local.head import CausalModel
 from experiment.models.local.noting import Asked
 from experiment.models.local.padding import asked_of, padded
 from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row, common_length
+from experiment.models.local.sums import Hidden, Sums
 from stimuli.seeds import generator
 
 _FEW_STEPS = 0.25
@@ -28,11 +30,15 @@ _FEW_STEPS = 0.25
 
 @dataclass(frozen=True, eq=False)
 class _Prefix:
-    """A computed prefix: its tokens and the cache to fork; ``of_many`` where several rows may still go on from it."""
+    """A computed prefix: its tokens and the cache to fork; ``of_many`` where several rows may still go on from it.
+
+    ``sums`` are those of the hidden states over its tokens, where rows that go on from it want a mean.
+    """
 
     ids: Ids
     cache: Any
     of_many: bool = False
+    sums: Sums | None = None
 
     @property
     def length(self) -> int:
@@ -57,6 +63,7 @@ class ExpandedWay:
         self.steps = steps
         self.name = "stepwise" if steps else "expanded"
         self._kept: list[_Prefix] = []
+        self._sums = False
 
     def forget(self) -> None:
         """Give up what is remembered."""
@@ -74,6 +81,7 @@ class ExpandedWay:
         """
         if not self.remembers:
             self._kept = []
+        self._sums = any(row.mean for row in rows)
         paid = self._beginning([rows[place] for place in sorted(hold)], budget)
         others = [place for place in range(len(rows)) if place not in hold]
         groups = []
@@ -113,7 +121,11 @@ class ExpandedWay:
         if not len(ids):
             return _Prefix(ids, new_cache(self.model)), 0
         known = max(
-            (one for one in self._kept if common_length(one.ids, ids) == one.length),
+            (
+                one
+                for one in self._kept
+                if common_length(one.ids, ids) == one.length and (one.sums is not None or not self._sums)
+            ),
             key=lambda one: one.length,
             default=None,
         )
@@ -123,16 +135,21 @@ class ExpandedWay:
             known = None
         cache = new_cache(self.model) if known is None else fork(known.cache, 1)
         start = 0 if known is None else known.length
+        sums = None if known is None else known.sums
         at_once = budget.tokens if not self.steps else len(ids) if known is None else 1
         with torch.inference_mode():
             while start < len(ids):
                 piece = ids[start : start + max(1, at_once)]
                 tokens = torch.tensor([piece.tolist()], device=self.model.device)
-                self.model.logits(tokens, [len(piece) - 1], **self.model.going_on(cache))
+                over = [(0, range(len(piece)))] if self._sums else []
+                with self.model.watched([], over) as hidden:
+                    self.model.logits(tokens, [len(piece) - 1], **self.model.going_on(cache))
+                if self._sums:
+                    sums = hidden.of_sum(0) if sums is None else sums + hidden.of_sum(0)
                 start += len(piece)
         paid = len(ids) - (0 if known is None else known.length)
         self.model.forwarded += paid
-        prefix = _Prefix(ids, cache, of_many)
+        prefix = _Prefix(ids, cache, of_many, sums if self._sums else None)
         self._kept = [*(one for one in self._kept if one is not known or one.of_many), prefix]
         while sum(one.length for one in self._kept[:-1]) > budget.held:
             self._kept.pop(0)
@@ -143,7 +160,7 @@ class ExpandedWay:
 
         start = prefix.length
         found = [Found() for _ in rows]
-        asked = asked_of(rows, start)
+        asked = asked_of(rows, start, prefix.sums)
         column = asked.columns()
         with torch.inference_mode():
             tokens = padded([row.ids[start:] for row in rows], self.model.device)
@@ -151,7 +168,7 @@ class ExpandedWay:
             if self.steps and start:
                 logits, hidden = self._stepped(tokens, asked, cache)
             else:
-                with self.model.watched(list(asked.states)) as hidden:
+                with self.model.watched(*asked.watched()) as hidden:
                     logits = self.model.logits(tokens, list(column), **self.model.going_on(cache))
             asked.note(self.model, found, logits, hidden)
         self.model.forwarded += sum(len(row.ids) - start for row in rows)
@@ -164,23 +181,23 @@ class ExpandedWay:
                 found[continued[line]].decoded = decoded
                 yield continued[line], found[continued[line]]
 
-    def _stepped(self, tokens: Any, asked: Asked, cache: Any) -> tuple[Any, Sequence[Any]]:
+    def _stepped(self, tokens: Any, asked: Asked, cache: Any) -> tuple[Any, Hidden]:
         """Compute all lines of a batch one token at a time; return logits and hidden states as of one pass."""
         import torch
 
-        column, states = asked.columns(), list(asked.states)
+        column, (states, sums) = asked.columns(), asked.watched()
         parts: list[Any] = []
-        hidden: list[Any] = []
+        hidden = Hidden()
         for at in range(tokens.shape[1]):
             here = [number for number, (_, step) in enumerate(states) if step == at]
-            with self.model.watched([(states[number][0], 0) for number in here]) as layers:
+            still = [number for number, (_, index) in enumerate(sums) if at < len(index)]
+            places = [(states[number][0], 0) for number in here]
+            with self.model.watched(places, [(sums[number][0], [0]) for number in still]) as one:
                 logits = self.model.logits(tokens[:, at : at + 1], [0], **self.model.going_on(cache))
             if at in column:
                 parts.append(logits)
-            for layer, some in enumerate(layers):
-                if len(hidden) <= layer:
-                    hidden.append(np.empty((len(states), some.shape[1]), dtype=np.float16))
-                hidden[layer][here] = some
+            _gather(hidden.at, here, one.at, len(states))
+            _gather(hidden.sums, still, one.sums, len(sums))
         return torch.cat(parts, dim=1), hidden
 
     def _continue(self, cache: Any, logits: Any, how: Sequence[Decoding]) -> Iterator[tuple[int, Decoded]]:
@@ -210,6 +227,16 @@ class ExpandedWay:
                 tokens = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
                 logits = self.model.logits(tokens, [0], **self.model.going_on(cache))[:, 0]
             self.model.forwarded += len(active)
+
+
+def _gather(
+    into: list[NDArray[np.float32]], numbers: Sequence[int], news: Sequence[NDArray[np.float32]], count: int
+) -> None:
+    """Add what one step gave for some places, a layer each, to what all steps give."""
+    for layer, some in enumerate(news):
+        if len(into) <= layer:
+            into.append(np.zeros((count, some.shape[1]), dtype=np.float32))
+        into[layer][numbers] += some
 
 
 def _goes_on(row: Row, ids: Ids) -> bool:

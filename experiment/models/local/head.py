@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from experiment.models.local.sums import LARGEST, Hidden, weights_of
 
 _SIZES = ("num_attention_heads", "num_heads", "num_key_value_heads", "head_dim", "hidden_size")
 LOGITS_AT_ONCE = 2**27
@@ -49,6 +52,8 @@ class CausalModel:
         Tokens sent through the model to check a way of computing; not among ``forwarded``.
     is_closed : bool
         Whether no further pass may begin.
+    beyond_16_bits : int
+        Numbers of hidden states so far that are larger than 16 bits hold; they are kept as the largest that these hold.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class CausalModel:
         self.calls = 0
         self.check_tokens = 0
         self.is_closed = False
+        self.beyond_16_bits = 0
         self._begins_word = begins_word
         self._mask: Any = None
         self._taken = inspect.signature(model.forward).parameters
@@ -143,25 +149,40 @@ class CausalModel:
         raise ValueError(f"no list of {count} blocks is found in {type(self.model).__name__}")
 
     @contextmanager
-    def watched(self, places: Sequence[tuple[int, int]]) -> Iterator[list[Any]]:
-        """Collect hidden states at (row, position) of the passes made meanwhile.
+    def watched(
+        self, places: Sequence[tuple[int, int]], sums: Sequence[tuple[int, Sequence[int]]] = ()
+    ) -> Iterator[Hidden]:
+        """Collect hidden states of one pass made meanwhile.
 
-        Yields a list that each pass fills with layer 0 (the embedding output) to L (the last block before the final
-        norm), each a float16 array of shape (len(places), width).
+        Yields what the pass fills with layer 0 (the embedding output) to L (the last block before the final norm).
+
+        Parameters
+        ----------
+        places : sequence of (int, int)
+            Line and token whose states are wanted.
+        sums : sequence of (int, sequence of int)
+            A line, and the tokens of it over which states are summed.
         """
         import torch
 
-        found: list[Any] = []
-        if not places:
+        found = Hidden()
+        if not places and not sums:
             yield found
             return
         blocks = self.layers()
         lines = torch.tensor([row for row, _ in places], device=self.device)
         columns = torch.tensor([position for _, position in places], device=self.device)
+        weighed: list[Any] = []
 
         def note(hidden: Any) -> None:
             whole = hidden[0] if isinstance(hidden, tuple) else hidden
-            found.append(whole[lines, columns].to(torch.float16).cpu().numpy().astype(np.float16))
+            if places:
+                found.at.append(whole[lines, columns].float().cpu().numpy())
+            if sums:
+                if not weighed:
+                    weighed.extend(weights_of(sums, whole.shape[0], whole.shape[1], whole.device))
+                weights, at = weighed
+                found.sums.append(torch.bmm(weights, whole.float())[at[:, 0], at[:, 1]].cpu().numpy())
 
         def before(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             note(given[0] if given else named["hidden_states"])
@@ -173,6 +194,11 @@ class CausalModel:
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def in_16_bits(self, states: NDArray[np.float32]) -> NDArray[np.float16]:
+        """Return hidden states as they are kept, and count those that 16 bits do not hold."""
+        self.beyond_16_bits += int((np.abs(states) > LARGEST).sum())
+        return states.clip(-LARGEST, LARGEST).astype(np.float16)
 
     def word_beginnings(self) -> Any:
         """Return which tokens can begin a word, shape (vocabulary,), bool."""

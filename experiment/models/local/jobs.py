@@ -72,7 +72,7 @@ def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
         decoding = _decoding(request, request.max_tokens, stops)
     prompt = Row(
         _ids(tokens.ids), tuple(targets), tuple(borders), tuple(_state_positions(request, tokens).values()), decoding,
-        None if tokens.source is None else _ids(tokens.source),
+        None if tokens.source is None else _ids(tokens.source), mean=_wants_mean(request, tokens),
     )  # fmt: skip
     if thought_only:
         return Job(request, tokens, [prompt], thought_only=True)
@@ -112,7 +112,7 @@ def _rows(prompt: Row, tokens: Tokens) -> list[Row]:
             (label.start + step, token) for step, token in enumerate(label.targets)
         )
     own = tuple(dict.fromkeys([*prompt.targets, *asked.pop(prompt.ids.tobytes(), [])]))
-    needed = own or prompt.borders or prompt.states or prompt.decoding is not None
+    needed = own or prompt.borders or prompt.states or prompt.mean or prompt.decoding is not None
     rows = [replace(prompt, targets=own)] if needed else []
     return rows + [
         Row(ids[key], tuple(dict.fromkeys(places)), source=prompt.source) for key, places in asked.items()
@@ -137,6 +137,10 @@ def _state_positions(request: Request, tokens: Tokens) -> dict[str, int]:
             if region.first < region.last
         }
     return found
+
+
+def _wants_mean(request: Request, tokens: Tokens) -> bool:
+    return "mean" in request.states and tokens.source is None
 
 
 def label_logprobs(job: Job) -> dict[str, float]:
@@ -219,6 +223,8 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
     if request.states and prompt is not None:
         places = _state_positions(request, first.tokens)
         states = tuple(State(name, prompt.states[at]) for name, at in places.items())
+        if prompt.mean is not None and _wants_mean(request, first.tokens):
+            states = (*states, State("mean", prompt.mean))
         reply = replace(reply, states=states)
     return reply
 

@@ -7,19 +7,23 @@ longest unused first, so that a beginning which others need stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from experiment.models.local.rows import Ids, common_length
+from experiment.models.local.sums import Marks, Sums, up_to
 
 Layers = dict[int, Any]
 """A tensor a layer, shape (kv heads, tokens, width)."""
 
 SLACK = 16
 """Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
+
+_MARKS = 4
+"""Of a conversation that goes on, no more sums over its tokens are needed than the last ones."""
 
 
 @dataclass(eq=False)
@@ -35,6 +39,8 @@ class Stretch:
         By their first token.
     used : int
         When it was last needed.
+    marks : dict of int to ndarray
+        Sums of hidden states over all tokens up to places of this stretch, counted from the beginning of the conversation.
     """
 
     ids: Ids
@@ -43,6 +49,7 @@ class Stretch:
     before: Stretch | None = None
     after: dict[int, Stretch] = field(default_factory=dict)
     used: int = 0
+    marks: Marks = field(default_factory=dict)
 
     def follow(self, other: Stretch) -> None:
         """Let another stretch stand behind this one."""
@@ -69,6 +76,15 @@ class Kept:
         way = list(self._way(ids))
         return way[-1][0] if way else self._root, sum(taken for _, taken in way)
 
+    def marks(self, ids: Ids) -> Marks:
+        """Return the sums that are known of what a row and the conversations have in common."""
+        found: Marks = {}
+        depth = 0
+        for stretch, taken in self._way(ids):
+            depth += taken
+            found |= up_to(stretch.marks, depth)
+        return found
+
     def load(self, ids: Ids, start: int) -> Iterator[tuple[int, Layers, Layers]]:
         """Yield place, keys and values of everything that is known of a row from ``start`` on, in order."""
         self._clock += 1
@@ -80,14 +96,30 @@ class Kept:
                 yield depth + skip, _cut(stretch.keys, skip, taken), _cut(stretch.values, skip, taken)
             depth += taken
 
-    def keep(self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]]) -> None:
+    def keep(
+        self,
+        ids: Ids,
+        rest: Callable[[int], tuple[Layers, Layers]],
+        marks: Mapping[int, Sums] | None = None,
+    ) -> None:
         """Keep a row.
 
         Parameters
         ----------
         rest : callable
             Gives keys and values of the row's tokens from a position on, in tensors of their own.
+        marks : mapping of int to ndarray, optional
+            Sums of hidden states over the row's first so many tokens.
         """
+        self._keep(ids, rest)
+        depth = 0
+        for stretch, taken in self._way(ids) if marks else ():
+            own = {place: sums for place, sums in (marks or {}).items() if depth < place <= depth + taken}
+            depth += taken
+            known = stretch.marks | own
+            stretch.marks = {place: known[place] for place in sorted(known)[-_MARKS:]}
+
+    def _keep(self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]]) -> None:
         self._clock += 1
         last, taken, depth = self._root, 0, 0
         for last, taken in self._way(ids):
@@ -96,7 +128,7 @@ class Kept:
         if depth == len(ids):
             return
         if taken < len(last.ids):
-            self._split(last, taken)
+            self._split(last, taken, depth)
         keys, values = rest(depth)
         self.tokens += len(ids) - depth
         if last is self._root or last.after:
@@ -124,16 +156,24 @@ class Kept:
                 return
             stretch, depth = following, depth + taken
 
-    def _split(self, stretch: Stretch, at: int) -> None:
-        """Make two of a stretch; a short end to which nothing more can come is given up."""
+    def _split(self, stretch: Stretch, at: int, depth: int) -> None:
+        """Make two of a stretch; a short end to which nothing more can come is given up.
+
+        Parameters
+        ----------
+        at, depth : int
+            Where, counted from the beginning of the stretch and from that of the conversation.
+        """
         count = len(stretch.ids)
         end = Stretch(
             stretch.ids[at:].copy(), _cut(stretch.keys, at, count, own=True), _cut(stretch.values, at, count, own=True),
             after=stretch.after, used=stretch.used - 1,
+            marks={place: sums for place, sums in stretch.marks.items() if place > depth},
         )  # fmt: skip
         for following in end.after.values():
             following.before = end
         stretch.ids, stretch.after = stretch.ids[:at].copy(), {}
+        stretch.marks = up_to(stretch.marks, depth)
         stretch.keys, stretch.values = (
             _cut(stretch.keys, 0, at, own=True),
             _cut(stretch.values, 0, at, own=True),

@@ -8,7 +8,7 @@ into it, so that a turn costs its new tokens only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from experiment.models.local.kept import Kept, Layers, Stretch
 from experiment.models.local.rows import Ids, Row, common_length
+from experiment.models.local.sums import Marks, Sums, deepest, up_to
 
 WORTH_KEEPING = 16
 """A stretch of so many tokens is taken from memory; a shorter one is computed anew."""
@@ -32,11 +33,18 @@ class Memory:
     ----------
     ids : ndarray of int32
         The tokens that lie in it.
+    marks : dict of int to ndarray
+        Sums of hidden states over the first so many of them, at the places from which passes went on.
     """
 
     keys: Layers = field(default_factory=dict)
     values: Layers = field(default_factory=dict)
     ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    marks: Marks = field(default_factory=dict)
+
+    def cut(self, length: int) -> None:
+        """Give up what lies behind the first ``length`` tokens."""
+        self.ids, self.marks = self.ids[:length], up_to(self.marks, length)
 
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
         """Write behind the first ``start`` entries and return all up to the new ones.
@@ -70,10 +78,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Walk:
-    """Rows that go on from the same tokens; ``known`` of these are remembered."""
+    """Rows that go on from the same tokens; ``known`` of these are remembered, with their ``sums`` where a row wants a mean."""
 
     known: int
     places: tuple[int, ...]
+    sums: bool = False
 
 
 class Remembered:
@@ -100,11 +109,13 @@ class Remembered:
             lying = min(common_length(row.ids, self.path.ids), row.shareable)
             stretch, depth = self.kept.find(row.ids)
             depth = min(depth, row.shareable)
+            if row.mean:
+                lying, depth = deepest(self.path.marks, lying), deepest(self.kept.marks(row.ids), depth)
             source = stretch if depth > lying + _LITTLE and depth >= WORTH_KEEPING else None
             known = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
             of_source.setdefault(source, []).append((known, place))
-        on_path = _clusters(of_source.pop(None, []))
-        talks = [walk for some in of_source.values() for walk in _clusters(some)]
+        on_path = _clusters(of_source.pop(None, []), rows, lambda _: self.path.marks)
+        talks = [walk for some in of_source.values() for walk in _clusters(some, rows, self.kept.marks)]
         talks.sort(key=lambda walk: rows[walk.places[0]].ids.astype(">u4").tobytes())
         return [*on_path, *talks]
 
@@ -113,20 +124,23 @@ class Remembered:
         ids = row.ids[: walk.known]
         lying = common_length(self.path.ids, ids)
         if lying < len(ids):
-            self.path.ids = self.path.ids[:lying]
+            self.path.cut(lying)
             for place, keys, values in self.kept.load(ids, lying):
                 for layer in keys:
                     self.path.write(layer, place, keys[layer], values[layer])
                 lying = place + keys[min(keys)].shape[1]
             self.path.ids = ids[:lying].copy()
-        return lying
+            self.path.marks |= up_to(self.kept.marks(ids), lying)
+        return deepest(self.path.marks, lying) if walk.sums else lying
 
-    def keep(self, ids: Ids, start: int, keys: Layers, values: Layers) -> None:
+    def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
         """Keep a row: the first ``start`` tokens as they lie on the path, then those given.
 
         Parameters
         ----------
         keys, values : dict of int to tensor, shape (kv heads, len(ids) - start, width)
+        marks : mapping of int to ndarray
+            Sums of hidden states over the first so many tokens.
         """
         import torch
 
@@ -139,14 +153,30 @@ class Remembered:
             )
             return left, right
 
-        self.kept.keep(ids, rest)
+        self.kept.keep(ids, rest, marks)
 
 
-def _clusters(some: Iterable[tuple[int, int]]) -> list[Walk]:
-    """Return walks of rows that know about as much as each other, those that know most first."""
+def _clusters(
+    some: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
+) -> list[Walk]:
+    """Return walks of rows that know about as much as each other, those that know most first.
+
+    Parameters
+    ----------
+    some : iterable of (int, int)
+        How many tokens a row knows, and its place.
+    marks : callable
+        Gives the sums that are known of a row; where one of a walk wants a mean, all of it go on from such a place.
+    """
     clusters: list[list[tuple[int, int]]] = []
     for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
         if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:
             clusters.append([])
         clusters[-1].append((known, place))
-    return [Walk(cluster[-1][0], tuple(place for _, place in cluster)) for cluster in clusters]
+    walks = []
+    for cluster in clusters:
+        known, places = cluster[-1][0], tuple(place for _, place in cluster)
+        sums = any(rows[place].mean for place in places)
+        known = deepest(marks(rows[places[0]].ids), known) if sums else known
+        walks.append(Walk(known, places, sums))
+    return walks

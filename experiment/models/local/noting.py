@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from experiment.models.local.head import CausalModel
 from experiment.models.local.rows import Found, Row
+from experiment.models.local.sums import Hidden, Sums
 
 Wanting = list[tuple[int, int]]
 """Rows, by their place, and the position at which each asks."""
@@ -26,10 +27,15 @@ class Asked:
     ----------
     states : dict of (int, int) to list
         Line and token where hidden states are kept, and who wants them.
+    sums : dict of (int, int) to sequence of int
+        Tokens of a line over which hidden states are summed, by the line and the last of them: what stands before a token
+        in its row is known by the token.
     """
 
     def __init__(self) -> None:
         self.states: dict[tuple[int, int], Wanting] = {}
+        self.sums: dict[tuple[int, int], Sequence[int] | NDArray[np.int64]] = {}
+        self._means: list[tuple[tuple[int, int], int, int, Sums | None]] = []
         self._after: set[int] = set()
         self._targets: dict[tuple[int, int, int], Wanting] = {}
         self._borders: dict[tuple[int, int], Wanting] = {}
@@ -43,6 +49,7 @@ class Asked:
         start: int = 0,
         line: int = 0,
         ends: bool = True,
+        before: Sums | None = None,
     ) -> None:
         """Take what a row asks of those of its tokens that stand in the batch.
 
@@ -54,6 +61,8 @@ class Asked:
             Where in the line the row's tokens from position ``start`` on stand.
         ends : bool
             Whether the row's last token is among them.
+        before : ndarray of float32, optional
+            Sums of hidden states over the row's tokens before ``start``.
         """
         end = start + len(index)
         for position, token in row.targets:
@@ -71,12 +80,28 @@ class Asked:
                 self.states.setdefault((line, int(index[position - start])), []).append((place, position))
         if row.decoding is not None and ends:
             self._after.add(int(index[-1]))
+        if row.mean and ends:
+            self._means.append((self.sum(index, line=line), place, len(row.ids), before))
+
+    def sum(self, index: Sequence[int] | NDArray[np.int64], *, line: int = 0) -> tuple[int, int]:
+        """Ask for the sum of hidden states over all tokens of a row in the batch up to some place; return its name."""
+        name = (line, int(index[-1]))
+        self.sums.setdefault(name, index)
+        return name
+
+    def watched(self) -> tuple[list[tuple[int, int]], list[tuple[int, Any]]]:
+        """Return places and sums as the model's :meth:`~CausalModel.watched` takes them."""
+        return list(self.states), [(line, index) for (line, _), index in self.sums.items()]
+
+    def summed(self, hidden: Hidden) -> dict[tuple[int, int], Sums]:
+        """Return the sums that were asked for, by name."""
+        return {name: hidden.of_sum(number) for number, name in enumerate(self.sums)}
 
     def columns(self) -> dict[int, int]:
         """Return the tokens of a line after which a distribution is needed, each with its column; never none."""
         return {at: column for column, at in enumerate(sorted(self._after) or [0])}
 
-    def note(self, model: CausalModel, found: Sequence[Found], logits: Any, hidden: Sequence[Any]) -> None:
+    def note(self, model: CausalModel, found: Sequence[Found], logits: Any, hidden: Hidden) -> None:
         """Write what the batch tells of its rows.
 
         Parameters
@@ -84,8 +109,8 @@ class Asked:
         found : sequence of Found
             By place.
         logits : tensor, shape (lines, columns, vocabulary)
-        hidden : sequence of array, shape (states, width)
-            A layer each, in the order of :attr:`states`.
+        hidden : Hidden
+            States and sums in the order of :attr:`states` and :attr:`sums`.
         """
         import torch
 
@@ -111,6 +136,11 @@ class Asked:
                 for place, position in wanting:
                     found[place].borders[position] = value
         for number, wanting in enumerate(self.states.values()):
-            stack = np.stack([layer[number] for layer in hidden])
+            stack = model.in_16_bits(hidden.of_place(number))
             for place, position in wanting:
                 found[place].states[position] = stack
+        if self._means:
+            sums = self.summed(hidden)
+            for name, place, count, before in self._means:
+                total = sums[name] if before is None else sums[name] + before
+                found[place].mean = model.in_16_bits(total / np.float32(count))

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiment.models.local.noting import Asked
 from experiment.models.local.rows import Ids, Row
+from experiment.models.local.sums import Sums
 
 
 def padded(rows: Sequence[Ids | Sequence[int]], device: str) -> Any:
@@ -17,9 +18,15 @@ def padded(rows: Sequence[Ids | Sequence[int]], device: str) -> Any:
     return torch.tensor([[*map(int, row), *[0] * (longest - len(row))] for row in rows], device=device)
 
 
-def asked_of(rows: Sequence[Row], start: int = 0) -> Asked:
-    """Return what rows ask of a batch in which each stands on its own line from position ``start`` on."""
+def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> Asked:
+    """Return what rows ask of a batch in which each stands on its own line from position ``start`` on.
+
+    Parameters
+    ----------
+    before : ndarray of float32, optional
+        Sums of hidden states over the tokens before ``start``, which all rows share.
+    """
     asked = Asked()
     for number, row in enumerate(rows):
-        asked.add(number, row, range(len(row.ids) - start), start=start, line=number)
+        asked.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)
     return asked

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiment.models.local.branching import BranchingWay
 from experiment.models.local.caches import has_states, is_forkable
@@ -24,6 +25,10 @@ from 32 bits by some 0.04 in a model of 30 million parameters."""
 
 TOLERANCE_ENCODED = 1e-3
 """Nats, for encoder–decoders. Their encoders compute every text in full, and what T5 computes grows large."""
+
+STATES_TOLERANCE = {4: 2e-3}
+STATES_TOLERANCE_16_BIT = 0.1
+"""Length of the difference of a layer's hidden states, as a share of their own; by bytes of a number. As kept, in 16 bits."""
 
 Way = BranchingWay | ExpandedWay | PlainWay | EncoderDecoderWay
 
@@ -47,6 +52,22 @@ class Choice:
     record: dict[str, object]
 
 
+@dataclass(frozen=True)
+class Apart:
+    """How far a way is from plain passes.
+
+    Attributes
+    ----------
+    nats : float
+        Largest difference in a log-probability.
+    states : float or None
+        Largest difference of a layer's hidden states, as a share of their length; None where no row keeps any.
+    """
+
+    nats: float
+    states: float | None = None
+
+
 def choose_way(
     model: CausalModel,
     rows: Sequence[Row],
@@ -55,7 +76,7 @@ def choose_way(
     *,
     remembers: bool = True,
 ) -> Choice:
-    """Find the ways whose log-probabilities are those of plain passes.
+    """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes.
 
     The longest of the rows, and a few short ones made from it that branch, are scored and continued by a few tokens; what
     a way makes of them is held against plain passes over the same tokens. Where memory runs out the check is made with the
@@ -72,7 +93,7 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
     Tokens that the check sends through the model are counted apart.
     """
 
-    def apart(some: Sequence[Row], budget: int) -> float | str:
+    def apart(some: Sequence[Row], budget: int) -> Apart | str:
         sample = some[:4] if isinstance(plain, EncoderDecoderWay) else _sample(model, some)
         return _checked(model, way, sample, plain, budget)
 
@@ -80,7 +101,7 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
     worst = _with_less(rows, apart)
     model.check_tokens += model.forwarded - forwarded
     model.forwarded, model.calls = forwarded, calls
-    return worst
+    return worst if isinstance(worst, str) else _too_far(model, worst, math.inf) or worst.nats
 
 
 def _with_less(rows: Sequence[Row], check: Callable[[Sequence[Row], int], Seen]) -> Seen:
@@ -140,15 +161,13 @@ def _choice(
     record: dict[str, object] = {"path": plain.name, "checked": len(chosen), "tolerance": tolerance}
     while ways:
         worst = _checked(model, ways[0], chosen, plain, budget)
-        if isinstance(worst, float) and worst <= tolerance:
-            record |= {"path": ways[0].name, "max_abs_difference": worst}
+        why = worst if isinstance(worst, str) else _too_far(model, worst, tolerance)
+        if isinstance(worst, Apart) and not why:
+            record |= {"path": ways[0].name, "max_abs_difference": worst.nats}
+            record |= {} if worst.states is None else {"max_states_difference": worst.states}
             refused.pop(ways[0].name, None)
             break
-        refused[ways.pop(0).name] = (
-            worst
-            if isinstance(worst, str)
-            else f"differs from plain passes by {worst:.3g} nats; at most {tolerance:g} is rounding"
-        )
+        refused[ways.pop(0).name] = why
     if isinstance(plain, PlainWay):
         plain.keeps_memory &= any(isinstance(way, PlainWay) and way.keeps_memory for way in ways)
     model.check_tokens += model.forwarded - forwarded
@@ -156,10 +175,23 @@ def _choice(
     return Choice([*ways, plain], {**record, "refused": refused})
 
 
-def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int) -> float | str:
+def _too_far(model: CausalModel, apart: Apart, tolerance: float) -> str:
+    """Return in what a way differs from plain passes by more than rounding; nothing where it does not."""
+    if not apart.nats <= tolerance:
+        return f"differs from plain passes by {apart.nats:.3g} nats; at most {tolerance:g} is rounding"
+    most = STATES_TOLERANCE.get(next(model.model.parameters()).element_size(), STATES_TOLERANCE_16_BIT)
+    if apart.states is None or apart.states <= most:
+        return ""
+    return (
+        f"hidden states differ from those of plain passes by {apart.states:.3g} of their length; "
+        f"at most {most:g} is rounding"
+    )
+
+
+def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int) -> Apart | str:
     try:
         if isinstance(plain, EncoderDecoderWay):
-            return _between(way, plain, rows, budget)
+            return Apart(_between(way, plain, rows, budget))
         return _difference(model, way, rows, budget)
     except Closed:
         raise
@@ -189,22 +221,33 @@ def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
     for twig in (twigs[:_TWIG], twigs[_TWIG : 2 * _TWIG], twigs[-_TWIG:][::-1]):
         found.append(Row(np.concatenate([stem, twig]), decoding=_SHORT))
     found.append(Row(np.concatenate([stem[: _STEM // 2], twigs[:_TWIG]])))
+    states, mean = any(row.states for row in rows), any(row.mean for row in rows)
     return [
-        replace(row, borders=(), states=(), decoding=row.decoding and _SHORT) for row in found if len(row.ids)
+        replace(
+            row,
+            borders=(),
+            states=(len(row.ids) - 1,) if states else (),
+            mean=mean,
+            decoding=row.decoding and _SHORT,
+        )
+        for row in found
+        if len(row.ids)
     ]
 
 
 _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 
-def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> float:
-    """Return the largest difference in a log-probability between a way and plain passes, in nats.
+def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> Apart:
+    """Return how far a way is from plain passes.
 
     Where a way continues a row, it may choose another token than plain passes only where the two are that close.
     """
     asked = [replace(row, targets=_targets(row)) for row in rows]
     found = dict(way.compute(asked, Budget(tokens, 16 * tokens)))
-    return max(_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked))
+    apart = [_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked)]
+    states = [one.states for one in apart if one.states is not None]
+    return Apart(max(one.nats for one in apart), max(states) if states else None)
 
 
 def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
@@ -232,7 +275,7 @@ def _targets(row: Row) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys([*row.targets[:_COMPARED], *own, *candidates]))
 
 
-def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> float:
+def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> Apart:
     import torch
 
     news = [] if found.decoded is None else found.decoded.ids
@@ -240,7 +283,9 @@ def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> float:
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=model.device)
         first = min([position for position, _ in row.targets] + [len(row.ids)]) - 1
-        logprobs = model.logits(tokens, range(first, len(ids)), use_cache=False)[0].log_softmax(-1)
+        over = [(0, range(len(row.ids)))] if row.mean else []
+        with model.watched([(0, position) for position in row.states], over) as hidden:
+            logprobs = model.logits(tokens, range(first, len(ids)), use_cache=False)[0].log_softmax(-1)
     apart = [
         abs(logprobs[position - 1 - first, token].item() - found.logprobs[position, token])
         for position, token in row.targets
@@ -248,4 +293,18 @@ def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> float:
     for step, token in enumerate(news):
         after = logprobs[len(row.ids) - 1 + step - first]
         apart.append((after.max() - after[token]).item())
-    return max(value if math.isfinite(value) else math.inf for value in apart)
+    pairs = [(found.states[position], hidden.of_place(number)) for number, position in enumerate(row.states)]
+    if row.mean and found.mean is not None:
+        pairs.append((found.mean, hidden.of_sum(0) / np.float32(len(row.ids))))
+    states = [_share_apart(one, model.in_16_bits(other)) for one, other in pairs]
+    nats = max(value if math.isfinite(value) else math.inf for value in apart)
+    return Apart(nats, max(states) if states else None)
+
+
+def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
+    """Return the largest distance of two layers' states, shape (layers + 1, width), as a share of the second's length."""
+    left, right = one.astype(float), other.astype(float)
+    lengths = np.linalg.norm(right, axis=1)
+    distances = np.linalg.norm(left - right, axis=1)
+    shares = np.divide(distances, lengths, out=np.where(distances > 0, np.inf, 0.0), where=lengths > 0)
+    return float(shares.max()) if np.isfinite(shares).all() else math.inf

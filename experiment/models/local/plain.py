@@ -58,7 +58,7 @@ class PlainWay:
         asked = asked_of(rows)
         with torch.inference_mode():
             tokens = padded([row.ids for row in rows], self.model.device)
-            with self.model.watched(list(asked.states)) as hidden:
+            with self.model.watched(*asked.watched()) as hidden:
                 logits = self.model.logits(tokens, list(asked.columns()), use_cache=False)
             asked.note(self.model, found, logits, hidden)
         self.model.forwarded += sum(len(row.ids) for row in rows)
@@ -73,7 +73,7 @@ class PlainWay:
         cache = new_cache(self.model) if self.keeps_memory else None
         with torch.inference_mode():
             tokens = torch.tensor([row.ids.tolist()], device=self.model.device)
-            with self.model.watched(list(asked.states)) as hidden:
+            with self.model.watched(*asked.watched()) as hidden:
                 logits = self.model.logits(tokens, list(asked.columns()), **self.model.going_on(cache))
             asked.note(self.model, [found], logits, hidden)
         self.model.forwarded += len(row.ids)

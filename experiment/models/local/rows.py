@@ -56,6 +56,8 @@ class Row:
         How the row is to be continued.
     source : ndarray of int32, optional
         What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with.
+    mean : bool
+        Whether the mean of the hidden states over all its tokens is kept.
     """
 
     ids: Ids
@@ -64,6 +66,7 @@ class Row:
     states: tuple[int, ...] = ()
     decoding: Decoding | None = None
     source: Ids | None = None
+    mean: bool = False
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
@@ -98,6 +101,8 @@ class Found:
         Natural log-probability at each position asked that the next token begins a word.
     states : dict
         Position to an array, shape (layers + 1, width), float16.
+    mean : ndarray of float16 or None
+        Mean of the hidden states over all tokens of the row, shape (layers + 1, width).
     computed : int
         Tokens of the row that were computed for it; the others came with earlier rows.
     decoded : Decoded or None
@@ -108,6 +113,7 @@ class Found:
     logprobs: dict[tuple[int, int], float] = field(default_factory=dict)
     borders: dict[int, float] = field(default_factory=dict)
     states: dict[int, NDArray[np.float16]] = field(default_factory=dict)
+    mean: NDArray[np.float16] | None = None
     computed: int = 0
     decoded: Decoded | None = None
     milliseconds: float | None = None

@@ -113,6 +113,7 @@ def merged(jobs: Sequence[Job]) -> list[Work]:
                     targets=tuple(dict.fromkeys([*one.row.targets, *row.targets])),
                     borders=tuple(sorted({*one.row.borders, *row.borders})),
                     states=tuple(sorted({*one.row.states, *row.states})),
+                    mean=one.row.mean or row.mean,
                 )
             one.waiting.append((job, place))
     return list(found.values())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+from experiment.models.engine import STATES
 from experiment.models.pictures import LOOK
 from experiment.models.prompts import Strategy
 from experiment.models.prompts.pictured import Presentation
@@ -41,7 +42,7 @@ class Manner:
         It is known beforehand that the engine tells log-probabilities of the prompt: texts that are only read are then trials of
         their own, and what people typed can be scored.
     states : tuple of str
-        Where hidden states are kept.
+        Where hidden states are kept, of :data:`STATES`.
     is_local, stops : bool
         The model runs here; stop texts are sent.
     max_tokens, temperature, top_p, top_k
@@ -105,7 +106,7 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
         # a picture has no words of which each has a surprisal, and no tokens with states of their own
         reads=not is_baseline and not sees,
         tells=tells_of_prompts(settings.kind, options) and not sees,
-        states=() if sees else (states,) if isinstance(states, str) else tuple(states),
+        states=() if sees else _positions(states),
         is_local=settings.kind == "hf",
         stops=settings.kind != "openai",
         max_tokens=_integer(options, "max_tokens"),
@@ -117,6 +118,12 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     )
     _check(study, manner, settings)
     return manner
+
+
+def _positions(asked: str | Sequence[str]) -> tuple[str, ...]:
+    """Return where states are kept, each once and in one order, so that another order in the file asks for nothing anew."""
+    named = (asked,) if isinstance(asked, str) else asked
+    return tuple(position for position in STATES if position in named)
 
 
 def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presentation]:

@@ -38,9 +38,14 @@ def some_rows() -> list[Row]:
         ids = np.concatenate([base, draws.integers(2, 400, draws.integers(3, 12))]).astype(np.int32)
         decoding = Decoding(3 + number % 6, 0.0, 1, lambda _: False) if number % 2 else None
         targets = ((len(ids), 5), (len(ids), 7), (12 if len(ids) > 12 else 3, 9), (1, 4))
-        rows.append(Row(ids, targets, (len(ids), 2), (0, len(ids) // 2, len(ids) - 1), decoding))
+        states = (0, len(ids) // 2, len(ids) - 1)
+        rows.append(Row(ids, targets, (len(ids), 2), states, decoding, mean=number % 5 != 1))
     begins = Row(stem[:30].astype(np.int32), ((30, 4),), decoding=Decoding(5, 0.0, 1, lambda _: False))
     return [*rows, rows[3], begins]
+
+
+def without_states(rows: list[Row]) -> list[Row]:
+    return [replace(row, states=(), mean=False) for row in rows]
 
 
 def late_rows() -> list[Row]:
@@ -62,7 +67,7 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
     for place, row in enumerate(rows):
         with torch.no_grad():
             given = torch.tensor(row.ids.astype(np.int64), device=DEVICE)[None]
-            output = model.model(given, output_hidden_states=bool(row.states))
+            output = model.model(given, output_hidden_states=bool(row.states or row.mean))
         logprobs = output.logits[0].float().cpu().log_softmax(-1)
         for position, token in row.targets:
             assert found[place].logprobs[position, token] == pytest.approx(
@@ -77,6 +82,14 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
             for layer in range(len(states) - 1):
                 expected = output.hidden_states[layer][0, position].cpu().numpy()
                 np.testing.assert_allclose(states[layer], expected, rtol=2e-3, atol=2e-3)
+        assert (found[place].mean is not None) == row.mean
+        if found[place].mean is not None:
+            assert found[place].mean.dtype == np.float16 and len(found[place].mean) == len(
+                output.hidden_states
+            )
+            for layer in range(len(found[place].mean) - 1):
+                expected = output.hidden_states[layer][0].mean(dim=0).cpu().numpy()
+                np.testing.assert_allclose(found[place].mean[layer], expected, rtol=2e-3, atol=2e-3)
         if row.decoding is not None:
             ids = row.ids.tolist()
             for _ in range(row.decoding.max_tokens):
@@ -114,7 +127,7 @@ def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked) -
 def test_tokens_put_behind_a_prefix_one_by_one_give_the_numbers_of_plain_passes(name) -> None:
     model = model_of(name)
     # transformers counts a state space model's layers from the first block on
-    rows = [replace(row, states=() if name == "mamba" else row.states) for row in late_rows()]
+    rows = without_states(late_rows()) if name == "mamba" else late_rows()
     found = dict(ExpandedWay(model, steps=True).compute(rows, Budget(256, 100_000)))
     held_against_transformers(model, rows, found)
     assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
@@ -123,7 +136,7 @@ def test_tokens_put_behind_a_prefix_one_by_one_give_the_numbers_of_plain_passes(
 @pytest.mark.parametrize("name", ["llama", "mamba"])
 def test_full_passes_side_by_side_give_the_numbers_of_plain_passes(name) -> None:
     model = model_of(name)
-    rows = [replace(row, states=() if name == "mamba" else row.states) for row in some_rows()]
+    rows = without_states(some_rows()) if name == "mamba" else some_rows()
     way = PlainWay(model, alone=False)
     held_against_transformers(model, rows, dict(way.compute(rows, Budget(256, 100_000))))
     assert way.name == "batched"
@@ -137,7 +150,7 @@ def test_full_passes_side_by_side_give_the_numbers_of_plain_passes(name) -> None
 def test_the_plain_way_gives_the_numbers_of_plain_passes(name) -> None:
     model = model_of(name)
     # transformers counts a state space model's layers from the first block on
-    rows = [replace(row, states=() if name == "mamba" else row.states) for row in some_rows()]
+    rows = without_states(some_rows()) if name == "mamba" else some_rows()
     held_against_transformers(model, rows, dict(PlainWay(model).compute(rows, Budget(1, 1))))
 
 

@@ -1,0 +1,244 @@
+"""The mean of hidden states over all tokens of a prompt, on every way through a model, with what prompts share summed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.experiment.models.test_local_memory import Conversations, least_tokens
+from tests.experiment.models.tiny_models import ask, tiny_family
+
+torch = pytest.importorskip("torch")
+
+from experiment.models.local import parity  # noqa: E402
+from experiment.models.local.branching import BranchingWay  # noqa: E402
+from experiment.models.local.expanded import ExpandedWay  # noqa: E402
+from experiment.models.local.head import CausalModel  # noqa: E402
+from experiment.models.local.kept import SLACK  # noqa: E402
+from experiment.models.local.plain import PlainWay  # noqa: E402
+from experiment.models.local.rows import Budget, Decoding, Row  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+WAYS = {
+    "packed": BranchingWay,
+    "expanded": ExpandedWay,
+    "stepwise": lambda model: ExpandedWay(model, steps=True),
+    "batched": lambda model: PlainWay(model, alone=False),
+    "plain": PlainWay,
+}
+
+
+def model_of(name: str, dtype: str = "float32") -> CausalModel:
+    model = tiny_family(name).to(DEVICE, getattr(torch, dtype))
+    return CausalModel(model, DEVICE, {1}, lambda count: [number % 3 == 0 for number in range(count)])
+
+
+def prompts(count: int = 20, seed: int = 0) -> list[Row]:
+    """Rows that share a long stem, some of them a longer one, of unlike length; some are continued."""
+    draws = np.random.default_rng(seed)
+    stem = np.random.default_rng(99).integers(2, 400, 60)
+    rows = []
+    for number in range(count):
+        base = stem if number % 3 else np.concatenate([stem, stem[:20]])
+        ids = np.concatenate([base, draws.integers(2, 400, 3 + number % 9)]).astype(np.int32)
+        how = Decoding(3, 0.0, 1, lambda _: False) if number % 4 == 0 else None
+        rows.append(Row(ids, ((len(ids), 5),), decoding=how, mean=True))
+    return rows
+
+
+def left_padded(model: CausalModel, rows: list[Row]) -> list[np.ndarray]:
+    """Means as of one batch that transformers computes, padded on the left; the last layer is before the final norm."""
+    longest = max(len(row.ids) for row in rows)
+    ids = torch.zeros((len(rows), longest), dtype=torch.long)
+    seen = torch.zeros((len(rows), longest), dtype=torch.long)
+    for line, row in enumerate(rows):
+        ids[line, longest - len(row.ids) :] = torch.from_numpy(row.ids.astype(np.int64))
+        seen[line, longest - len(row.ids) :] = 1
+    last = []
+    hook = model.layers()[-1].register_forward_hook(
+        lambda _m, _g, out: last.append(out[0] if isinstance(out, tuple) else out)
+    )
+    with torch.no_grad():
+        output = model.model(
+            ids.to(DEVICE),
+            attention_mask=seen.to(DEVICE),
+            position_ids=(seen.cumsum(1) - 1).clamp(min=0).to(DEVICE),
+            output_hidden_states=True,
+        )
+    hook.remove()
+    layers = [*output.hidden_states[:-1], last[0]]
+    return [
+        np.stack(
+            [layer[line, longest - len(row.ids) :].float().mean(dim=0).cpu().numpy() for layer in layers]
+        )
+        for line, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_means_are_those_of_a_batch_padded_on_the_left(name: str, way: str) -> None:
+    model, rows = model_of(name), prompts()
+    found = dict(WAYS[way](model).compute(rows, Budget(64, 100_000)))
+    for place, expected in enumerate(left_padded(model, rows)):
+        np.testing.assert_allclose(found[place].mean, expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("way", WAYS)
+def test_models_in_16_bits_are_summed_in_32(way: str, dtype: str) -> None:
+    """In 16 bits a sum of thousands of numbers near 1 stays behind: at 256 one more 1 is lost in bfloat16."""
+    model = model_of("llama", dtype)
+    with torch.no_grad():
+        model.model.get_input_embeddings().weight.fill_(1.0)
+    length = 500
+    ids = np.random.default_rng(1).integers(2, 400, length).astype(np.int32)
+    rows = [Row(ids, mean=True), Row(np.concatenate([ids[:-3], ids[:9]]), mean=True)]
+    found = dict(WAYS[way](model).compute(rows, Budget(128, 100_000)))
+    for place in range(2):
+        assert (found[place].mean[0] == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("way", "name"), [("packed", "llama"), ("expanded", "falcon"), ("stepwise", "mamba")]
+)
+def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way: str, name: str) -> None:
+    model, fresh = model_of(name), model_of(name)
+    windows = [prompts(12, seed) for seed in range(3)]
+    budget = Budget(64, 100_000)
+    one, plain = WAYS[way](model), PlainWay(fresh)
+    for rows in windows:
+        found, expected = dict(one.compute(rows, budget)), dict(plain.compute(rows, budget))
+        for place in range(len(rows)):
+            np.testing.assert_allclose(found[place].mean, expected[place].mean, rtol=4e-3, atol=4e-3)
+    without = model_of(name)
+    one = WAYS[way](without)
+    for rows in windows:
+        list(one.compute([replace(row, mean=False) for row in rows], budget))
+    assert model.forwarded == without.forwarded, "a mean costs no token more"
+    assert model.forwarded < fresh.forwarded / 3
+
+
+def test_a_mean_that_an_earlier_window_did_not_need_is_right_all_the_same() -> None:
+    for way in ("packed", "expanded"):
+        model = model_of("llama")
+        one = WAYS[way](model)
+        without = [replace(row, mean=False) for row in prompts(6)]
+        list(one.compute(without, Budget(64, 100_000)))
+        rows = [*prompts(6, 1), *(replace(row, mean=False) for row in prompts(3, 2))]
+        found = dict(one.compute(rows, Budget(64, 100_000)))
+        for place, expected in enumerate(left_padded(model, rows)):
+            assert (found[place].mean is not None) == rows[place].mean
+            if rows[place].mean:
+                np.testing.assert_allclose(found[place].mean, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_only_sums_are_held_however_long_the_prompts() -> None:
+    model = model_of("llama")
+    way = BranchingWay(model)
+    draws = np.random.default_rng(3)
+    stem = draws.integers(2, 400, 400)
+    rows = [
+        Row(np.concatenate([stem, draws.integers(2, 400, 8)]).astype(np.int32), mean=True) for _ in range(40)
+    ]
+    list(way.compute(rows, Budget(96, 100_000)))
+    marks = way.memory.path.marks
+    assert len(marks) < 12 and all(sums.shape == (4, 32) for sums in marks.values())
+
+
+@pytest.mark.parametrize("template", ["plain_model", "chat_model"])
+@pytest.mark.parametrize("asked", [{"labels": ("A", "B")}, {"labels": None, "max_tokens": 6}])
+def test_conversations_keep_the_mean_of_all_that_was_read(request, local, template, asked) -> None:
+    folder = request.getfixturevalue(template)
+    engine, exact = local(folder), local(folder, determinism="exact")
+    talk, again = Conversations(4, 5, **asked), Conversations(4, 5, **asked)
+    for one in (talk, again):
+        one._request = lambda key, messages, made=one._request, one=one: _with_states(
+            one, made(key, messages)
+        )
+        one.begun = [_with_states(one, first) for first in one.begun]
+    told = {reply.work_key: reply for reply in engine.answer(talk.begun, talk.follow)}
+    plain = {reply.work_key: reply for reply in exact.answer(again.begun, again.follow)}
+    for key, reply in plain.items():
+        assert [state.position for state in told[key].states] == ["last", "mean"]
+        for own, other in zip(told[key].states, reply.states, strict=True):
+            np.testing.assert_allclose(own.layers, other.layers, rtol=4e-3, atol=4e-3)
+    assert engine.describe()["tokens_forwarded"] < exact.describe()["tokens_forwarded"] / 3
+    if asked["labels"]:  # a template may open an answer otherwise than it stands in the next turn
+        most = least_tokens(engine, talk.sent) + len(told) * SLACK
+        assert engine.describe()["tokens_forwarded"] <= most
+
+
+def _with_states(talk: Conversations, request):
+    talk.sent[request.work_key] = made = replace(request, states=("last", "mean"))
+    return made
+
+
+@pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "of course"), None])
+def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
+    chat_model, local, labels
+) -> None:
+    engine = local(chat_model)
+    texts = ["yes", "garden", "the lazy dog", "engine jumps"]
+    requests = [
+        replace(ask(str(n), text, labels=labels), states=("mean", "last") if n != 2 else ())
+        for n, text in enumerate(texts)
+    ]
+    replies = {reply.work_key: reply for reply in engine.answer(requests)}
+    assert replies["2"].states == ()
+    for n in (0, 1, 3):
+        ids = engine.wording.tokens(requests[n]).ids
+        with torch.no_grad():
+            hidden = engine._load().model(
+                torch.tensor([ids], device=engine.device), output_hidden_states=True
+            ).hidden_states  # fmt: skip
+        last, mean = replies[str(n)].states
+        assert (last.position, mean.position) == ("last", "mean")
+        for layer in range(len(hidden) - 1):
+            expected = hidden[layer][0].mean(dim=0).cpu().numpy()
+            np.testing.assert_allclose(mean.layers[layer], expected, rtol=2e-3, atol=2e-3)
+
+
+def test_two_requests_that_say_the_same_each_get_what_they_asked(plain_model, local) -> None:
+    engine = local(plain_model)
+    one = ask("a", "garden", labels=("A", "B"))
+    requests = [
+        one,
+        replace(one, work_key="b", states=("mean",)),
+        replace(one, work_key="c", states=("last",)),
+    ]
+    replies = {
+        reply.work_key: [state.position for state in reply.states] for reply in engine.answer(requests)
+    }
+    assert replies == {"a": [], "b": ["mean"], "c": ["last"]}
+
+
+def test_numbers_beyond_16_bits_are_kept_as_the_largest_and_counted() -> None:
+    model = model_of("llama")
+    with torch.no_grad():
+        model.model.get_input_embeddings().weight[7] = 1e6
+    row = Row(np.full(5, 7, dtype=np.int32), states=(4,), mean=True)
+    ((_, found),) = PlainWay(model).compute([row], Budget(1, 1))
+    assert (found.mean[0] == 65504).all() and (found.states[4][0] == 65504).all()
+    assert model.beyond_16_bits >= 2 * 32
+
+
+def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
+    from experiment.models.local import noting
+
+    original = noting.Asked.summed
+    monkeypatch.setattr(
+        noting.Asked,
+        "summed",
+        lambda self, hidden: {name: sums * 1.05 for name, sums in original(self, hidden).items()},
+    )
+    model = model_of("llama")
+    choice = parity.choose_way(model, prompts(), "float32", PlainWay(model))
+    assert choice.record["path"] == "plain"
+    assert all("hidden states" in why for why in choice.record["refused"].values())
+    without = parity.choose_way(
+        model, [replace(row, mean=False) for row in prompts()], "float32", PlainWay(model)
+    )
+    assert without.record["path"] == "packed", "what is not asked is not checked"
