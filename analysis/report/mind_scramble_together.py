@@ -8,30 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
 from analysis import load
+from analysis.figures.drawing import Drawing
+from analysis.figures.patterns import Panel, pattern_figures
+from analysis.inside.model_patterns import accuracy_of, between_sets
+from analysis.inside.representations import Represented, represented
+from analysis.measures.levels import levels_of
 from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
+from analysis.published.mind_scramble_texts import Near, stored_texts
 from analysis.published.public_page import public_page
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
 from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
     rank_table,
     reordering_table,
-    similarity_of_inputs,
-    similarity_table,
 )
+from analysis.report.chapters.representations_tables import sets_table
+from analysis.tables import Tables
 from stimuli.errors import UserError
 
 TITLE = "Mind Scramble’s tables from these studies"
 CITATION = "After Mind Scramble (2024), arXiv:2410.01677."
 
 
-def tables_together(folders: Sequence[Path], told: Callable[[str], None] = lambda _: None) -> list[ApaTable]:
-    """Lay out Tables 1 to 4, ranks and faults over several studies.
+def tables_together(
+    folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
+) -> list[ApaTable | Drawing]:
+    """Lay out Tables 1 to 4, Figure 5, ranks and faults over several studies.
 
     Parameters
     ----------
@@ -48,7 +58,9 @@ def tables_together(folders: Sequence[Path], told: Callable[[str], None] = lambd
     completed: list[tuple[str, Values]] = []
     restored: list[tuple[str, Values]] = []
     kinds: dict[str, str] = {}
-    prices, near, use = [], [], ""
+    prices: list[pd.DataFrame] = []
+    near: dict[str, list[tuple[str, tuple[Near, ...]]]] = {}
+    maps: list[tuple[str, Represented, Panel]] = []
     for folder in folders:
         tables = load(folder)
         for remark in tables.remarks:
@@ -66,10 +78,10 @@ def tables_together(folders: Sequence[Path], told: Callable[[str], None] = lambd
         if (values := values_of(tables, factor)) is not None:
             (restored if values.is_restored else completed).append((name, values))
         prices.append(fault_prices(tables))
-        if (stored := similarity_of_inputs(tables.folder)) is not None:
-            use = stored[0]
-            near.append((name, stored[1]))
-    found: list[ApaTable] = []
+        if (stored := stored_texts(tables.folder)) is not None:
+            near.setdefault(stored[0], []).append((name, stored[1]))
+        maps += _maps(tables, factor, name, told)
+    found: list[ApaTable | Drawing] = []
     if completed:
         found += [
             reordering_table("table_1", completed, kinds, number=1),
@@ -77,20 +89,62 @@ def tables_together(folders: Sequence[Path], told: Callable[[str], None] = lambd
         ]
     if restored:
         found.append(reordering_table("table_2", restored, kinds, number=2))
-    if near:
-        found.append(similarity_table("table_4", near, use))
+    for number, (use, parts) in enumerate(near.items(), 1):
+        name = "table_4" if number == 1 else f"table_4_{number}"
+        found.append(similarity_table(name, parts, use))
+        units = unit_table(f"{name}_units", parts, use)
+        found += [] if units is None else [units]
+    found += _alike(maps)
     if len(completed) + len(restored) > 1:
         found.append(rank_table("ranks", [*completed, *restored], kinds))
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
     return [*found, fault_table("faults", together, kinds)] if len(together) else found
 
 
-def write_together(found: Sequence[ApaTable], folder: Path, version: str) -> Path:
-    """Write the tables as one page that needs no network, and each as CSV beside it.
+def _maps(
+    tables: Tables, factor: str, study: str, told: Callable[[str], None]
+) -> Iterator[tuple[str, Represented, Panel]]:
+    """Yield each model's map of hidden states in one study, where its runs kept any."""
+    present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
+    does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
+    for one in represented(tables, does, told):
+        pattern, accuracy = one.pattern, accuracy_of(tables.trials, one)
+        named = f"{study}, {one.part}" if one.part else study
+        answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()
+        panel = Panel(
+            f"{one.group}: {named}",
+            pattern.conditions,
+            pattern.map(),
+            pattern.map(centred=True),
+            pattern.apart,
+            pattern.apart_centred,
+            answers,
+        )
+        yield named, one, panel
+
+
+def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:
+    """Draw the maps (Figure 5), and say how alike one model's are in several studies."""
+    if not maps:
+        return
+    panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
+    yield from pattern_figures(
+        "figure_5",
+        "Cosine of hidden states with those of the intact text, by operation and layer",
+        panels,
+        "Laid out as Figure 5 of Mind Scramble (2024), with the centred cosine and different items beside it.",
+    )
+    pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
+    if pairs:
+        yield sets_table("figure_5_alike", "One model’s maps in several studies", pairs)
+
+
+def write_together(found: Sequence[ApaTable | Drawing], folder: Path, version: str) -> Path:
+    """Write the tables as one page that needs no network, and each as CSV (figures as SVG and PNG) beside it.
 
     Parameters
     ----------
-    found : sequence of ApaTable
+    found : sequence of ApaTable or Drawing
         From :func:`tables_together`.
     folder : pathlib.Path
         Made where it is not there; files of an earlier page are overwritten.
@@ -103,8 +157,8 @@ def write_together(found: Sequence[ApaTable], folder: Path, version: str) -> Pat
         The page.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for table in found:
-        table.save(folder)
+    for one in found:
+        one.save(folder)
     page = folder / "index.html"
     page.write_text(public_page(TITLE, CITATION, _body(found, version)), "utf-8")
     return page
@@ -114,8 +168,14 @@ def _body(found: Sequence[ApaTable], version: str) -> Iterator[Markup]:
     yield Markup(
         "<p>Laid out as in the paper; every number is from these studies’ own runs. Made by wrods {}.</p>"
     ).format(version)
-    for table in found:
-        yield _table(table)
+    for one in found:
+        yield _table(one) if isinstance(one, ApaTable) else _figure(one)
+
+
+def _figure(one: Drawing) -> Markup:
+    return Markup(
+        "<figure><figcaption>{}</figcaption>{}<p class='note'>{} <a href='{}.png'>PNG</a></p></figure>"
+    ).format(one.title, Markup(one.svg), one.note, one.name)
 
 
 def _table(table: ApaTable) -> Markup:

@@ -13,13 +13,15 @@ import pytest
 
 from analysis import load
 from analysis.published import mind_scramble as paper
+from analysis.published.mind_scramble_texts import Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
-from analysis.report.chapters.mind_scramble_tables import similarity_of_inputs
-from analysis.report.mind_scramble_together import tables_together
+from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
+from analysis.report.mind_scramble_together import tables_together, write_together
 from analysis.tables import Tables
 from stimuli.errors import UserError
+from tests.analysis.inside.representation_study import representation_study
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
 from tests.experiment.models.running import invoke
@@ -162,22 +164,83 @@ def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
 def test_similarities_come_from_the_command_s_file(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     folder.mkdir()
-    assert similarity_of_inputs(folder) is None
-    (folder / "similarity.json").write_text(
-        '{"use": "m", "shown": {"REO-ALL": {"items": 3, "mean": 0.75}}}', "utf-8"
-    )
-    assert similarity_of_inputs(folder) == ("m", {"REO-ALL": 0.75})
+
+    def kept(**told: Any) -> None:
+        (folder / "similarity.json").write_text(json.dumps({"use": "m"} | told), "utf-8")
+
+    assert stored_texts(folder) is None
+    kept(shown={"REO-ALL": {"items": 3, "mean": 0.75}})
+    found = stored_texts(folder)
+    assert found == ("m", (Near("text alone", {"REO-ALL": 0.75}),))
+    assert np.isnan(found[1][0].floor) and unit_table("t", [("s", found[1])], "m") is None
     (folder / "similarity.json").write_text("[]", "utf-8")
     with pytest.raises(UserError, match="is not what wrods score"):
-        similarity_of_inputs(folder)
+        stored_texts(folder)
     (folder / "items.jsonl").write_text("{}\n", "utf-8")
-    told = {"use": "m", "shown": {"DEL-BEG": {"items": 1, "mean": 0.5}}}
-    told["items"] = hashlib.sha256(b"{}\n").hexdigest()
-    (folder / "similarity.json").write_text(json.dumps(told), "utf-8")
-    assert similarity_of_inputs(folder) == ("m", {"DEL-BEG": 0.5})
+    kept(shown={"DEL-BEG": {"items": 1, "mean": 0.5}}, items=hashlib.sha256(b"{}\n").hexdigest())
+    assert stored_texts(folder) is not None
     (folder / "items.jsonl").write_text("{} \n", "utf-8")
     with pytest.raises(UserError, match="other items than the study has now"):
-        similarity_of_inputs(folder)
+        stored_texts(folder)
+
+
+def cosines(of: str, floor: float, by_unit: tuple[float, float, float], cut: int = 0) -> dict[str, Any]:
+    draw = np.random.default_rng(len(of))
+    shown = {}
+    for prefix, mean in zip(("", "WORD-", "SENT-"), by_unit, strict=True):
+        for name in ("REO-ALL", "REO-REV"):
+            values = [mean + draw.normal(0, 0.01) for _ in range(20)]
+            shown[f"{prefix}{name}"] = {
+                "items": 20,
+                "mean": float(np.mean(values)),
+                "of": [f"s/i{n}" for n in range(20)],
+                "cosines": values,
+            }
+    return {"shown": shown, "unrelated": {"cosines": [floor - 0.01, floor + 0.01]}, "texts": 140, "cut": cut}
+
+
+def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) -> None:
+    folder = study(tmp_path / "gsm8k")
+    told = cosines("text", 0.2, (0.6, 0.8, 0.95)) | {"use": "m"}
+    told["prompts"] = cosines("prompt", 0.7, (0.85, 0.93, 0.98), cut=3)
+    (folder / "similarity.json").write_text(json.dumps(told), "utf-8")
+    chapter = write(Material(load(folder)))
+    assert chapter is not None
+    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    text, share, whole, _ = laid_out["ms_similarity"].rows
+    assert (text[0], share[0], whole[0]) == ("Text alone", "% of the way", "Whole prompt")
+    assert text[1].values[0] == pytest.approx(0.6, abs=0.01) and text[-1] == "0.200"
+    assert share[1].values[0] == pytest.approx(50, abs=1.5) and whole[-1] == "0.700"
+    assert (
+        "Longer than the model reads, so that their end is not in the vectors: 3 of 140 (gsm8k, whole prompt)"
+        in laid_out["ms_similarity"].note
+    )
+    units = laid_out["ms_similarity_units"].rows
+    assert [row[0] for row in units[:5]] == [
+        "gsm8k, text alone",
+        "Character",
+        "Word",
+        "Sentence",
+        "Different texts",
+    ]
+    assert units[2][5].values[0] == pytest.approx(0.2, abs=0.02) and units[2][6].values[0] > 0.18
+    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
+    assert "each above the one before, as in the paper; different texts have 0.200" in said
+    assert (
+        len(similarity_table("t", [("a", stored_texts(folder)[1]), ("b", stored_texts(folder)[1])], "m").rows)
+        == 8
+    )
+
+
+def test_units_are_compared_in_the_items_that_all_operations_have(tmp_path: Path) -> None:
+    near = Near(
+        "text alone", {}, {"REO-ALL": {"a": 0.5, "b": 0.7, "c": 0.0}, "WORD-REO-ALL": {"a": 0.6, "b": 0.9}}
+    )
+    first, second = unit_means(near, "s")
+    assert (first.items, first.mean, second.mean) == (2, pytest.approx(0.6), pytest.approx(0.75))
+    assert second.above == pytest.approx(0.15) and np.isnan(first.above)
+    falls = Near("text alone", {}, {"REO-ALL": {"a": 0.9, "b": 0.8}, "SENT-REO-ALL": {"a": 0.5, "b": 0.6}})
+    assert unit_means(falls, "s")[1].above_high < 0
 
 
 def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_path: Path) -> None:
@@ -213,3 +276,16 @@ def test_no_numbers_are_made_up_for_levels_that_nobody_saw(tables: Tables) -> No
     values = paper.values_of(tables, "scramble")
     assert values is not None
     assert np.isnan(values.mean("large", "REO-REV"))
+
+
+def test_studies_with_hidden_states_have_figure_5_and_how_alike_their_maps_are(tmp_path: Path) -> None:
+    folders = [
+        representation_study(tmp_path / name, name=name, items=10, seed=seed, models={"one": (0, 4)})
+        for seed, name in enumerate(("squad", "boolq"))
+    ]
+    found = {one.name: one for one in tables_together([one / "reports" / "data" for one in folders])}
+    assert "figure_5" in found and "one: boolq" in found["figure_5"].alternative
+    head, row = found["figure_5_alike"].rows
+    assert head[0] == "one" and row[0] == "squad, boolq" and row[3].values[0] > 0.98
+    page = write_together(list(found.values()), tmp_path / "out", "1")
+    assert "<figure>" in page.read_text("utf-8") and (tmp_path / "out" / "figure_5.png").is_file()

@@ -25,23 +25,23 @@ from analysis.published.mind_scramble import (
 )
 from analysis.readers import kinds_of, marked
 from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.mind_scramble_similarity import text_similarity
 from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
     reordering_table,
-    similarity_of_inputs,
-    similarity_table,
     slope_table,
 )
 from analysis.tables import Tables
-from stimuli.errors import UserError
 
 METHOD = Markup(
     "Tables and figures of Mind Scramble (2024) from these data: means of items, replicates averaged first (± the standard "
     "deviation of the replicates’ means); failures count as wrong; of restored passages 1 − edit distance/length of the intact one. "
     "Retention is the mean over operations, absolute and in percent of BASE. Slopes are least squares of each item over 0 to 4 "
     "operations inside each word, with 95% percentile bootstraps over items. The price of a fault is the mean of the released "
-    "scorer’s verdicts minus that of the same scorer without the fault, on the same stored replies, with a bootstrap over replies."
+    "scorer’s verdicts minus that of the same scorer without the fault, on the same stored replies, with a bootstrap over replies. "
+    "Cosines of texts are of vectors of changed and intact text, item by item; their floor is the cosine of intact texts of different "
+    "items, each with the next in a seeded order."
 )
 
 
@@ -59,7 +59,7 @@ def write(material: Material) -> Chapter | None:
     if values is not None:
         blocks += _of_values(values, kinds, study)
     blocks += _costs(tables, factor, kinds, study)
-    blocks += _similarity(tables, study)
+    blocks += text_similarity(tables, study)
     blocks += _faults(tables, kinds)
     if not blocks:
         return None
@@ -130,19 +130,6 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
     yield cost_figure(
         "ms_costs", points, {str(group): kinds[str(group)] for group in points[GROUP].unique()}, time
     )
-
-
-def _similarity(tables: Tables, study: str) -> Iterator[Block]:
-    try:
-        told = similarity_of_inputs(tables.folder)
-    except UserError as error:
-        yield escape(f"No similarities: {error.message}. {error.mend or ''}".strip())
-        return
-    if told is None:
-        return
-    use, means = told
-    yield Markup("[[table:ms_similarity]] says how near the changed texts are to the intact ones.")
-    yield similarity_table("ms_similarity", [(study, means)], use)
 
 
 def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:

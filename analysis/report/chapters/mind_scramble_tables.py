@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from analysis import apa
 from analysis.measures.accuracy import GROUP
-from analysis.published.mind_scramble import BASE, EDITS, EMBEDDED, REORDERINGS, Slope, Values, kept, ranks
+from analysis.published.mind_scramble import BASE, EDITS, REORDERINGS, Slope, Values, kept, ranks
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
-from stimuli.errors import UserError
 
 ORIGIN = Origin(
     columns=("correct", "score", "response_status", "replicate", GROUP, "item_id"),
@@ -46,7 +42,7 @@ def reordering_table(
         1 or 2.
     """
     shown = [level for _, some in REORDERINGS for level in some]
-    columns = ("Reader", BASE, *(_column(level) for level in shown), "Mean", "% of BASE")
+    columns = ("Reader", BASE, *(column_of(level) for level in shown), "Mean", "% of BASE")
     rows: list[tuple[str, ...]] = []
     for title, values in parts:
         if len(parts) > 1:
@@ -93,60 +89,6 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
         "Laid out as Table 3 of Mind Scramble (2024); its last line, absolute/relative, is two lines here. ± is the standard "
         "deviation of the means of replicates, where there were several.",
         ORIGIN,
-    )
-
-
-def similarity_of_inputs(folder: Path) -> tuple[str, dict[str, float]] | None:
-    """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it.
-
-    Returns
-    -------
-    tuple of (str, dict)
-        The embedding model, and the mean cosine to the intact text by level.
-
-    Raises
-    ------
-    UserError
-        The file is none of that command's, or speaks of other items than the study has.
-    """
-    here = folder.resolve()
-    file = next(
-        (one / "similarity.json" for one in (here, *here.parents[:4]) if (one / "similarity.json").is_file()),
-        None,
-    )
-    if file is None:
-        return None
-    try:
-        told = json.loads(file.read_text("utf-8"))
-        known, items = told.get("items"), file.with_name("items.jsonl")
-        means = {
-            str(name).split("=")[-1].split(": ")[-1]: float(one["mean"])
-            for name, one in told["shown"].items()
-        }
-        use = str(told["use"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{file} is not what wrods score --similarity keeps",
-            mend="Run that command again, or remove the file.",
-        ) from error
-    if known is not None and items.is_file() and hashlib.sha256(items.read_bytes()).hexdigest() != known:
-        raise UserError(
-            f"{file} compares other items than the study has now", mend="Run wrods score --similarity again."
-        )
-    return use, means
-
-
-def similarity_table(name: str, parts: Sequence[tuple[str, Mapping[str, float]]], use: str) -> ApaTable:
-    """Lay out Table 4: mean cosine of each text's vector with that of the intact text, a row per data set."""
-    rows = [(title, *(apa.number(means.get(level), 3) for level in EMBEDDED)) for title, means in parts]
-    return ApaTable(
-        name,
-        "Similarity of the changed and the intact text",
-        ("Data set", *(_column(level) for level in EMBEDDED)),
-        tuple(rows),
-        f"Laid out as Table 4 of Mind Scramble (2024): mean cosine of text vectors by {use}, of the text that changes alone; the "
-        "paper's code embedded the whole prompt, whose unchanged instruction and question raise every value.",
-        Origin(columns=("shown",), rows="mean cosine by level", file="similarity.json"),
     )
 
 
@@ -233,7 +175,8 @@ def rank_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
     )
 
 
-def _column(level: str) -> str:
+def column_of(level: str) -> str:
+    """Return the head of a level's column."""
     for start, unit in _SHORT.items():
         if level.startswith(f"{start}-"):
             return f"{unit} {level.removeprefix(start + '-')}"
