@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -49,16 +52,25 @@ def server() -> Iterator[ScriptedOpenAI]:
 def study_in(folder: Path, blocks: int = 1) -> Path:
     """Write the letter-position study with one prompt variant and without a plan into a folder, and build it.
 
-    A study with a plan is asked where it is registered (``test_registering``).
+    A study with a plan is asked where it is registered (``test_registering``). It is built once in a process, and copied.
     """
+    shutil.copytree(Path(_built(folder.name, blocks).name) / folder.name, folder)
+    return folder
+
+
+@functools.cache
+def _built(name: str, blocks: int) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that lives as long as the process and holds the built study under its name."""
+    place = tempfile.TemporaryDirectory(prefix="wrods-built-")
+    folder = Path(place.name) / name
     copy_template("letter-position", folder)
     text = (folder / "study.yaml").read_text("utf-8")
-    edit(folder, text[text.index("  planned:\n") :], "")
+    edit(folder, text[text.index("  planned:") :], "")
     edit(folder, "prompt_variants: 5", "prompt_variants: 1")
     if blocks > 1:
         edit(folder, BLOCK, BLOCK.replace("      break_every: 12\n", "") * blocks)
     build_study(load_study(folder))
-    return folder
+    return place
 
 
 def edit(folder: Path, before: str, after: str) -> None:
