@@ -255,6 +255,8 @@ def _print(outcome: Outcome) -> None:
         if outcome.model_name:
             parts.append(outcome.model_name)
         click.echo(f"{', '.join(parts)}\n  {outcome.folder}")
+        if outcome.remark:
+            click.secho(f"  {outcome.remark}", fg="yellow", err=True)
     elif outcome.state == "written":
         click.echo(f"{outcome.training}: files of the job are in {outcome.folder}; {outcome.remark}")
     else:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from experiment.tuning.estimate import require_room, size_of
 from experiment.tuning.networks import Base
 from experiment.tuning.outcome import Outcome
 from experiment.tuning.record import FINISHED, opening_record, read_record, require_same, write_record
-from experiment.tuning.records import make_records
+from experiment.tuning.records import built_again, make_records
 from experiment.tuning.settings import Training
 from experiment.tuning.training import Ended, Progress, Trainer
 from stimuli.errors import UserError
@@ -48,7 +49,7 @@ def train_here(
     told = read_record(training.folder)
     require_same(training, told, json.loads(json.dumps(training.to_json())))
     if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():
-        return _outcome(training, told, was_finished=True)
+        return replace(_outcome(training, told, was_finished=True), remark=built_again(study, training))
     base = networks.look_at(training)
     if told.get("base_revision", base.revision) != base.revision:
         raise UserError(
@@ -58,9 +59,9 @@ def train_here(
         )
     require_room(training, base)
     say(f"{training.name}: makes its records")
-    records = make_records(study, training)
+    records = make_records(study, training, stop=stop, say=say)
     say(f"{training.name}: {records.number:,} records, in tokens")
-    data = rows.encoded(training.folder, records, base.wording, most=base.most)
+    data = rows.encoded(training.folder, records, base.wording, most=base.most, stop=stop)
     train, held_out = data.parted(training.validation, training.seed)
     length = min(training.sequence_length, base.most or training.sequence_length)
     epochs = training.epochs_of(replies=records.replies)
@@ -133,7 +134,9 @@ def write_model(network: Any, base: Base, training: Training) -> None:
     """
     import torch
     from transformers import GenerationConfig
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     folder = training.folder
     partial = folder / f".{MODEL}.partial"
     shutil.rmtree(partial, ignore_errors=True)

@@ -6,6 +6,7 @@ On CUDA what is trained is kept in 32 bits and computed in bfloat16; weights tha
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -138,7 +139,11 @@ def _with_adapter(network: Any, lora: Lora, training: Training) -> Any:
         task_type="CAUSAL_LM",
     )
     try:
-        return get_peft_model(network, wanted)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", FutureWarning
+            )  # peft asks transformers by a name of older versions
+            return get_peft_model(network, wanted)
     except ValueError as fault:
         raise UserError(
             f"{training.place}: no matrices of {training.model.use} were found beside which others could be trained: {fault}",

@@ -11,24 +11,26 @@ import heapq
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from experiment.models.runs.limits import Stop
 from experiment.study import Study
+from experiment.study.trained import RECORD
 from experiment.tuning.asking import as_asked
 from experiment.tuning.settings import RELEASED, Training
 from stimuli.errors import UserError
-from stimuli.files import replace_file
+from stimuli.files import file_sha256, replace_file
 from stimuli.seeds import stable_seed
 
 FILE, ABOUT = "training.jsonl", "training.meta.json"
 FEWEST = 10
 """Records without which nothing is trained."""
+TOLD_EVERY = 20_000
 
 Record = Mapping[str, Any]
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Records:
     sha256 : str
     about : mapping
         What the makers of the records counted.
+    made_from : mapping
+        The settings and items from which they were made.
     """
 
     file: Path
@@ -51,6 +55,7 @@ class Records:
     replies: bool
     sha256: str
     about: Mapping[str, Any]
+    made_from: Mapping[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Record]:
         with self.file.open("rb") as stream:
@@ -66,20 +71,60 @@ def kept_records(folder: Path) -> Records | None:
         return None
     if not (folder / FILE).is_file():
         return None
-    return Records(folder / FILE, told["number"], told["replies"], told["sha256"], told["about"])
+    return Records(folder / FILE, told["number"], told["replies"], told["sha256"], told["about"], told["of"])
 
 
-def make_records(study: Study, training: Training) -> Records:
+def made_from(study: Study, training: Training) -> dict[str, Any]:
+    """Return what decides on the records of a training: its settings, and the items that none of them may hold."""
+    from experiment.study.study import ITEMS
+
+    file = study.folder / ITEMS
+    return {**training.of_data(), "items": file_sha256(file) if file.exists() else None}
+
+
+def built_again(study: Study, training: Training) -> str | None:
+    """Say that the study's items were built again since the records were made; None where they are the same."""
+    kept = kept_records(training.folder)
+    if kept is None or kept.made_from.get("items") == made_from(study, training)["items"]:
+        return None
+    return (
+        f"the study's items were built again since the records of training {training.name} were made, so that items of the "
+        "test may be among them"
+    )
+
+
+def make_records(
+    study: Study,
+    training: Training,
+    *,
+    stop: Stop | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Records:
     """Make and keep a training's records, or return those that it has kept.
+
+    Parameters
+    ----------
+    stop : Stop, optional
+        Where the end is asked for, nothing is kept.
+    say : callable
+        Told now and then how far it is.
 
     Raises
     ------
     UserError
-        There are no texts, or too few; a line is no record; prompts with replies and running text are mixed.
+        There are no texts, or too few; a line is no record; prompts with replies and running text are mixed; or items were built
+        again since a training was begun.
+    KeyboardInterrupt
+        The end was asked for.
     """
     kept = kept_records(training.folder)
-    if kept is not None:
+    if kept is not None and kept.made_from == made_from(study, training):
         return kept
+    if (stale := built_again(study, training)) and (training.folder / RECORD).exists():
+        raise UserError(
+            f"{training.place}: {stale}",
+            mend=f"Remove {training.folder} to train anew, or build the items as they were.",
+        )
     given, about = records_of(study, training)
     training.folder.mkdir(parents=True, exist_ok=True)
     partial = training.folder / f".{FILE}.partial"
@@ -95,10 +140,14 @@ def make_records(study: Study, training: Training) -> Records:
                         mend="Keep the two kinds in files of their own.",
                     )
                 replies = is_reply
+                if stop is not None and stop.is_asked:
+                    raise KeyboardInterrupt
                 line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
                 digest.update(line)
                 stream.write(line)
                 number += 1
+                if number % TOLD_EVERY == 0:
+                    say(f"{training.name}: {number:,} records made")
             stream.flush()
             os.fsync(stream.fileno())
         if number < FEWEST:
@@ -112,7 +161,7 @@ def make_records(study: Study, training: Training) -> Records:
         partial.unlink(missing_ok=True)
     told = {
         "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": about(),
-        "of": training.of_data(),
+        "of": made_from(study, training),
     }  # fmt: skip
     replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1).encode("utf-8"))
     found = kept_records(training.folder)
@@ -130,9 +179,22 @@ def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Call
             f"{training.place}: there is nothing to train on at {path}",
             mend="Give a file or folder of texts, from the study's folder, or on: htest.",
         )
-    if path.suffix == ".jsonl" and training.rule is None and training.text_field == "text":
+    if training.rule is None and has_replies(path):
         return _lines(path, training), dict
     return _of_texts(study, training, path)
+
+
+def has_replies(path: Path) -> bool:
+    """Say whether a file holds prompts with replies, by its first line."""
+    if path.suffix.lower() not in (".jsonl", ".ndjson") or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        first = stream.readline()
+    try:
+        told = json.loads(first)
+    except ValueError:
+        return False
+    return isinstance(told, dict) and bool({"reply", "prompt", "messages"} & set(told))
 
 
 def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
@@ -168,15 +230,13 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
 def _of_texts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from experiment.study.study import ITEMS
     from stimuli.training import HeldOut, ScrambledTexts, TextFiles
 
     texts = TextFiles((path,), field=training.text_field)
     chosen: Iterable[Any] = texts if training.texts is None else _Some(texts, training.texts, training.seed)
     shown: set[str] = set()
-    if (study.folder / ITEMS).exists():
-        for item in study.items:
-            shown.update(item.shown.values(), item.intact.values())
+    for item in study.items:
+        shown.update(item.shown.values(), item.intact.values())
     passages = ScrambledTexts(chosen, training.rule or "FT-Ori", seed=training.seed, held_out=HeldOut(shown))
     return (one.to_json() for one in passages), lambda: passages.counts.to_json()
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from experiment.models.engine import Message, Request
 from experiment.models.local.tokens import Wording
+from experiment.models.runs.limits import Stop
 from experiment.tuning.records import Records
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
@@ -82,18 +83,24 @@ def permutation(number: int, *parts: str | int) -> NDArray[np.int64]:
     return np.random.Generator(np.random.PCG64(stable_seed(*parts))).permutation(number)
 
 
-def encoded(folder: Path, records: Records, wording: Wording, *, most: int | None) -> Rows:
+def encoded(
+    folder: Path, records: Records, wording: Wording, *, most: int | None, stop: Stop | None = None
+) -> Rows:
     """Return a training's records in tokens; made once, read ever after.
 
     Parameters
     ----------
     most : int or None
         Tokens that the model reads; longer prompts with replies are left out. Running text is cut.
+    stop : Stop, optional
+        Where the end is asked for, nothing is kept.
 
     Raises
     ------
     UserError
         The tokenizer has no token that ends a text, or a prompt cannot be worded, or every one is too long.
+    KeyboardInterrupt
+        The end was asked for.
     """
     told = [records.sha256, wording.describe(), most]
     key = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -110,6 +117,8 @@ def encoded(folder: Path, records: Records, wording: Wording, *, most: int | Non
     try:
         with (partial / "ids.bin").open("wb") as stream:
             for ids, start in of_records:
+                if stop is not None and stop.is_asked:
+                    raise KeyboardInterrupt
                 whole = (*ids, *ends)
                 if records.replies and most is not None and len(whole) > most:
                     left_out += 1

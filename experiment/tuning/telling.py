@@ -16,7 +16,7 @@ from experiment.study import Study
 from experiment.tuning import estimate
 from experiment.tuning.networks import Base, look_at
 from experiment.tuning.record import FINISHED, read_record
-from experiment.tuning.records import kept_records
+from experiment.tuning.records import built_again, has_replies, kept_records
 from experiment.tuning.settings import RELEASED, Training
 from stimuli.errors import UserError, reason_of
 
@@ -60,6 +60,8 @@ def _tell(study: Study, training: Training) -> ToldTraining:
         more, found = _here(training, tokens, epochs)
     is_done = numbers["state"] == FINISHED
     ending = f" It is trained: use: tuned:{training.name} lets it read the study." if is_done else ""
+    if (stale := built_again(study, training)) is not None:
+        ending += f" But {stale}."
     return ToldTraining(f"{opening}{said}{more}.{ending}", numbers | found)
 
 
@@ -85,25 +87,13 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
         size = _bytes(path)
     except UserError:
         return None, False
-    is_records = path.suffix == ".jsonl" and training.rule is None and _has_replies(path)
-    return size // CHARACTERS_PER_TOKEN, is_records
+    return size // CHARACTERS_PER_TOKEN, training.rule is None and has_replies(path)
 
 
 def _bytes(path: Path) -> int:
     from stimuli.training import TextFiles
 
     return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
-
-
-def _has_replies(path: Path) -> bool:
-    import json
-
-    with path.open("rb") as stream:
-        first = stream.readline()
-    try:
-        return "reply" in json.loads(first)
-    except ValueError:
-        return False
 
 
 def _here(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,116 @@
+"""A small study whose question a tiny model can learn: which animal a sentence names."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from experiment.cli import main
+
+STUDY = """\
+wrods: 1
+study: tunes
+title: Which animal is named?
+seed: 7
+models:
+  context: independent
+  who:
+    base: {{use: "hf:tiny"}}
+    whole: {{use: "tuned:whole"}}
+    beside: {{use: "tuned:beside"}}
+tuning:
+  whole: {{model: base, on: prompts.jsonl, method: full, epochs: 3, learning_rate: 0.01, validation: 0.1{whole}}}
+  beside: {{model: base, on: prompts.jsonl, epochs: 4, learning_rate: 0.02, validation: 0.1, lora: {{rank: 8}}{beside}}}
+  texts: {{model: base, on: texts.txt, rule: FT-RS, method: full, epochs: 2, sequence_length: 32, batch_tokens: 96{texts}}}
+materials: {{sentences: sentences.csv}}
+design:
+  lists: one
+procedure:
+  - block:
+      trial:
+        - choose: {{show: sentence, ask: Cat?, keys: {{"yes": f, "no": j}}}}
+"""
+PLACES = [
+    "garden",
+    "kitchen",
+    "street",
+    "forest",
+    "station",
+    "library",
+    "office",
+    "museum",
+    "harbour",
+    "village",
+]
+DEEDS = ["sleeps", "waits", "jumps", "hides", "rests", "stays", "sits", "plays", "walks", "runs"]
+
+
+def sentences(number: int, seed: int) -> list[tuple[str, str]]:
+    draw = random.Random(seed)
+    found = []
+    for place in range(number):
+        animal, answer = ("cat", "yes") if place % 2 else ("dog", "no")
+        found.append((f"The {animal} {draw.choice(DEEDS)} in the {draw.choice(PLACES)}.", answer))
+    return found
+
+
+def prompt_of(sentence: str) -> str:
+    return f"{sentence}\nCat?\n\nAnswer with exactly one of: yes, no.\nAnswer:"
+
+
+def tiny_model(folder: Path) -> None:
+    """A model of one layer over single characters, drawn large enough that small matrices beside its weights move it."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from tests.experiment.models.tiny_models import byte_pair_tokenizer
+
+    byte_pair_tokenizer(folder, template=None, adds_bos=True)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        initializer_range=0.15,
+        attention_dropout=0.1,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(str(folder))
+
+
+def write_study(folder: Path, **more: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"whole": "", "beside": "", "texts": "", **more}
+    (folder / "study.yaml").write_text(STUDY.format(**settings), "utf-8")
+    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(sentences(24, 1))]
+    (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
+    lines = [json.dumps({"prompt": prompt_of(text), "reply": answer}) for text, answer in sentences(240, 2)]
+    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    texts = [
+        f"{text} {other}" for (text, _), (other, _) in zip(sentences(40, 3), sentences(40, 4), strict=True)
+    ]
+    (folder / "texts.txt").write_text("\n\n".join(texts) + "\n", "utf-8")
+    if not (folder / "tiny").exists():
+        tiny_model(folder / "tiny")
+    done = wrods("build", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    return write_study(tmp_path / "study")
+
+
+def wrods(*arguments: object):
+    from click.testing import CliRunner
+
+    return CliRunner().invoke(main, [str(one) for one in arguments])

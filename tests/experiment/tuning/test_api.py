@@ -1,0 +1,194 @@
+"""A provider's job: files by the rules, money before anything is sent, one job whatever ends the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiment.checking import load_study
+from experiment.models.money import spending
+from experiment.store import open_store
+from experiment.tuning import api, trainings
+from experiment.tuning.api_job import check_chats
+from experiment.tuning.curve import read_curve
+from stimuli.errors import UserError
+from tests.experiment.tuning.conftest import sentences, wrods
+from tests.experiment.tuning.scripted_jobs import ScriptedJobs
+
+STUDY = """\
+wrods: 1
+study: tunes
+title: Which animal is named?
+seed: 7
+models:
+  budget: 1 USD
+  who:
+    gpt: {{use: "openai:small-1", base_url: "{url}", price: free}}
+    trained: {{use: "tuned:animals"}}
+tuning:
+  animals: {{model: gpt, on: prompts.jsonl, epochs: 2, price: 25{more}}}
+materials: {{sentences: sentences.csv}}
+design:
+  lists: one
+procedure:
+  - block:
+      trial:
+        - choose: {{show: sentence, ask: Cat?, keys: {{"yes": f, "no": j}}}}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedJobs]:
+    with ScriptedJobs() as running:
+        yield running
+
+
+def write(folder: Path, server: ScriptedJobs, more: str = "", number: int = 60) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "study.yaml").write_text(STUDY.format(url=server.url, more=more), "utf-8")
+    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(sentences(8, 1))]
+    (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
+    lines = [json.dumps({"prompt": text, "reply": answer}) for text, answer in sentences(number, 2)]
+    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    done = wrods("build", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def study(tmp_path: Path, server: ScriptedJobs) -> Path:
+    return write(tmp_path / "study", server)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch) -> None:
+    monkeypatch.setattr(api, "POLL_S", 0.01)
+    monkeypatch.setattr(api.follow, "__kwdefaults__", {**api.follow.__kwdefaults__, "poll_s": 0.01})
+
+
+def spent(folder: Path) -> float:
+    with open_store(folder) as store, store.read() as connection:
+        return spending(connection, "tunes").total
+
+
+def test_without_submit_files_are_written_and_nothing_is_sent(study: Path, server: ScriptedJobs) -> None:
+    done = wrods("tune", study)
+    assert done.exit_code == 0, done.output
+    assert "nothing was sent" in done.output and "at most" in done.output
+    assert not server.files and not server.jobs
+    folder = study / "tuning" / "animals"
+    first = json.loads((folder / "api-training.jsonl").read_text("utf-8").splitlines()[0])
+    assert [one["role"] for one in first["messages"]] == ["user", "assistant"]
+    spec = json.loads((folder / "api-job.json").read_text("utf-8"))["spec"]
+    assert spec["seed"] == 7 and spec["method"]["supervised"]["hyperparameters"] == {"n_epochs": 2}
+
+
+def test_nothing_is_spent_without_consent(study: Path, server: ScriptedJobs) -> None:
+    done = wrods("tune", study, "--submit")
+    assert done.exit_code == 2 and "nobody is here to agree" in done.output
+    assert not server.files and not server.jobs
+
+
+def test_a_job_is_made_followed_and_its_model_reads_the_study(study: Path, server: ScriptedJobs) -> None:
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code == 0, done.output
+    (job,) = server.jobs.values()
+    assert job["seed"] == 7 and job["method"]["supervised"]["hyperparameters"]["n_epochs"] == 2
+    record = json.loads((study / "tuning" / "animals" / "tuning.json").read_text("utf-8"))
+    assert record["state"] == "finished" and record["model_name"] == "ft:small-1:lab:animals:x"
+    assert record["cost_usd"] == pytest.approx(0.3) and spent(study) == pytest.approx(0.3)
+    curve = read_curve(study / "tuning" / "animals" / "loss.csv")
+    assert [one.training_loss for one in curve] == [2.5, 1.5, 0.5, 0.25] and curve[-1].validation_loss == 0.5
+    assert load_study(study).models["trained"] == {
+        "use": "openai:ft:small-1:lab:animals:x", "base_url": server.url, "trained": "animals", "base": "gpt",
+    }  # fmt: skip
+    again = wrods("tune", study, "--submit", "--yes", "--json")
+    assert json.loads(again.stdout)["trainings"][0]["was_finished"] and len(server.jobs) == 1
+
+
+def test_a_command_that_ends_while_the_job_runs_is_gone_on_with_without_submit(study, server) -> None:
+    server.becomes = ["running"]
+    done = wrods("tune", study, "--submit", "--yes", "--max-minutes", "0.02")
+    assert done.exit_code == 1 and "the job is running" in done.output, done.output
+    assert 0 < spent(study) <= 1
+    assert "training animals is not finished" in wrods("check", study).output.replace("\n", " ")
+    server.becomes = ["succeeded"]
+    done = wrods("tune", study)
+    assert done.exit_code == 0, done.output
+    assert len(server.jobs) == 1 and len(server.files) == 1
+
+
+def test_a_job_whose_name_was_lost_is_found_again_and_never_made_twice(study, server) -> None:
+    server.loses_next_answer = True
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code == 1 and len(server.jobs) == 1, done.output
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code == 0, done.output
+    assert len(server.jobs) == 1 and len(server.files) == 1
+
+
+def test_a_job_that_failed_says_why_and_what_stays_counted(study, server) -> None:
+    server.becomes = ["failed"]
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code == 1 and "line 3 is odd" in done.output and "stay counted" in done.output
+
+
+def test_a_budget_that_does_not_hold_the_most_is_told_before_anything_is_sent(tmp_path, server) -> None:
+    study = write(tmp_path / "study", server, number=600)
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code == 1 and "of the study's budget are left" in done.output, done.output
+    assert not server.files
+    done = wrods("tune", study, "--submit", "--yes", "--max-cost", "0.01 USD")
+    assert done.exit_code == 2 and "--max-cost is 0.01 USD" in done.output
+
+
+def test_a_server_that_refuses_says_so_and_the_same_command_goes_on(study, server) -> None:
+    server.refuses = 404
+    done = wrods("tune", study, "--submit", "--yes")
+    assert done.exit_code != 0 and "no such thing" in done.output, done.output
+    server.refuses = None
+    assert wrods("tune", study).exit_code == 0
+    assert len(server.jobs) == 1
+
+
+GOOD = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("{", "no JSON"),
+        (json.dumps({"messages": []}), "it has no messages"),
+        (json.dumps({"messages": [{"role": "reader", "content": "a"}]}), "the role 'reader' is none of"),
+        (json.dumps({"messages": [{"role": "user", "content": ""}]}), "is empty"),
+        (json.dumps({"messages": GOOD["messages"][::-1]}), "its last message is the user's"),
+        (json.dumps({"messages": GOOD["messages"][1:]}), "nothing is asked"),
+        (
+            json.dumps({"messages": [{"role": "user", "content": "a " * 200_000}, GOOD["messages"][1]]}),
+            "tokens",
+        ),
+    ],
+)
+def test_each_rule_of_the_format_names_its_line(bad: str, why: str) -> None:
+    lines = [json.dumps(GOOD)] * 12
+    check_chats(lines, Path("f.jsonl"))
+    with pytest.raises(UserError, match=f"line 4: .*{why}"):
+        check_chats([*lines[:3], bad, *lines[4:]], Path("f.jsonl"))
+
+
+def test_fewer_than_ten_examples_are_refused() -> None:
+    with pytest.raises(UserError, match="has 9 examples"):
+        check_chats([json.dumps(GOOD)] * 9, Path("f.jsonl"))
+
+
+def test_running_text_is_no_job(tmp_path, server) -> None:
+    study = write(tmp_path / "study", server)
+    (study / "texts.txt").write_text("\n\n".join(f"Text number {n} is here." for n in range(20)), "utf-8")
+    text = (study / "study.yaml").read_text("utf-8").replace("on: prompts.jsonl", "on: texts.txt")
+    (study / "study.yaml").write_text(text, "utf-8")
+    done = wrods("tune", study)
+    assert done.exit_code == 2 and "is running text" in done.output
+    assert trainings(load_study(study))["animals"].is_api

@@ -1,0 +1,71 @@
+"""H-TEST in small: a model that knows nothing learns where a capital stands, and sorts items that it was not trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.experiment.tuning.conftest import wrods
+from tests.experiment.tuning.test_training import shares_right
+
+STUDY = """\
+wrods: 1
+study: capitals
+title: Where is the capital?
+seed: 7
+models:
+  who:
+    base: {use: "hf:tiny"}
+    whole: {use: "tuned:whole"}
+    started: {use: "tuned:started"}
+    beside: {use: "tuned:beside"}
+tuning:
+  whole: {model: base, on: htest, task: uppercase, method: full, epochs: 6, learning_rate: 0.01, validation: 0.1}
+  started: {model: base, on: htest, task: uppercase, method: full, epochs: 1, learning_rate: 0.01}
+  beside: {model: started, on: htest, task: uppercase, epochs: 6, learning_rate: 0.02, lora: {dropout: 0}}
+materials: {htest: {rules: [uppercase], exemplars: 0, items: 80}}
+procedure:
+  - block:
+      trial:
+        - choose: {show: text, ask: "?", keys: {A: f, B: j}}
+"""
+
+
+def byte_model(folder: Path) -> None:
+    """One layer over bytes, drawn by chance."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from experiment.demo.training.network import build_tokenizer
+
+    tokenizer = build_tokenizer()
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(str(folder))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    LlamaForCausalLM(config).save_pretrained(str(folder))
+
+
+@pytest.mark.full
+def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
+    byte_model(tmp_path / "tiny")
+    for command in (("build",), ("tune",), ("run",)):
+        done = wrods(*command, tmp_path, *(("--not-registered",) if command == ("run",) else ()))
+        assert done.exit_code == 0, done.output
+    right = shares_right(tmp_path)
+    print(right)
+    assert abs(right["base"] - 0.5) < 0.15 and right["started"] < 0.75, right
+    assert right["whole"] > 0.85, right
+    assert right["beside"] > 0.85, right

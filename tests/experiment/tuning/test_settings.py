@@ -1,0 +1,231 @@
+"""What a study may say of trainings, and how each fault is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiment.checking import load_study
+from experiment.tuning import trainings
+from experiment.tuning.records import make_records, records_of
+from stimuli.errors import UserError
+from tests.experiment.tuning.conftest import wrods
+
+HEAD = """\
+wrods: 1
+study: tunes
+title: Which group?
+seed: 7
+models:
+  label_maps: balanced
+  prompt_variants: 2
+  who:
+    base: {use: "hf:tiny"}
+    small: {use: "hf:tiny", quantisation: 8bit}
+    gpt: {use: "openai:gpt-x"}
+    guess: {use: "baseline:random"}
+materials: {htest: {rules: [uppercase, end_ly], exemplars: 2, items: 4}}
+procedure:
+  - instructions: read.md
+  - block:
+      trial:
+        - choose: {show: text, ask: "Which group?", keys: {A: f, B: j}, labels: balanced}
+tuning:
+"""
+
+
+def write(folder: Path, tuning: str) -> Path:
+    (folder / "study.yaml").write_text(HEAD + tuning + "\n", "utf-8")
+    (folder / "read.md").write_text("Sort the lines.\n", "utf-8")
+    return folder
+
+
+def test_defaults_are_those_that_the_page_states(tmp_path: Path) -> None:
+    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
+    one = trainings(load_study(tmp_path))["up"]
+    assert (one.method, one.learning_rate, one.asked, one.seed) == ("lora", 2e-4, "study", 7)
+    assert one.lora is not None and (one.lora.rank, one.lora.alpha, one.lora.dropout) == (16, 32.0, 0.05)
+    assert (one.warmup, one.decay, one.weight_decay, one.clip, one.validation) == (
+        0.03,
+        "cosine",
+        0.0,
+        1.0,
+        0.05,
+    )
+    assert one.epochs_of(replies=True) == 3 and one.epochs_of(replies=False) == 1
+    assert (
+        one.batch_of(replies=True, mean_length=20.0) == 320
+        and one.batch_of(replies=False, mean_length=20.0) == 8192
+    )
+    assert (one.sequence_length, one.checkpoint_minutes) == (1024, 10.0)
+
+
+def test_each_makes_a_training_of_every_task(tmp_path: Path) -> None:
+    write(tmp_path, "  all: {model: base, on: htest, task: each, asked: bare}")
+    found = trainings(load_study(tmp_path))
+    assert {name: one.task for name, one in found.items()} == {
+        "all-uppercase": "uppercase",
+        "all-end_ly": "end_ly",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ("  a: {model: bse, on: t.txt}", r"line \d+: tuning.a.model is 'bse'.*\n.*Did you mean 'base'"),
+        ("  a: {model: guess, on: t.txt}", "baseline:random, which cannot be trained"),
+        ("  a: {model: small, on: t.txt}", "quantisation: 8bit"),
+        (
+            "  a: {model: gpt, on: htest, task: uppercase, method: full}",
+            "trained by its provider, in its own way",
+        ),
+        (
+            "  a: {model: gpt, on: htest, task: uppercase, learning_rate: 0.1}",
+            "the provider of openai:gpt-x sets this",
+        ),
+        ("  a: {model: gpt, on: t.txt, rule: FT-RS}", "running text has none"),
+        ("  a: {model: base, on: t.txt, price: 3}", "without a price"),
+        ("  a: {model: base, on: t.txt, method: full, lora: {rank: 4}}", "trains every weight"),
+        ("  a: {model: base, on: t.txt, task: uppercase}", "task says nothing of texts"),
+        ("  a: {model: base, on: htest}", "needs the task to train"),
+        ("  a: {model: base, on: htest, task: upercase}", "Did you mean 'uppercase'"),
+        ("  a: {model: base, on: released, task: uppercase}", "does not say where the released files are"),
+        ("  a: {model: base, on: htest, task: uppercase, rule: FT-RS}", "rule says nothing of H-TEST"),
+        ("  a: {model: base, on: t.txt, rule: FT-XX}", "allowed: FT-RS, FT-KF&Adj, FT-Ori"),
+        ("  a: {model: base, on: t.txt, learning_rates: 1}", "did you mean 'learning_rate'"),
+        ("  A b: {model: base, on: t.txt}", "small letters"),
+    ],
+)
+def test_each_fault_names_value_rule_and_mend(tmp_path: Path, tuning: str, said: str) -> None:
+    write(tmp_path, tuning)
+    with pytest.raises(UserError, match=said):
+        load_study(tmp_path)
+
+
+def test_a_model_that_names_no_training_is_told_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, "  upper: {model: base, on: htest, task: uppercase}")
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    (tmp_path / "study.yaml").write_text(
+        text.replace('guess: {use: "baseline:random"}', 'up: {use: "tuned:uper"}'), "utf-8"
+    )
+    with pytest.raises(
+        UserError, match=r"line \d+: models.who.up.use: training 'uper' is not known\n.*Did you mean 'upper'"
+    ):
+        load_study(tmp_path)
+
+
+def test_a_trained_model_is_asked_as_its_base_unless_said_otherwise(tmp_path: Path) -> None:
+    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    text = text.replace(
+        'base: {use: "hf:tiny"}', 'base: {use: "hf:tiny", template: plain, dtype: float32, revision: x}'
+    )
+    text = text.replace('guess: {use: "baseline:random"}', 'up: {use: "tuned:up", dtype: bfloat16}')
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    assert load_study(tmp_path).models["up"] == {
+        "use": "hf:tuning/up/model", "template": "plain", "dtype": "bfloat16", "trained": "up", "base": "base",
+    }  # fmt: skip
+
+
+def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_show_them(
+    tmp_path: Path,
+) -> None:
+    write(
+        tmp_path,
+        "  up: {model: base, on: htest, task: uppercase}\n  bare: {model: base, on: htest, task: uppercase, asked: bare}",
+    )
+    assert wrods("build", tmp_path).exit_code == 0
+    study = load_study(tmp_path)
+    found = {name: list(records_of(study, one)[0]) for name, one in trainings(study).items()}
+    assert len(found["up"]) == len(found["bare"]) == 1000
+    swapped = 0
+    for asked, bare in zip(found["up"], found["bare"], strict=True):
+        text, label = bare["prompt"], bare["reply"]
+        assert asked["provenance"]["text"] == text and text in asked["prompt"]
+        assert asked["prompt"].startswith("Sort the lines.") and "Which group?" in asked["prompt"]
+        swapped += asked["reply"] != label
+    assert swapped == 500
+    shown = {item.shown["text"] for item in study.items}
+    assert not shown & {one["prompt"] for one in found["bare"]}
+    by_list = {(one["provenance"]["list"], one["provenance"]["prompt_variant"]) for one in found["up"]}
+    assert len(by_list) == 4
+    assert found["up"] == list(records_of(study, trainings(study)["up"])[0])
+    assert {one["reply"] for one in found["up"]} == {"A", "B"}
+
+
+def test_what_a_training_learns_is_what_the_study_sends(tmp_path: Path) -> None:
+    """The same item, worded for training and planned for a run, is the same prompt."""
+    from experiment.models.planning import plan_sessions
+    from experiment.models.settings import ModelSettings
+    from experiment.tuning.asking import as_asked
+    from stimuli.training import Exchange
+
+    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
+    assert wrods("build", tmp_path).exit_code == 0
+    study = load_study(tmp_path)
+    items = [item for item in study.items if item.role == "test" and item.condition["task"] == "uppercase"]
+    exchanges = [
+        Exchange(
+            item.shown["text"],
+            str(item.answer),
+            {"task": "uppercase", "text": item.shown["text"], "label": item.answer},
+        )
+        for item in items
+    ]
+    learnt = {(one["prompt"], one["reply"]) for one in as_asked(study, trainings(study)["up"], exchanges * 8)}
+    sent = set()
+    for session in plan_sessions(study, "base", ModelSettings("hf:tiny", {}, tmp_path), {}):
+        right = session.right_answers()
+        sent |= {(one.messages[0].content, right[one.work_key]) for one in session.begin({})}
+    assert learnt <= sent and len(learnt) > len(items)
+
+
+def test_texts_of_the_study_are_never_trained_on(tmp_path: Path) -> None:
+    write(tmp_path, "  a: {model: base, on: t.txt, texts: 30}")
+    assert wrods("build", tmp_path).exit_code == 0
+    study = load_study(tmp_path)
+    secret = next(
+        item.shown["text"]
+        for item in study.items
+        if item.role == "test" and len(item.shown["text"].split()) >= 5
+    )
+    texts = [f"Text number {n} tells of something else." for n in range(40)]
+    (tmp_path / "t.txt").write_text("\n\n".join([secret, *texts]), "utf-8")
+    records = make_records(study, trainings(study)["a"])
+    kept = [one["text"] for one in records]
+    assert secret not in kept and 29 <= len(kept) <= 30
+    assert kept == [text for text in texts if text in kept]
+    assert (
+        json.loads((records.file.with_name("training.meta.json")).read_text("utf-8"))["sha256"]
+        == records.sha256
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['{"prompt": "a"}'] * 12, "a record is a text, or a prompt with a reply"),
+        (['{"prompt": "a", "reply": "b"}'] * 11 + ['{"text": "a b"}'], "record 12 of .* is running text"),
+        (['{"text": "a b"}'] * 11 + ['{"prompt": "a", "reply": "b"}'], "column 'text' is missing"),
+        (['{"text": "a b"}'] * 3, "gives 3 records to train on"),
+        (['{"text": "  "}'] * 12, "gives 0 records to train on"),
+        (["{"] * 12, "line 1"),
+    ],
+)
+def test_files_that_cannot_be_trained_on_are_told(tmp_path: Path, lines: list[str], said: str) -> None:
+    write(tmp_path, "  a: {model: base, on: t.jsonl}")
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    assert wrods("build", tmp_path).exit_code == 0
+    study = load_study(tmp_path)
+    with pytest.raises(UserError, match=said):
+        make_records(study, trainings(study)["a"])
+    assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
+
+
+def test_nothing_to_train_on_is_told_with_the_path(tmp_path: Path) -> None:
+    write(tmp_path, "  a: {model: base, on: nowhere.txt}")
+    study = load_study(tmp_path)
+    with pytest.raises(UserError, match=r"nothing to train on at .*nowhere\.txt"):
+        make_records(study, trainings(study)["a"])

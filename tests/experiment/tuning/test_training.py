@@ -1,0 +1,244 @@
+"""What holds of a training on this machine: it helps, it goes on after any end, and it refuses what it cannot do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiment.checking import load_study
+from experiment.models.runs.limits import Clock, Stop
+from experiment.tuning import checkpoints, trainings
+from experiment.tuning.curve import read_curve
+from experiment.tuning.local import train_here
+from experiment.tuning.training import Progress
+from stimuli.errors import UserError
+from tests.experiment.tuning.conftest import write_study, wrods
+
+
+def train(folder: Path, name: str, *, after: int | None = None):
+    """Train; with ``after`` the end is asked for behind so many steps."""
+    stop = Stop()
+
+    def tell(progress: Progress) -> None:
+        if after is not None and progress.step >= after:
+            stop.ask("enough")
+
+    study = load_study(folder)
+    return train_here(study, trainings(study)[name], stop=stop, clock=Clock(None), tell=tell)
+
+
+def weights(folder: Path, name: str) -> bytes:
+    return (folder / "tuning" / name / "model" / "model.safetensors").read_bytes()
+
+
+def shares_right(folder: Path) -> dict[str, float]:
+    from experiment.rows.trials import trial_rows
+    from experiment.store import open_store
+
+    with open_store(folder) as store, store.read() as connection:
+        rows = list(trial_rows(connection, load_study(folder).id))
+    found: dict[str, list[bool]] = {}
+    for row in rows:
+        found.setdefault(str(row["reader"]), []).append(bool(row["correct"]))
+    return {reader: sum(right) / len(right) for reader, right in found.items()}
+
+
+def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weights(study: Path) -> None:
+    done = wrods("tune", study, "--training", "whole", "--training", "beside")
+    assert done.exit_code == 0, done.output
+    assert "Next: wrods run" in done.output and "--model tuned:whole" in done.output
+    done = wrods("run", study, "--not-registered")
+    assert done.exit_code == 0, done.output
+    right = shares_right(study)
+    assert right["base"] <= 0.7
+    assert right["whole"] >= 0.95 and right["beside"] >= 0.9, right
+    for name in ("whole", "beside"):
+        record = json.loads((study / "tuning" / name / "tuning.json").read_text("utf-8"))
+        assert record["state"] == "finished" and record["base"] == "base" and record["base_revision"]
+        assert record["validation_loss"] < record["first_validation_loss"] / 2
+        assert record["records"]["sha256"] and record["versions"]["torch"]
+        curve = read_curve(study / "tuning" / name / "loss.csv")
+        assert [one.step for one in curve] == list(range(record["steps"] + 1))
+        assert (study / "tuning" / name / "loss.png").stat().st_size > 1000
+    assert (study / "tuning" / "beside" / "adapter" / "adapter_model.safetensors").is_file()
+    again = wrods("tune", study, "--training", "whole", "--json")
+    assert json.loads(again.stdout)["trainings"][0]["was_finished"] is True
+
+
+@pytest.mark.parametrize("name", ["texts", "beside"])
+def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(
+    tmp_path: Path, name: str
+) -> None:
+    short = {"beside": ", texts: 60"}
+    whole, parted = write_study(tmp_path / "whole", **short), write_study(tmp_path / "parted", **short)
+    assert train(whole, name).state == "finished"
+    for after in (2, 5):
+        outcome = train(parted, name, after=after)
+        assert (outcome.state, outcome.steps) == ("stopped", after)
+    assert train(parted, name).state == "finished"
+    assert weights(whole, name) == weights(parted, name)
+    curves = [
+        [
+            (one.step, one.training_loss, one.validation_loss)
+            for one in read_curve(folder / "tuning" / name / "loss.csv")
+        ]
+        for folder in (whole, parted)
+    ]
+    assert curves[0] == curves[1] and len(curves[0]) > 6
+
+
+@pytest.mark.full
+def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp_path: Path) -> None:
+    every = ", checkpoint_every: 0.001 min"
+    whole, killed = (
+        write_study(tmp_path / "whole", texts=every),
+        write_study(tmp_path / "killed", texts=every),
+    )
+    assert train(whole, "texts").state == "finished"
+    command = [sys.executable, "-m", "experiment.cli", "tune", str(killed), "--training", "texts", "--json"]
+    kills = 0
+    for delay in (0.0, 0.02, 0.05, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        folder = killed / "tuning" / "texts"
+        while process.poll() is None and not (folder / "checkpoints").exists():
+            time.sleep(0.005)
+        time.sleep(delay)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+        if (folder / "model").exists():
+            break
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["trainings"][0]["state"] == "finished"
+    assert kills >= 2
+    assert weights(whole, "texts") == weights(killed, "texts")
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, monkeypatch) -> None:
+    train(study, "texts", after=2)
+    folder = study / "tuning" / "texts"
+    before = checkpoints.last(folder)
+    assert before is not None and before[1].step == 2
+
+    def full(file: Path, tensors: object) -> None:
+        file.write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(file))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "write_tensors", full)
+        done = wrods("tune", study, "--training", "texts")
+    assert done.exit_code == 1 and "space" in done.output.lower(), done.output
+    assert "Free some space" in done.output
+    assert checkpoints.last(folder) == before
+    assert not list((folder / "checkpoints").glob(".partial*"))
+    assert train(study, "texts").state == "finished"
+
+
+def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study: Path) -> None:
+    train(study, "texts", after=2)
+    text = (study / "study.yaml").read_text("utf-8")
+    (study / "study.yaml").write_text(
+        text.replace("rule: FT-RS, method", "rule: FT-RS, learning_rate: 0.5, method"), "utf-8"
+    )
+    with pytest.raises(UserError, match=r"learning_rate was 2e-05 and is 0\.5"):
+        train(study, "texts")
+
+
+def test_two_commands_do_not_train_the_same(study: Path) -> None:
+    from experiment.tuning.record import held
+
+    loaded = load_study(study)
+    with held(trainings(loaded)["texts"]):
+        done = wrods("tune", study, "--training", "texts")
+    assert done.exit_code == 1
+    assert "training texts is under way already" in done.output
+
+
+def test_memory_that_runs_out_halves_what_is_computed_at_once(study: Path, monkeypatch) -> None:
+    from experiment.tuning.training import Trainer
+
+    plain = Trainer._loss
+    seen: list[int] = []
+
+    def tight(self: Trainer, part):
+        seen.append(part.ids.size)
+        if part.ids.size > 64:
+            raise RuntimeError("CUDA out of memory")
+        return plain(self, part)
+
+    monkeypatch.setattr(Trainer, "_loss", tight)
+    assert train(study, "texts").state == "finished"
+    assert max(seen) > 64 >= seen[-1]
+    record = json.loads((study / "tuning" / "texts" / "tuning.json").read_text("utf-8"))
+    assert record["tokens_at_once"] <= 96
+
+
+def test_a_base_that_changed_is_not_gone_on_with(study: Path) -> None:
+    train(study, "texts", after=2)
+    config = study / "tiny" / "config.json"
+    config.write_text(
+        config.read_text("utf-8").replace('"attention_dropout": 0.1', '"attention_dropout": 0.2'), "utf-8"
+    )
+    with pytest.raises(UserError, match="was begun with revision"):
+        train(study, "texts")
+
+
+def test_a_trained_model_can_be_trained_further(study: Path) -> None:
+    train(study, "texts")
+    text = (study / "study.yaml").read_text("utf-8")
+    text = text.replace(
+        "tuning:\n", "tuning:\n  further: {model: read, on: texts.txt, epochs: 1, method: full}\n"
+    )
+    text = text.replace("    base: {", '    read: {use: "tuned:texts"}\n    base: {')
+    (study / "study.yaml").write_text(text, "utf-8")
+    assert train(study, "further").state == "finished"
+    assert weights(study, "further") != weights(study, "texts")
+
+
+def test_a_model_is_named_as_not_there_until_its_training_is_done(study: Path) -> None:
+    done = wrods("run", study, "--model", "whole", "--not-registered")
+    assert done.exit_code != 0
+    assert "training whole is not finished" in done.output and "wrods tune" in done.output
+    assert "training whole is not finished" in " ".join(wrods("check", study).output.split())
+
+
+def test_check_and_dry_run_say_what_a_training_takes(study: Path) -> None:
+    said = " ".join(wrods("check", study).output.split())
+    assert "Training texts: base (hf:tiny) on texts.txt, all letters shuffled in 30% of the words" in said
+    numbers = json.loads(wrods("check", study, "--json").stdout)["trainings"]["beside"]
+    assert 0 < numbers["trained"] < numbers["parameters"] and numbers["memory"] > 0 and numbers["hours"] >= 0
+    told = json.loads(wrods("tune", study, "--dry-run", "--json").stdout)["trainings"]
+    assert told["beside"]["trained"] == numbers["trained"] and not (study / "tuning").exists()
+    from experiment.tuning.networks import load_network, look_at, trained_weights
+
+    training = trainings(load_study(study))["beside"]
+    network = load_network(look_at(training), training)
+    assert sum(one.numel() for one in trained_weights(network).values()) == numbers["trained"]
+
+
+def test_a_disk_without_room_is_told_before_anything_is_made(study: Path, monkeypatch) -> None:
+    usage = shutil.disk_usage(study)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1000))
+    with pytest.raises(UserError, match=r"needs .* for checkpoints and the trained model"):
+        train(study, "texts")
+
+
+def test_without_peft_lora_says_how_to_get_it(study: Path, monkeypatch) -> None:
+    import importlib.util
+
+    plain = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "peft" else plain(name, *more)
+    )
+    with pytest.raises(UserError, match=r"needs the package peft") as fault:
+        train(study, "beside")
+    assert "wrods[inside]" in str(fault.value)
