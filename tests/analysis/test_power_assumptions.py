@@ -161,7 +161,7 @@ def test_correlations_that_contradict_each_other_are_told() -> None:
         ),
         (
             [Given("mean", "human", "intact", 500), Given("effect", "human", "swapped", -100, "percent")],
-            "no time",
+            "no reading time",
         ),
         (
             [Given("mean", "human", c, 500) for c in PLAN.levels] + [Given("sd", "residual", "", 0)],
