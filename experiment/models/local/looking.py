@@ -74,7 +74,7 @@ class Eyes:
             said = " ".join(str(error).split())[:200]
             raise UserError(
                 f"the processor of {name}, which prepares its pictures, cannot be loaded: {said}",
-                mend="Install what is named (torchvision, often); the folder needs preprocessor_config.json or processor_config.json.",
+                mend=_mend_of(said),
             ) from error
         tokenizer = getattr(self.processor, "tokenizer", None)
         if tokenizer is None or not getattr(self.processor, "chat_template", None):
@@ -136,6 +136,12 @@ class Eyes:
             return tuple(self.inputs([text], [pictures])["input_ids"][0].tolist())
         except (ValueError, IndexError, KeyError) as fault:
             raise ValueError(f"the processor does not take the pictures of this prompt: {fault}") from fault
+
+
+def _mend_of(said: str) -> str:
+    if "torchvision" in said.casefold():
+        return "pip install torchvision, from where your PyTorch came (its version belongs to PyTorch's); Qwen2-VL asks for it."
+    return "Install what is named; the folder needs preprocessor_config.json or processor_config.json."
 
 
 @functools.lru_cache(maxsize=512)
