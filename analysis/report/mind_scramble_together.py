@@ -164,7 +164,7 @@ def write_together(found: Sequence[ApaTable | Drawing], folder: Path, version: s
     return page
 
 
-def _body(found: Sequence[ApaTable], version: str) -> Iterator[Markup]:
+def _body(found: Sequence[ApaTable | Drawing], version: str) -> Iterator[Markup]:
     yield Markup(
         "<p>Laid out as in the paper; every number is from these studies’ own runs. Made by wrods {}.</p>"
     ).format(version)

@@ -12,6 +12,7 @@ from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import (
     alternatives,
     companions,
+    condition_profiles,
     cost,
     fidelity,
     h_test,
@@ -48,6 +49,7 @@ WRITERS: tuple[Writer, ...] = (
     representations.write,
     probing.write,
     fidelity.write,
+    condition_profiles.write,
     rankings.write,
     alternatives.write,
     robustness.write,

@@ -1,0 +1,215 @@
+"""Readers by their condition profiles: how each one's answers or times go up and down over conditions.
+
+Mind Scramble (2024, section 4.5) likens maps of hidden states, which differ between models, to the patterns that people have.
+What people have is a profile over conditions. Whether it is theirs, and not the noise of the few items that each saw, is told
+as for models: by halves of their items (:mod:`analysis.inside.distinctness`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.answers import failures_as_wrong
+from analysis.inside.distinctness import Identified, identified
+from analysis.inside.pattern_similarity import spearman_brown
+from analysis.measures.accuracy import GROUP, asked
+from analysis.readers import PARTICIPANT_KINDS
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+FEWEST_CONDITIONS = 3
+FEWEST_PEOPLE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Means of readers in conditions.
+
+    Attributes
+    ----------
+    measure : str
+        ``correct`` (share right, failures as wrong) or ``rt`` (mean log time of valid answers).
+    group : str
+        Reader group of the people.
+    conditions : tuple of str
+    people : tuple of str
+    whole, first, second : ndarray, shape (people, conditions)
+        Over all items of a person, and over those of each half.
+    left_out : int
+        People who do not have a trial in each half of each condition.
+    models : tuple of str
+    of_models : ndarray, shape (models, conditions)
+        The same of models, over all of their trials; empty for times.
+    """
+
+    measure: str
+    group: str
+    conditions: tuple[str, ...]
+    people: tuple[str, ...]
+    whole: Array
+    first: Array
+    second: Array
+    left_out: int
+    models: tuple[str, ...]
+    of_models: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleTold:
+    """What profiles say.
+
+    Attributes
+    ----------
+    identified : Identified
+        Of halves by shape: conditions' means over people, and each person's own mean, taken away.
+    whole : float
+        Reliability of whole profiles' shape, by Spearman and Brown's formula.
+    typical : ndarray, shape (people,)
+        Correlation of each person's profile with the mean of the others.
+    of_models : ndarray, shape (models,)
+        Correlation of each model's profile with the mean of all people.
+    below : ndarray, shape (models,)
+        Share of people whose correlation is below the model's.
+    """
+
+    identified: Identified
+    whole: float
+    typical: Array
+    of_models: Array
+    below: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """People's profiles in two dimensions, and where models lie in them.
+
+    Attributes
+    ----------
+    people : ndarray, shape (people, 2)
+    models : ndarray, shape (models, 2)
+    shares : tuple of float
+        Of the variance between people.
+    """
+
+    people: Array
+    models: Array
+    shares: tuple[float, float]
+
+
+def profiles(
+    trials: pd.DataFrame, factor: str, levels: list[str], measure: str, study: str
+) -> Profiles | None:
+    """Average people and models in each condition of a factor; None with too few people, conditions or trials.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        As :func:`analysis.load` returns them.
+    factor : str
+    levels : list of str
+        In the order of the profile.
+    measure : {"correct", "rt"}
+    study : str
+        For the split of each person's items in a condition: every other one in a seeded order.
+    """
+    rows = _measured(trials, factor, measure)
+    people = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)]
+    for group, own in people.groupby(GROUP, sort=False):
+        shown = [level for level in levels if (own[factor] == level).any()]
+        if len(shown) < FEWEST_CONDITIONS:
+            continue
+        seeds = {
+            str(item): stable_seed(study, "halves of a person", str(item)) for item in own["item_id"].unique()
+        }
+        own = own.assign(_order=[seeds[str(item)] for item in own["item_id"]]).sort_values(
+            "_order", kind="stable"
+        )
+        half = own.groupby(["reader", factor], observed=True).cumcount() % 2
+        tables = [
+            own[where]
+            .groupby(["reader", factor], observed=True)["value"]
+            .mean()
+            .unstack()
+            .reindex(columns=shown)
+            for where in (half >= 0, half == 0, half == 1)
+        ]
+        whole, first, second = (table.reindex(tables[0].index) for table in tables)
+        complete = (first.notna() & second.notna()).all(axis=1)
+        if complete.sum() < FEWEST_PEOPLE:
+            continue
+        models = rows[(rows["reader_kind"] == "model")] if measure == "correct" else rows.iloc[:0]
+        of_models = (
+            models.groupby([GROUP, factor], observed=True)["value"]
+            .mean()
+            .unstack()
+            .reindex(columns=shown)
+            .dropna()
+        )
+        return Profiles(
+            measure,
+            str(group),
+            tuple(shown),
+            tuple(str(one) for one in whole.index[complete]),
+            whole[complete].to_numpy(dtype=float),
+            first[complete].to_numpy(dtype=float),
+            second[complete].to_numpy(dtype=float),
+            int((~complete).sum()),
+            tuple(str(one) for one in of_models.index),
+            of_models.to_numpy(dtype=float).reshape(-1, len(shown)),
+        )
+    return None
+
+
+def _measured(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
+    rows = asked(trials)
+    rows = rows[rows[factor].notna()]
+    if measure == "correct":
+        return rows.assign(value=failures_as_wrong(rows).astype(float))
+    rows = rows[(rows["response_status"] == "valid") & (rows["rt"] > 0) & rows["rt_excluded"].isna()]
+    return rows.assign(value=np.log(rows["rt"].astype(float)))
+
+
+def shape_of(rows: Array, centre: Array) -> Array:
+    """Take away a centre's profile, and each row's own mean, shape (readers, conditions)."""
+    found = rows - centre
+    return np.asarray(found - found.mean(axis=1, keepdims=True))
+
+
+def told_of(found: Profiles, study: str) -> PeopleTold:
+    """Say whether profiles are people's own, and where models lie among them."""
+    seed = stable_seed(study, "profiles", found.measure)
+    halves = (
+        shape_of(found.first, found.first.mean(axis=0)),
+        shape_of(found.second, found.second.mean(axis=0)),
+    )
+    who = identified(halves, seed)
+    many = len(found.people)
+    others = (found.whole.sum(axis=0) - found.whole) / (many - 1)
+    typical = _row_correlations(found.whole, others)
+    of_models = _row_correlations(found.of_models, np.tile(found.whole.mean(axis=0), (len(found.models), 1)))
+    known = typical[np.isfinite(typical)]
+    below = np.array(
+        [float((known < one).mean()) if np.isfinite(one) and len(known) else np.nan for one in of_models]
+    )
+    return PeopleTold(who, spearman_brown(who.within), typical, of_models, below)
+
+
+def plane(found: Profiles) -> Plane:
+    """Lay people's profiles out by the first two principal components of what is between them, and models beside them."""
+    centre = found.whole.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(found.whole - centre, full_matrices=False)
+    total = float((sizes**2).sum()) or 1.0
+    axes = axes[:2] * np.where(axes[:2].sum(axis=1) < 0, -1.0, 1.0)[:, None]
+    shares = (float(sizes[0] ** 2 / total), float(sizes[1] ** 2 / total))
+    return Plane((found.whole - centre) @ axes.T, (found.of_models - centre) @ axes.T, shares)
+
+
+def _row_correlations(one: Array, other: Array) -> Array:
+    a, b = (part - part.mean(axis=1, keepdims=True) for part in (one, other))
+    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return np.asarray(np.divide((a * b).sum(axis=1), size, out=np.full(len(a), np.nan), where=size > 1e-12))
