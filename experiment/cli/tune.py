@@ -178,6 +178,8 @@ def _at_provider(
         click.echo(line, err=True)
 
     with held(training):
+        if (done := api.finished(study, training)) is not None:
+            return done
         prepared = api.prepare(study, training)
         files = prepared.files
         said = (

@@ -13,7 +13,7 @@ import io
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +34,7 @@ from experiment.tuning.api_job import JOB_FILE, JobFiles, job_of, write_job_file
 from experiment.tuning.curve import Curve, Point
 from experiment.tuning.outcome import Outcome
 from experiment.tuning.record import FINISHED, opening_record, read_record, require_same, write_record
-from experiment.tuning.records import make_records
+from experiment.tuning.records import built_again, make_records
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import replace_file
@@ -83,6 +83,22 @@ def prepare(study: Study, training: Training) -> Prepared:
     if price is None:
         return Prepared(files, spec, None, None)
     return Prepared(files, spec, tokens * price / 1e6, tokens * price / 4e6)
+
+
+def finished(study: Study, training: Training) -> Outcome | None:
+    """Return the outcome of a training that is finished already; None where it is not.
+
+    Raises
+    ------
+    UserError
+        Settings have changed since.
+    """
+    told = read_record(training.folder)
+    if told.get("state") != FINISHED:
+        return None
+    require_same(training, told, json.loads(json.dumps(training.to_json())))
+    found = _outcome(training, _read(training), FINISHED, told, was_finished=True)
+    return replace(found, remark=built_again(study, training))
 
 
 def is_submitted(training: Training) -> bool:
@@ -168,8 +184,6 @@ def follow(
     """
     told = read_record(training.folder)
     job = _read(training)
-    if told.get("state") == FINISHED:
-        return _outcome(training, job, FINISHED, told, was_finished=True)
     desk = _Desk(training)
     before = ""
     while True:

@@ -164,7 +164,12 @@ def _clear(folder: Path) -> None:
 
 def _settle(path: Path) -> None:
     """Wait until a file or folder is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():  # Windows opens no folder, and needs none
+            return
+        raise
     try:
         os.fsync(descriptor)
     except OSError as fault:

@@ -21,9 +21,9 @@ models:
     started: {use: "tuned:started"}
     beside: {use: "tuned:beside"}
 tuning:
-  whole: {model: base, on: htest, task: uppercase, method: full, epochs: 6, learning_rate: 0.01, validation: 0.1}
+  whole: {model: base, on: htest, task: uppercase, method: full, epochs: 4, learning_rate: 0.01, validation: 0.1}
   started: {model: base, on: htest, task: uppercase, method: full, epochs: 1, learning_rate: 0.01}
-  beside: {model: started, on: htest, task: uppercase, epochs: 6, learning_rate: 0.02, lora: {dropout: 0}}
+  beside: {model: started, on: htest, task: uppercase, epochs: 4, learning_rate: 0.01, lora: {dropout: 0}}
 materials: {htest: {rules: [uppercase], exemplars: 0, items: 80}}
 procedure:
   - block:
@@ -51,6 +51,7 @@ def byte_model(folder: Path) -> None:
         num_attention_heads=2,
         num_key_value_heads=2,
         max_position_embeddings=512,
+        initializer_range=0.1,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )
