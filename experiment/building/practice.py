@@ -15,9 +15,9 @@ from experiment.building.reading import (
     scramble_settings,
     shown_fields,
 )
-from experiment.building.tables import lines_of, sentences
+from experiment.building.tables import lines_of, sentences, table_beside
 from experiment.study import Study
-from stimuli.corpora.tables import Table, read_table
+from stimuli.corpora.tables import Table
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item
 from stimuli.recipes import htest_rule_items, word_items
@@ -42,7 +42,7 @@ def practice_items(study: Study) -> Made:
         name = str(settings["items"])
         file = study.folder / name
         items += _of_screen(
-            study, read_table(file), set_name, name, study.place("procedure", i, "practice", "items")
+            study, table_beside(study, file), set_name, name, study.place("procedure", i, "practice", "items")
         )
         files.append(file)
     return Made(items, files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -276,6 +277,15 @@ def _without_twins(table: Table, file: str, skipped: list[str], *, stop: bool) -
     return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
 
 
+def table_beside(study: Study, file: Path, **given: Any) -> Table:
+    """Read a table as :func:`stimuli.corpora.tables.read_table` does; a fault names the file as the study does."""
+    try:
+        return read_table(file, **given)
+    except UserError as fault:
+        message = fault.message.replace(f"{study.folder}{os.sep}", "")
+        raise UserError(message, mend=fault.mend, exit_code=fault.exit_code) from fault
+
+
 def read_rows(
     study: Study,
     file: Path,
@@ -291,7 +301,8 @@ def read_rows(
     columns = materials.get("columns")
     if columns is None and is_plain_text(file, required, encoding=encoding):
         columns = {field: "text"}
-    table = read_table(
+    table = table_beside(
+        study,
         file,
         columns=columns,
         required=required,

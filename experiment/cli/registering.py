@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,3 +90,20 @@ def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> N
 
     with open_store(store_address(read_config()) or study.folder) as store:
         ask_registration(study, store, url, is_not_registered=is_not_registered)
+
+
+def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
+    """Say which models no planned analysis of a frozen study names: what they answer is exploratory."""
+    from experiment.custody.freezing import read_freeze
+    from experiment.study.plans import planned_analyses
+
+    planned = planned_analyses(study)
+    if not planned or read_freeze(study.folder) is None:
+        return
+    named = {reader for plan in planned for reader in plan.measures}
+    for name, settings in models.items():
+        if name not in named and not str(settings["use"]).startswith("baseline:"):
+            click.echo(
+                f"{name} is in no planned analysis, and the plan is frozen: what it answers is reported as exploratory.",
+                err=True,
+            )

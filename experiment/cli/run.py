@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.registering import ask_for_runs, registration_options
+from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -238,6 +238,7 @@ def run(
     )
     if not cancel_batches and kinds != {"baseline"}:
         ask_for_runs(loaded, registered, is_not_registered=not_registered)
+        tell_unplanned(loaded, models)
     outcomes, faults = _run_all(
         loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
         how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},

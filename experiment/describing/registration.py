@@ -74,7 +74,10 @@ def _paragraphs(lines: list[str]) -> str:
 
 def _head(study: Study, sessions_before: int, amended: str | None) -> Iterator[str]:
     yield f"Study `{study.id}`, language {study.language}, seed {study.seed}."
-    yield f"Hash of what is locked: `{hash_of(locked_part(study))}`"
+    yield (
+        "Hash of the registration, over everything that is locked (design with its texts and items, sampling plan, models, "
+        f"analyses): `{hash_of(locked_part(study))}`"
+    )
     if amended is not None:
         yield f"This registration replaces an earlier one, because: {amended}"
     yield (
@@ -111,7 +114,7 @@ def _materials(study: Study) -> Iterator[str]:
     file = study.folder / ITEMS
     roles = Counter(item.role for item in study.items)
     yield f"{ITEMS}: {', '.join(f'{number} {role} lines' for role, number in roles.items())}."
-    yield f"SHA-256: `{hashlib.sha256(file.read_bytes()).hexdigest()}`"
+    yield f"SHA-256 of the file {ITEMS}: `{hashlib.sha256(file.read_bytes()).hexdigest()}`"
 
 
 def _sample(study: Study) -> Iterator[str]:
@@ -161,4 +164,8 @@ def _locked(study: Study) -> Iterator[str]:
         "`freeze.json` holds the settings in full. `wrods freeze STUDY --verify` compares the study with them and checks the hash "
         "chain of every session."
     )
-    yield f"Design hash: `{study.design_hash}`"
+    yield (
+        "Design hash, over the design alone (what sessions show; not the sampling plan, models and analyses): "
+        f"`{study.design_hash}`. Every stored session carries it, so that data are told apart by the design under which they were "
+        "collected."
+    )

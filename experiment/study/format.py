@@ -15,6 +15,8 @@ from stimuli.errors import UserError, nearest
 
 LATEST = 1
 SHOWN_FAULTS = 8
+SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
+"""What people write for names that are known by others."""
 
 
 @cache
@@ -106,8 +108,8 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         return f"{place}: {', '.join(missing)} is missing; it must be given"
     if error.validator == "enum" or error.validator == "const":
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
-        close = nearest(str(instance), allowed)
-        hint = f" Did you mean {close!r}?" if close else ""
+        close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
+        hint = f" Did you mean {close!r}?" if close in allowed else ""
         return f"{place} is {value}; allowed: {', '.join(allowed)}.{hint}"
     if error.validator in ("minimum", "maximum"):
         low, high = schema.get("minimum"), schema.get("maximum")

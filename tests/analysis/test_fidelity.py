@@ -44,7 +44,7 @@ def planned(**changes: Any) -> dict[str, Any]:
 def test_every_planned_effect_stands_beside_the_models_with_a_verdict_against_the_bound(
     tmp_path: Path,
 ) -> None:
-    rows = study_rows(human=40, models=("restorer",), items=60, seed=4)
+    rows = study_rows(human=20, models=("restorer",), items=28, seed=4)
     tables = load(write_handover(tmp_path, rows, planned=planned(equivalence="60 points")))
     plan = next(one for one in plans(tables) if one.planned)
     analysis = analyse_accuracy(plan, tables)

@@ -133,6 +133,7 @@ def test_power_of_a_crossed_contrast_is_the_analytic_one(tmp_path: Path) -> None
     assert table["power_low"][0] < exact < table["power_high"][0]
 
 
+@pytest.mark.full
 def test_a_null_effect_is_found_as_often_as_the_level_says(tmp_path: Path) -> None:
     question = of_times(0.2, "latin_square")
     null = replace(question, assumptions=without_effects(question.assumptions, TIMES))
@@ -160,7 +161,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]
     return file, run(of_accuracy(), GRID, 4, file)
 
 
-GRID = grid((8,), (12, 16), (1,), (1,))
+GRID = grid((8,), (8, 12), (1,), (1,))
 
 
 @pytest.mark.full

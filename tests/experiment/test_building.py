@@ -100,6 +100,16 @@ def test_an_empty_table_is_told_with_what_belongs_there(
     assert error.value.mend
 
 
+def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(
+    word_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    study = word_study({"high": {"where": {"band": "high"}}, "low": {"where": {"band": "low"}}})
+    with (tmp_path / "words.csv").open("a", encoding="utf-8") as stream:
+        stream.write("lonely,cell\n")
+    with pytest.raises(UserError, match=r"^words\.csv, line 32: 2 cells under 4 columns"):
+        make_items(study)
+
+
 def test_items_that_lists_show_in_one_condition_are_named_by_what_list_1_shows(tmp_path: Path) -> None:
     rows = "".join(f"s{n},The gardener watered tomatoes {n}.\n" for n in range(6))
     (tmp_path / "s.csv").write_text(f"item,sentence\n{rows}", encoding="utf-8")

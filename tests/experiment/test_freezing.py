@@ -88,6 +88,28 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
         assert part in text, part
 
 
+def test_the_registration_says_what_each_of_its_hashes_is_over(study: Study) -> None:
+    told = frozen(study)
+    text = (study.folder / "registration.md").read_text("utf-8")
+    hashes = re.findall(r"^(.*?): `([0-9a-f]{32,64})`", text, re.MULTILINE)
+    assert [said.partition(",")[0] for said, _ in hashes] == [
+        "Hash of the registration",
+        "SHA-256 of the file items.jsonl",
+        "Design hash",
+    ]
+    assert hashes[0][1] == told["hash"] and hashes[2][1] == study.design_hash
+
+
+def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(study: Study) -> None:
+    run = ("run", study.folder, "--max-trials", "1", "--not-registered")
+    models = ("--model", "hf:./not-there", "--model", "baseline:random")
+    assert "exploratory" not in wrods(*run, *models).output
+    frozen(study)
+    said = wrods(*run, *models).output
+    assert "hf:./not-there is in no planned analysis, and the plan is frozen" in said
+    assert "baseline:random is in no" not in said
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -144,6 +144,17 @@ def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"), [("accuracy", "correct"), ("reaction_time", "rt"), ("Correct", "correct")]
+)
+def test_a_measure_by_another_name_is_told_by_the_name_it_has(
+    make_study: Callable[..., Study], said: str, meant: str
+) -> None:
+    plan = f"\nanalysis:\n  planned:\n    a: {{measure: {said}, compare: position, between: [human]}}\n"
+    with pytest.raises(UserError, match=f"Did you mean '{meant}'"):
+        make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
+
+
 def test_an_unknown_reader_in_a_plan_is_refused(make_study: Callable[..., Study]) -> None:
     plan = "\nanalysis:\n  planned:\n    a: {measure: correct, compare: position, between: [humans]}\n"
     with pytest.raises(UserError, match="Did you mean 'human'"):

@@ -112,7 +112,7 @@ function drawBeside(section, study) {
   for (const button of section.querySelectorAll(".states button")) button.disabled = button.value === state;
   const rows = study.models.map((model) => {
     const tokens = (model.prompt_tokens ?? 0) + (model.completion_tokens ?? 0);
-    const cost = model.cost_usd === null ? "–" : `$${model.cost_usd.toFixed(model.cost_usd < 1 ? 4 : 2)}`;
+    const cost = model.cost_usd === null ? "–" : dollars(model.cost_usd);
     return make("tr", {}, make("td", {}, model.reader), count(model.sessions), count(tokens.toLocaleString()), make("td", { class: "number" }, cost));
   });
   section.querySelector(".models").hidden = rows.length === 0;
@@ -123,8 +123,21 @@ function drawBeside(section, study) {
   else {
     const [last] = study.backups.newest;
     const when = last?.at ? `, ${ago(new Date(last.at))}` : "";
-    backups.textContent = `${study.backups.number} kept; the newest ${last ? `is ${last.file} (${last.kilobytes} kB${when})` : "is gone"}.`;
+    backups.textContent = `${study.backups.number} kept; the newest ${last ? `is ${last.file} (${size(last.bytes)}${when})` : "is gone"}.`;
   }
+}
+
+/** Cents from one dollar on, and of nothing; below a dollar three digits that say something. */
+function dollars(amount) {
+  const digits = amount === 0 || amount >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 3 };
+  return `$${amount.toLocaleString("en-US", digits)}`;
+}
+
+/** A file's size in the largest unit that leaves at least one of it. */
+function size(bytes) {
+  const [unit, of] = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].find(([, least]) => bytes >= least) ?? ["bytes", 1];
+  const number = bytes / of;
+  return `${number.toLocaleString("en-US", { maximumFractionDigits: number < 10 && of > 1 ? 1 : 0 })} ${unit}`;
 }
 
 function drawFilters(section, study) {

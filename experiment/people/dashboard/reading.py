@@ -12,8 +12,10 @@ from experiment.store.queries import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 
 KEY_LENGTH = 12
-AT_ONCE = 500
+AT_ONCE = 100
 """How many entries of the audit a page shows."""
+SHORT = 160
+"""Characters of what an entry says that stand open; what is longer is folded."""
 NOTE, PILOT, REAL = "note", "pilot", "real"
 _QUIET = (NOTE, PILOT, REAL)
 """Kinds of flags that are no suspicion."""

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.people.dashboard.accounts import OWNER
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.looking import condition_means, pooled
-from experiment.people.dashboard.reading import AT_ONCE, audit_of, in_words, key_of, looks
+from experiment.people.dashboard.reading import AT_ONCE, SHORT, audit_of, in_words, key_of, looks
 from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of
 from experiment.people.quality import flagged, said, signs
@@ -137,6 +137,7 @@ def show_audit(study: str) -> str:
         older=lines[-1]["audit_id"] if len(lines) == AT_ONCE else None,
         is_newest=before is None,
         in_words=in_words,
+        short=SHORT,
         readers=readers,
         key_of=key_of,
         owner=OWNER,

@@ -85,7 +85,7 @@ def _backups(service: StudyService) -> dict[str, Any] | None:
         {
             "file": one.file.name,
             "at": None if one.made_at is None else one.made_at.isoformat(timespec="seconds"),
-            "kilobytes": round(one.file.stat().st_size / 1024),
+            "bytes": one.file.stat().st_size,
         }
         for one in reversed(there[-NEWEST_BACKUPS:])
         if one.file.is_file()

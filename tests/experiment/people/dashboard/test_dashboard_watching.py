@@ -126,7 +126,7 @@ def test_backups_in_the_studys_folder_are_told(site: Any, visit: Callable[[str],
     (folder / "study-20261121T101500Z.db").write_bytes(b"x" * 2048)
     (told,) = visitor.get("/admin/data.json").json["studies"]
     assert told["backups"]["number"] == 1
-    assert told["backups"]["newest"][0]["kilobytes"] == 2
+    assert told["backups"]["newest"][0]["bytes"] == 2048
 
 
 @pytest.mark.parametrize(
