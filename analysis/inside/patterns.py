@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.measures.similarity import cosines
+
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Reader = Callable[[Places], NDArray[np.float32]]
@@ -206,7 +208,7 @@ def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
         intact = read(own).astype(float)[where[some] - where[some[0]]]
         changed = read(pairs.changed[some]).astype(float)
         for which, away in enumerate((0.0, mean)):
-            found = _cosines(changed - away, intact - away)
+            found = cosines(changed - away, intact - away)
             known = np.isfinite(found)
             cells = (pairs.item[some][known], pairs.condition[some][known])
             np.add.at(sums[which], cells, found[known])
@@ -241,9 +243,3 @@ def _apart(read: Reader, rows: Places, away: Array | None) -> float:
         total = total + states.sum(axis=0)
         many += len(states)
     return float((np.sum(np.square(total)) - many) / (many * (many - 1))) if many > 1 else float("nan")
-
-
-def _cosines(one: Array, other: Array) -> Array:
-    size = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    products = np.einsum("ij,ij->i", one, other)
-    return np.asarray(np.divide(products, size, out=np.full(len(size), np.nan), where=size > 0))

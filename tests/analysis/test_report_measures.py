@@ -17,7 +17,6 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
-from analysis.inside.stored_similarity import state_similarities
 from analysis.measures import two_classes
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import done_to, levels_of
@@ -333,43 +332,6 @@ def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Pat
     items.assign(choices='["A", "B", "C"]').to_parquet(folder / "items.parquet")
     assert sensitivity.write(material(folder)) is None
     assert isinstance(load(folder), Tables) and FACTORS
-
-
-def test_cosines_of_stored_states_are_those_of_the_items_pairs(tmp_path: Path) -> None:
-    study = tmp_path / "study"
-    folder = class_study(study / "reports" / "data", people=1, items=12)
-    trials = pd.read_parquet(folder / "trials.parquet")
-    net = trials["reader"] == "net"
-    trials["work_key"] = np.where(net, [f"k{n}" for n in range(len(trials))], None)
-    trials.to_parquet(folder / "trials.parquet")
-    assert not len(state_similarities(load(folder), levels_of(load(folder).items, "position", LEVELS), "s"))
-    draw = np.random.default_rng(1)
-    of_item = {item: draw.normal(size=16) for item in trials.loc[net, "item_id"].unique()}
-    noise = {"red": 0.0, "green": 0.3, "blue": 3.0, "grey": 30.0}
-    own = trials[net]
-    vectors = np.array(
-        [
-            of_item[i] + noise[p] * draw.normal(size=16)
-            for i, p in zip(own["item_id"], own["position"], strict=True)
-        ]
-    )
-    run = study / "states" / "run-1"
-    run.mkdir(parents=True)
-    np.save(run / "layer_00.npy", np.zeros_like(vectors, dtype=np.float16))
-    np.save(run / "layer_01.npy", vectors.astype(np.float16))
-    index = {"work_key": own["work_key"], "row": np.arange(len(own)), "position": "last"}
-    pd.DataFrame(index).to_parquet(run / "index.parquet")
-    tables = load(folder)
-    found = state_similarities(tables, levels_of(tables.items, "position", LEVELS), "s").set_index("position")
-    assert list(found.index) == ["green", "blue", "grey"] and (found["layer"] == 1).all()
-    assert found["cosine"].is_monotonic_decreasing and found.loc["green", "p"] == pytest.approx(1 / 1001)
-    red = vectors[(own["position"] == "red").to_numpy()]
-    green = vectors[(own["position"] == "green").to_numpy()]
-    expected = np.mean(
-        [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(red, green, strict=True)]
-    )
-    assert found.loc["green", "cosine"] == pytest.approx(expected, abs=2e-3)
-    assert "has the cosine of hidden states" in words(ratios.write(material(folder)))
 
 
 def test_a_huge_study_is_modelled_from_whole_participants_and_says_so(

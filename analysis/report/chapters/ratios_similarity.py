@@ -1,4 +1,4 @@
-"""Cosine similarity, where a study has stored what it is taken of."""
+"""Cosine similarity of answers, where a study has scored them so."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.inside.kept import LAST, MEAN, REGIONS
-from analysis.inside.stored_similarity import MOST_PAIRS, state_similarities
 from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import Levels
 from analysis.measures.resampling import bootstrap
@@ -22,32 +20,11 @@ from analysis.report.filters import USED, filled, where
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
-_TAKEN = {
-    MEAN: "States are means over all tokens of a prompt.",
-    REGIONS: "Where no such mean was kept, states are means over the words read.",
-    LAST: "Where a run kept states of the last token alone, they are those.",
-}
-
 
 def similarity_blocks(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
-    """Write the cosines of hidden states and of answers by one factor; nothing where none are stored."""
+    """Write the cosines of answers by one factor; nothing where none are stored."""
     kinds = kinds_of(tables.trials)
     stem = plain(does.factor)
-    states = state_similarities(tables, does, study)
-    if len(states):
-        name = f"state_similarity_{stem}"
-        yield Markup(
-            "[[table:{}]] has the cosine of hidden states of the same item at {} and at the other levels. States of one model "
-            "lie close "
-            "together whatever the text is: the centred cosine and that of pairs drawn at random say what the cosine is worth.{}"
-        ).format(
-            name,
-            does.intact,
-            f" {MOST_PAIRS:,} items were drawn by a stable hash."
-            if (states["pairs"] < states["of"]).any()
-            else "",
-        )
-        yield _state_table(name, states, does, kinds)
     answers = scored_similarities(tables.trials, does.factor)
     if len(answers):
         name = f"answer_similarity_{stem}"
@@ -55,41 +32,6 @@ def similarity_blocks(tables: Tables, does: Levels, study: str) -> Iterator[Bloc
             name, does.factor
         )
         yield _answer_table(name, answers, does.factor, study, kinds)
-
-
-def _state_table(name: str, states: pd.DataFrame, does: Levels, kinds: dict[str, str]) -> ApaTable:
-    rows: list[tuple[str, ...]] = []
-    for group, own in states.groupby(GROUP, sort=False):
-        rows.append(Head([marked(str(group), kinds[str(group)])]))
-        for one in own.to_dict("records"):
-            rows.append(
-                (
-                    str(one[does.factor]),
-                    apa.count(one["pairs"]),
-                    str(one["layer"]),
-                    apa.number(one["cosine"], 3),
-                    apa.interval(one["low"], one["high"], 3),
-                    apa.number(one["centred"], 3),
-                    apa.number(one["unpaired"], 3),
-                    apa.p_value(one["p"]),
-                )
-            )
-    columns = (does.factor, "Items", "Layer", "Cosine", "95% CI", "Centred", "Unpaired", "p")
-    note = (
-        f"Against the same item at {does.intact}. Centred: the mean vector of both sides taken away first. Unpaired: mean "
-        f"cosine of items "
-        "paired at random; p = share of 1,000 such pairings with at least that mean, the observed one counted. Intervals: "
-        "bootstraps over "
-        "items. " + " ".join(_TAKEN[place] for place in _TAKEN if place in set(states["taken"]))
-    )
-    origin = Origin(
-        columns=("work_key",),
-        rows="rows of states/<run>/layer_NN.npy named by work_key",
-        file="states/<run>/index.parquet",
-    )
-    return ApaTable(
-        name, f"Cosine of hidden states by {does.factor} and model", columns, tuple(rows), note, origin
-    )
 
 
 def _answer_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -182,8 +183,9 @@ def _both(one: Told, place: int) -> str:
 
 
 def _least(told: Sequence[Told]) -> float:
+    """Return the least cosine of halves, rounded down to four decimals."""
     known = [one.halves[0].cosine for one in told if np.isfinite(one.halves[0].cosine)]
-    return min(known) if known else float("nan")
+    return math.floor(min(known) * 1e4) / 1e4 if known else float("nan")
 
 
 def _sets(found: Sequence[Represented], stem: str, study: str) -> Iterator[Block]:
