@@ -26,7 +26,7 @@ from analysis.figures.cost_panels import (
     in_last_row,
     key_height,
 )
-from analysis.figures.drawing import Drawing, Look, as_svg, styled
+from analysis.figures.drawing import Drawing, Look, as_svg, keep_width, styled
 from analysis.inside.probing_intervals import Accuracies
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
@@ -88,6 +88,7 @@ def _accuracy(name: str, title: str, models: Sequence[ModelLayers], predicted: s
         axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
         condition_key(figure, panels, look, lines=True)
         _key_of_yardsticks(figure, panels, key_height(look))
+        keep_width(figure)
     note = (
         f"Share of held-out trials of which a logistic regression on the layer’s states tells {predicted}; one regression "
         f"a layer, "
@@ -121,6 +122,7 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
             axes.tick_params(labelleft=in_first_column(place, COLUMNS_OF_CONDITIONS))
             _name(axes, level, look[level].colour)
         axis_name(figure, panels, "Layer", 0.14)
+        keep_width(figure)
     note = (
         "Percentage points by which the accuracy of the probe exceeds that at the layer before. Bars are 95% percentile "
         "bootstraps over "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,11 +64,11 @@ def keep_layer(folder: Path, layer: int, found: ProbedLayer) -> bool:
     """Keep the results of a layer, in one step; return whether that was possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".layer")
-        with os.fdopen(handle, "wb") as file:
+        beside = folder / f".layer_{layer:02d}.{os.getpid()}.new"
+        with beside.open("wb") as file:
             counts = np.array([getattr(found, one) for one in _COUNTS])
             np.savez_compressed(file, counts=counts, **{one: getattr(found, one) for one in _FIELDS})
-        Path(name).replace(_path(folder, layer))
+        beside.replace(_path(folder, layer))
     except OSError:
         return False
     return True

@@ -107,7 +107,9 @@ def _asked(target: str, models: Sequence[Probed]) -> str:
         "condition": "Predicted was the condition in which the text was shown",
     }[target]
     many = (
-        "" if first.items == first.families else f" ({apa.count(first.families)} independent of each other)"
+        ""
+        if first.items == first.families
+        else f" ({apa.count(first.families)}, where those that belong together count once)"
     )
     return f"{shown} ({shares} of {apa.counted(len(first.label), 'trial')}), from {apa.counted(first.items, 'item')}{many}"
 

@@ -32,17 +32,22 @@ def _probes(settings: Settings, probings: Sequence[Probing]) -> str:
     values = [f"{one:.10f}".rstrip("0").rstrip(".") for one in settings.penalties]
     chosen = (
         f"The inverse strength of the penalty, C, was chosen from {apa.listing(values)} by the log loss in {INNER_FOLDS}-fold "
-        "cross-validation within the training trials, items kept together again; the search went from strong to weak penalties and "
+        "cross-validation within the training trials, items kept together again; the search went from strong to weak "
+        "penalties and "
         "ended after two that were worse."
         if len(values) > 1
         else f"The inverse strength of the penalty, C, was {values[0]}."
     )
     return (
-        f"Hidden states were probed after {_by('cao2023')} and {_by('tenney2019')}. For each model and layer, a multinomial logistic "
-        f"regression with a ridge penalty (scikit-learn {metadata.version('scikit-learn')}; {cite('pedregosa2011')}) predicted {what} "
+        f"Hidden states were probed after {_by('cao2023')} and {_by('tenney2019')}. For each model and layer, a "
+        f"multinomial logistic "
+        f"regression with a ridge penalty (scikit-learn {metadata.version('scikit-learn')}; {cite('pedregosa2011')}) "
+        f"predicted {what} "
         "from the state of the prompt’s last token. One probe was trained on trials of all conditions together and tested on "
-        f"held-out items, each condition by itself. {_tested(probings)} Items that {shared}show the same text, come from the same "
-        "record of a data set, or form a matched pair were kept on one side with all their trials. States were standardised by the "
+        f"held-out items, each condition by itself. {_tested(probings)} Items that {shared}show the same text, come from "
+        f"the same "
+        "record of a data set, or form a matched pair were kept on one side with all their trials. States were "
+        "standardised by the "
         f"means and standard deviations of the training trials. {chosen}"
     )
 
@@ -50,20 +55,25 @@ def _probes(settings: Settings, probings: Sequence[Probing]) -> str:
 def _tested(probings: Sequence[Probing]) -> str:
     dealt = probings[0].dealt
     if dealt.test_splits:
+        plural = "s" if len(dealt.test_splits) > 1 else ""
         return (
-            f"Items of {apa.listing(dealt.test_splits)} tested and all others trained, as in the data set; items of one split that "
+            f"Items of the data set’s {apa.listing(dealt.test_splits)} split{plural} tested and all others trained; items "
+            f"of one split that "
             "belong together with items of another were left out."
         )
     return (
-        f"Items were dealt to {apa.NUMBERS[len(dealt.splits)] if len(dealt.splits) < 10 else len(dealt.splits)} folds with nearly "
+        f"Items were dealt to {apa.NUMBERS[len(dealt.splits)] if len(dealt.splits) < 10 else len(dealt.splits)} folds "
+        f"with nearly "
         "equal shares of each label; each fold was tested once by a probe trained on the others."
     )
 
 
 def _controls(settings: Settings) -> str:
     return (
-        f"Control tasks ({cite('hewitt2019')}) gave each item a random label, constant over its conditions, with the labels of each "
-        f"fold shuffled among its items ({apa.worded(settings.controls, 'shuffle')}, the penalty of the probe itself); selectivity "
+        f"Control tasks ({cite('hewitt2019')}) gave each item a random label, constant over its conditions, with the "
+        f"labels of each "
+        f"fold shuffled among its items ({apa.worded(settings.controls, 'shuffle')}, the penalty of the probe itself); "
+        f"selectivity "
         "is the accuracy of the probe minus that of the control task. Since tested items were not trained on, a control task "
         "cannot be solved from memory: on held-out items it shows that nothing leaks from training to test and what the "
         "frequencies of labels alone give; on training items it shows how much a probe of this size can memorise."
@@ -72,7 +82,8 @@ def _controls(settings: Settings) -> str:
 
 _INTERVALS = (
     f"Intervals are percentile bootstraps over items with all their trials ({RESAMPLES:,} resamples, the same for all layers and "
-    "conditions, so that differences are paired); they are conditional on the trained probes. Simultaneous intervals hold for all "
+    "conditions, so that differences are paired); they are conditional on the trained probes. Simultaneous intervals hold "
+    "for all "
     "layers and conditions of a model together (the largest standardised deviation of a resample, max-t). Chance is the "
     "accuracy of the label most frequent in training, or 1 divided by the number of labels, whichever is larger. Folds, "
     "shuffles, and resamples are seeded by the study’s name."

@@ -39,9 +39,10 @@ class Probed:
         above = np.flatnonzero(self.found.accuracy.low_all[place] > self.found.chance[place])
         return int(above[0]) if len(above) else None
 
-    def steepest(self, place: int) -> int:
-        """Return the layer that adds most to a condition's accuracy."""
-        return int(np.argmax(self.found.steps.value[place])) + 1
+    def steepest(self, place: int) -> int | None:
+        """Return the layer that adds most to a condition's accuracy; None where none adds anything."""
+        gained = self.found.steps.value[place]
+        return int(np.argmax(gained)) + 1 if gained.size and gained.max() > 0 else None
 
 
 def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tables) -> ApaTable:
@@ -65,8 +66,10 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
                     _with_interval(found.accuracy, (place, last), 1),
                     *((against,) if several else ()),
                     apa.MISSING if first is None else apa.count(first),
-                    _with_interval(found.steps, (place, best - 1), 1, together=True),
-                    apa.count(best),
+                    apa.MISSING
+                    if best is None
+                    else _with_interval(found.steps, (place, best - 1), 1, together=True),
+                    apa.MISSING if best is None else apa.count(best),
                 )
             )
     columns = ["Condition", "Layer 0", "Last layer [95% CI]", *(["Difference [95% CI]"] if several else [])]

@@ -19,7 +19,6 @@ from experiment.models.states import StateWriter
 from tests.analysis.letter_study import write_handover
 
 LEVELS = ("base", "mild", "severe")
-FACTORS = {"position": {"levels": list(LEVELS), "reference": "base"}}
 COMMON = {
     "study": "planted", "version": 1, "design_hash": "d1", "session_id": "net-1", "reader_kind": "model", "list_id": 1,
     "block": "block-1", "set": "news", "attempt": 1, "is_practice": False, "is_filler": False, "is_attention_check": False,
@@ -41,6 +40,7 @@ def probing_study(
     seed: int = 3,
     split: Sequence[str] = ("test",),
     models: Sequence[str] = ("net",),
+    levels: Sequence[str] = LEVELS,
     **dictionary: Any,
 ) -> Path:
     """Write a study and return the folder of its tables; its states lie in ``folder/states/run-1``.
@@ -69,7 +69,7 @@ def probing_study(
     for number in range(items):
         own = random.normal(0, common, (layers, width)) + of_passage[number % many]
         wanted = number % many % 3
-        for level in LEVELS:
+        for level in levels:
             order = list(random.permutation(3))
             right = order[wanted]
             choices = [f"option {place} of question {number}" for place in range(3)]
@@ -99,11 +99,12 @@ def probing_study(
                 if first is not None:
                     told[first:] += strength * letters[first:, wanted]
                 states[key] = told.astype(np.float16)
+    factors = {"position": {"levels": list(levels), "reference": levels[0]}}
     data = write_handover(
         folder / "reports" / "now" / "data",
         pd.DataFrame(rows),
         study="planted",
-        factors=FACTORS,
+        factors=factors,
         **dictionary,
     )
     pd.DataFrame(lines).to_parquet(data / "items.parquet")

@@ -1,0 +1,29 @@
+"""How long probing takes, before anything is computed."""
+
+from __future__ import annotations
+
+from analysis.inside.probing_settings import FOLDS, INNER_FOLDS, Settings
+
+SECONDS_A_CELL = 6e-8
+"""Seconds of one core for a training row's dimension in one regression: 4.5e-8 to 9.3e-8 (tests/benchmarks/bench_probing.py)."""
+
+
+def probing_seconds(trials: int, layers: int, width: int, settings: Settings, models: int = 1) -> float:
+    """Return about how many seconds of one core the probes of a study take.
+
+    Parameters
+    ----------
+    trials : int
+        Of one model.
+    layers : int
+        Files of layers, the embedding included.
+    width : int
+        Dimensions of a layer.
+    settings : Settings
+        Where it names no folds, five are assumed; items that come with a training split take a fifth of that.
+    models : int
+    """
+    folds = 1 if settings.test else settings.folds or FOLDS
+    trained = trials * (folds - 1) / folds if folds > 1 else trials
+    regressions = folds * (INNER_FOLDS * len(settings.penalties) + 1 + settings.controls)
+    return models * len(settings.predict) * layers * regressions * trained * width * SECONDS_A_CELL
