@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,16 +38,23 @@ models:
 """
 
 
-@pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    """A study whose words lie outside its folder, built."""
-    (tmp_path / "norms").mkdir()
-    (tmp_path / "norms" / "words.txt").write_text("garden\nbasket\nplanet\nmarble\n", "utf-8")
-    folder = tmp_path / "outside"
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with words and a study of them, built."""
+    place = tmp_path_factory.mktemp("built") / "place"
+    (place / "norms").mkdir(parents=True)
+    (place / "norms" / "words.txt").write_text("garden\nbasket\nplanet\nmarble\n", "utf-8")
+    folder = place / "outside"
     folder.mkdir()
     (folder / "study.yaml").write_text(CORPUS, "utf-8")
     build_study(load_study(folder))
-    return folder
+    return place
+
+
+@pytest.fixture
+def outside(built: Path, tmp_path: Path) -> Path:
+    """A study whose words lie outside its folder, built."""
+    return shutil.copytree(built, tmp_path, dirs_exist_ok=True) / "outside"
 
 
 def changed(folder: Path, old: str, new: str) -> list[str]:
