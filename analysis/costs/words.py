@@ -87,7 +87,7 @@ def word_table(tables: Tables, factor: str) -> WordTable:
             parts = [pd.concat(parts, ignore_index=True).drop_duplicates(names)]
     if not parts:
         raise UserError(
-            "the study has no regions, so nothing is known of single words",
+            "no word has a time or a surprisal of its own",
             mend="Let people read with `as: moving_window`, and models give surprisal (see docs/trials.md).",
         )
     words = pd.concat(parts, ignore_index=True).drop_duplicates(names).sort_values(names, ignore_index=True)

@@ -35,7 +35,7 @@ def left_out_by_plan(
     left_out : pandas.Series of bool
         Aligned with ``rows``.
     told : list of str
-        A sentence for each rule; a row counts for the first that applies to it.
+        One sentence, empty without rules; a row counts for the first that applies to it.
 
     Raises
     ------
@@ -46,11 +46,11 @@ def left_out_by_plan(
     told = []
     for said, applies in _rules(rows, trials, exclude):
         now = applies & ~left_out
-        told.append(
-            f"Left out as planned for this analysis: {int(now.sum()):,} of {len(rows):,} trials, {said}."
-        )
+        told.append(f"{int(now.sum()):,} ({said})")
         left_out |= applies
-    return left_out, told
+    if not told:
+        return left_out, []
+    return left_out, [f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."]
 
 
 def _rules(

@@ -32,6 +32,7 @@ def in_plain_words(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node
     if not known:
         yield from nodes
         return
+    known += [f"{name[0].upper()}{name[1:]}" for name in known if name[0].islower()]
     pattern = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, known))})(?![\w/])")
 
     def said(text: str) -> str:
@@ -54,6 +55,8 @@ def _said(node: Node, said: Callable[[str], str]) -> Node:
         return replace(node, pairs=tuple((said(name), said(words)) for name, words in node.pairs))
     if isinstance(node, Numbered):
         return replace(node, table=node.table.reworded(said))
+    if isinstance(node, Filed):
+        return replace(node, shown=replace(node.shown, table=node.shown.table.reworded(said)))
     if isinstance(node, Illustrated):
         drawing = node.drawing
         worded = replace(drawing, title=said(drawing.title), note=said(drawing.note))

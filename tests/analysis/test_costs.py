@@ -229,10 +229,10 @@ def test_spill_over_of_many_rows_takes_whole_participants_and_says_so(words: Tab
 
 def test_words_of_a_study_without_regions_are_refused(tmp_path: Path) -> None:
     tables = load(write_handover(tmp_path, study_rows(human=4, items=8)))
-    with pytest.raises(UserError, match="no regions"):
+    with pytest.raises(UserError, match="no word has a time"):
         word_table(tables, "position")
     costs = unit_costs(tables, "position")
-    assert "no regions" in costs.remarks[0]
+    assert "no word has a time" in costs.remarks[0]
     with pytest.raises(UserError, match="'place'"):
         unit_costs(tables, "place")
 

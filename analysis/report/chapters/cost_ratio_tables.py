@@ -31,7 +31,7 @@ def ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame) -> ApaTable:
     laid: list[tuple[str, ...]] = []
     for (measure, group), own in _ordered(rows):
         kind = str(own["reader_kind"].iloc[0])
-        laid.append(Head([f"{marked(group, kind)}: {TITLES[measure].lower()} ({UNITS[measure]})"]))
+        laid.append(Head([f"{marked(group, kind)}: {_with_unit(measure)}"]))
         for level in costs.levels:
             cell = own[own[factor] == level]
             if cell.empty:
@@ -84,6 +84,12 @@ def _mean(cell: pd.DataFrame, kind: str) -> float:
     if kind in PARTICIPANT_KINDS:
         return float(np.exp(cell.groupby("reader")["value"].mean().mean()))
     return float(cell.groupby("item")["cost"].mean().mean())
+
+
+def _with_unit(measure: str) -> str:
+    """Return a measure's title with its unit, where the title does not hold it."""
+    title, unit = TITLES[measure].lower(), UNITS[measure]
+    return title if unit in title.split() else f"{title} ({unit})"
 
 
 def accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> ApaTable:
