@@ -26,6 +26,8 @@ from tests.scripted_openai import ScriptedOpenAI
 ROOT = Path(__file__).resolve().parents[3]
 TRIALS = 96
 """24 sentences on 4 lists, one prompt variant."""
+HELD_S = 60.0
+"""A server's delay that holds a run up for as long as a test looks at it."""
 
 BLOCK = """  - block:
       trial:                      # one trial, two screens, one row

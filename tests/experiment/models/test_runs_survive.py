@@ -28,6 +28,7 @@ from experiment.store import open_store
 from experiment.store.tables import calls, runs, sessions
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
+    HELD_S,
     TRIALS,
     begin,
     done,
@@ -212,6 +213,7 @@ def test_a_run_of_another_process_with_the_same_number_is_not_taken_for_one_that
     with_models(study, remote("one", server, "price: free"))
     running = begin("run", study)
     wait_until(lambda: len(server.requests) >= 30)
+    server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
     row = told(study)["runs"][0]
     running.kill()
     running.communicate(timeout=60)

@@ -37,6 +37,7 @@ from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
 from tests.experiment.models.running import (
+    HELD_S,
     ROOT,
     TRIALS,
     command,
@@ -46,6 +47,7 @@ from tests.experiment.models.running import (
     of_store,
     remote,
     spread,
+    wait_until,
     with_models,
 )
 from tests.scripted_openai import ScriptedOpenAI
@@ -225,9 +227,8 @@ def test_a_killed_run_is_told_apart_and_its_money_may_have_been_spent(study, ser
     server.delay = 0.05
     with_models(study, remote("one", server), budget="40 USD")
     running = subprocess.Popen(command("run", study), cwd=ROOT, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 100
-    while len(server.requests) < 30 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(server.requests) >= 30)
+    server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
     alive = json.loads(invoke("status", study, "--json").stdout)
     running.send_signal(signal.SIGKILL)
     running.wait(timeout=30)

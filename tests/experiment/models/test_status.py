@@ -14,6 +14,7 @@ from experiment.store import open_store, records
 from experiment.store.exclusions import EXCLUDED
 from experiment.store.tables import audit
 from tests.experiment.models.running import (
+    HELD_S,
     TRIALS,
     begin,
     edit,
@@ -87,7 +88,9 @@ def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named: Pa
 def test_a_killed_run_is_told_with_all_that_it_stored(named: Path, server: Any) -> None:
     server.delay = 0.05
     process = begin("run", named)
-    wait_until(lambda: (named / "study.db").exists() and len(stored(named)) >= 20)
+    wait_until(lambda: len(server.requests) >= 40)
+    server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
+    wait_until(lambda: len(stored(named)) >= 20)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     count = len(stored(named))
@@ -102,7 +105,7 @@ def test_a_killed_run_is_told_with_all_that_it_stored(named: Path, server: Any) 
 
 def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study: Path, server: Any) -> None:
     with_models(study, remote("one", server), budget="5 USD")
-    server.delay = 30.0
+    server.delay = HELD_S
     process = begin("run", study)
     wait_until(lambda: bool(server.requests))
     process.send_signal(signal.SIGKILL)
