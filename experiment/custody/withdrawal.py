@@ -8,6 +8,7 @@ A scrub covers every withdrawal so far, so one that was cut off, or a backup tha
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -362,6 +363,8 @@ def _change_backup(file: Path, change: Callable[[Connection], bool]) -> bool:
 def erase_states(folder: Path, work_keys: set[str]) -> int:
     """Overwrite the hidden states of erased trials with zeros and take them out of the index; return the rows.
 
+    What analyses kept beside them (``states/<run>/results``) goes too, and is computed anew from what is left.
+
     Parameters
     ----------
     folder : Path
@@ -391,6 +394,7 @@ def erase_states(folder: Path, work_keys: set[str]) -> int:
         part = index.with_suffix(".part")
         pq.write_table(table.filter(pa.array([key not in work_keys for key in keys])), part)
         part.replace(index)
+        shutil.rmtree(index.parent / "results", ignore_errors=True)
         number += len(rows)
     return number
 

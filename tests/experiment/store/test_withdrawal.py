@@ -245,7 +245,12 @@ def test_hidden_states_of_models_that_read_the_answers_are_overwritten(study: Pa
     pd.DataFrame(
         {"work_key": ["a", "b", "b", "c"], "row": [0, 1, 2, 3], "position": [0, 0, 1, 0]}
     ).to_parquet(run / "index.parquet")
+    kept = run / "results" / "representations_layer_00-abc.npz"
+    kept.parent.mkdir()
+    kept.touch()
+    assert w.erase_states(study, {"z"}) == 0 and kept.is_file()
     assert w.erase_states(study, {"b", "z"}) == 2
+    assert not kept.exists(), "what was computed from erased states goes with them"
     assert np.load(run / "layer_00.npy").sum(axis=1).tolist() == [8, 0, 0, 8]
     assert pd.read_parquet(run / "index.parquet")["work_key"].tolist() == ["a", "c"]
 
