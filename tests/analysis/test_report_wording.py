@@ -42,7 +42,7 @@ def test_names_at_the_head_of_a_column_and_over_a_table_in_its_file_are_words_to
     headed, laid = in_plain_words([Paragraph(Markup("Item_type | <i>r</i>")), filed], ["item_type"])
     assert isinstance(headed, Paragraph) and headed.text == "Item type | <i>r</i>"
     assert isinstance(laid, Filed) and laid.shown.table.title == "By item type"
-    assert laid.said == "3 rows, in tables/table_01_own.csv."
+    assert laid.said == "2 rows, in tables/table_01_own.csv."
 
 
 def test_a_note_that_was_given_before_is_named_by_its_table() -> None:
