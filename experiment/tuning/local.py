@@ -49,6 +49,7 @@ def train_here(
     told = read_record(training.folder)
     require_same(training, told, json.loads(json.dumps(training.to_json())))
     if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():
+        _tidied(training.folder)
         return replace(_outcome(training, told, was_finished=True), remark=built_again(study, training))
     base = networks.look_at(training)
     if told.get("base_revision", base.revision) != base.revision:
@@ -122,8 +123,7 @@ def train_here(
         **_losses(training.folder),
     }
     write_record(training.folder, told)
-    for name in (checkpoints.FOLDER, rows.FOLDER):
-        shutil.rmtree(training.folder / name, ignore_errors=True)
+    _tidied(training.folder)
     return _outcome(training, told, ended=ended)
 
 
@@ -142,11 +142,10 @@ def write_model(network: Any, base: Base, training: Training) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     try:
         if training.lora is not None:
-            network.save_pretrained(str(partial / ADAPTER))
+            _saved(network, partial / ADAPTER)
             (partial / ADAPTER / "README.md").unlink(missing_ok=True)  # an empty form of a model card
             network = network.merge_and_unload()
         network = network.to(getattr(torch, base.stored_dtype))
-        network.config.use_cache = True
         generation: Any = network.generation_config
         if isinstance(generation, GenerationConfig) and not generation.do_sample:
             generation.temperature = generation.top_p = generation.top_k = (
@@ -160,6 +159,12 @@ def write_model(network: Any, base: Base, training: Training) -> None:
                 (partial / name).rename(folder / name)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _tidied(folder: Path) -> None:
+    """Remove what only a training that goes on needs."""
+    for name in (checkpoints.FOLDER, rows.FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _saved(network: Any, folder: Path) -> None:

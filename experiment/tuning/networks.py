@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,13 +120,22 @@ def load_network(base: Base, training: Training) -> Any:
             raise UserError(
                 f"{training.place}: {training.model.use} knows no gradient_checkpointing", mend="Take it out."
             )
-        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        with _newer_names():
+            network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if training.lora is None:
         network.requires_grad_(True)
     else:
         network = _with_adapter(network, training.lora, training)
     network.train()
     return network
+
+
+@contextmanager
+def _newer_names() -> Iterator[None]:
+    """Keep still that transformers has newer names for what peft and we ask by the names that all supported versions have."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def _with_adapter(network: Any, lora: Lora, training: Training) -> Any:

@@ -258,3 +258,32 @@ def test_without_peft_lora_says_how_to_get_it(study: Path, monkeypatch) -> None:
     with pytest.raises(UserError, match=r"needs the package peft") as fault:
         train(study, "beside")
     assert "wrods[inside]" in str(fault.value)
+
+
+def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path: Path) -> None:
+    plain = write_study(tmp_path / "plain")
+    thrifty = write_study(tmp_path / "thrifty", texts=", gradient_checkpointing: true")
+    for folder in (plain, thrifty):
+        train(folder, "texts")
+    from safetensors.torch import load_file
+
+    one, other = (
+        load_file(folder / "tuning" / "texts" / "model" / "model.safetensors") for folder in (plain, thrifty)
+    )
+    assert one.keys() == other.keys()
+    assert max(float((one[name] - other[name]).abs().max()) for name in one) < 1e-5
+
+
+@pytest.mark.parametrize("decay", ["cosine", "linear", "none"])
+def test_the_learning_rate_rises_straight_and_then_falls_as_asked(decay: str) -> None:
+    from types import SimpleNamespace
+
+    from experiment.tuning.training import Trainer
+
+    given = SimpleNamespace(steps=100, training=SimpleNamespace(learning_rate=0.5, warmup=0.1, decay=decay))
+    rates = [Trainer.learning_rate(given, step) for step in range(100)]  # type: ignore[arg-type]
+    assert rates[:10] == pytest.approx([0.05 * (step + 1) for step in range(10)])
+    assert rates[10] == pytest.approx(0.5) and rates[9:] == sorted(rates[9:], reverse=True)
+    middle = {"cosine": 0.25, "linear": 0.25, "none": 0.5}[decay]
+    assert rates[55] == pytest.approx(middle)
+    assert rates[99] == pytest.approx({"cosine": 0.000152, "linear": 0.00556, "none": 0.5}[decay], abs=1e-5)

@@ -1,0 +1,74 @@
+"""From a study to the chapter on its trained models: build, tune, run and report, with a tiny model."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.experiment.tuning.conftest import tiny_model, wrods
+
+STUDY = """\
+wrods: 1
+study: trained-rules
+title: Which rule sorts these lines?
+seed: 5
+models:
+  context: independent
+  who:
+    base: {use: "hf:tiny"}
+    on-uppercase: {use: "tuned:each-uppercase"}
+    on-end: {use: "tuned:each-end_punctuation"}
+tuning:
+  each: {model: base, on: htest, task: each, method: full, learning_rate: 0.003}
+materials:
+  htest: {rules: [uppercase, end_punctuation], exemplars: 2, items: 60}
+design:
+  lists: one
+procedure:
+  - block:
+      order: by_set
+      trial:
+        - choose: {show: text, ask: Which group?, keys: {A: f, B: j}, labels: fixed}
+"""
+
+
+@pytest.mark.full
+def test_a_trained_model_is_reported_beside_its_base(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "study.yaml").write_text(STUDY, "utf-8")
+    tiny_model(folder / "tiny")
+    for arguments in (
+        ("build", folder),
+        ("tune", folder),
+        ("run", folder, "--not-registered"),
+        ("report", folder),
+    ):
+        done = wrods(*arguments)
+        assert done.exit_code == 0, done.output
+    shown = {
+        text.casefold()
+        for line in (folder / "items.jsonl").read_text("utf-8").splitlines()
+        for text in json.loads(line)["shown"].values()
+    }
+    for task in ("uppercase", "end_punctuation"):
+        lines = (folder / "tuning" / f"each-{task}" / "training.jsonl").read_text("utf-8").splitlines()
+        assert len(lines) == 1000
+        assert not {json.loads(line)["provenance"]["text"].casefold() for line in lines} & shown
+    (page,) = folder.glob("reports/*/report.html")
+    html = page.read_text("utf-8")
+    assert 'id="trained-models"' in html and "trained from base as each-uppercase" in html
+    (laid,) = page.parent.glob("tables/*trained_transfer_full.csv")
+    with laid.open(encoding="utf-8-sig", newline="") as stream:
+        rows = {row["Task tested"]: row for row in csv.DictReader(stream)}
+    # a model of one layer learns which mark ends a line
+    own, before = (float(rows["End punctuation"][name]) for name in ("End punctuation", "base, not trained"))
+    assert own > before + 15
+    (tests,) = page.parent.glob("tables/*trained_transfer_cells_full.csv")
+    assert sum(1 for _ in tests.open()) > 6
+    assert (page.parent / "figures" / "trained_loss.svg").is_file() or list(
+        page.parent.glob("figures/*trained_loss.svg")
+    )
