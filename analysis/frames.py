@@ -244,6 +244,8 @@ ALWAYS = {
 
 
 NO_TRIALS = "no trials"
+MANY = 8
+"""Conditions above which all are not named one by one."""
 
 
 def in_model(
@@ -284,7 +286,11 @@ def in_model(
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
             at_ends = {level: words[int(high[level])] for level in constant}
-            told = ", ".join(f"{always} in {level}" for level, always in at_ends.items())
+            verdicts = dict.fromkeys(at_ends.values())
+            told = ", ".join(
+                f"{always} in {_every([level for level, own in at_ends.items() if own == always], plan)}"
+                for always in verdicts
+            )
             verdict = "the effect on the logit scale is infinite and has no estimate"
             verdict = verdict if penalty is None else f"{verdict} but for the weak prior, which sets its size"
             remarks.append(f"{headed(group)}: {told}; {verdict}.")
@@ -333,6 +339,11 @@ def _largest_common(usable: dict[str, list[str]], remarks: list[str]) -> tuple[l
                 f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."
             )
     return groups, levels
+
+
+def _every(levels: list[str], plan: Plan) -> str:
+    """Name levels; all of many as such."""
+    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else _quoted(levels)
 
 
 def _quoted(names: list[str]) -> str:

@@ -121,10 +121,10 @@ def _of_word(change: Mapping[str, Any]) -> dict[str, Any] | None:
     permutation = change["permutation"]
     if permutation is None:
         return None
-    changed = [place for place, origin in enumerate(permutation) if origin != place]
+    changed, letters = _places(change)
     if not changed:
         return None
-    last = len(permutation) - 1
+    last = letters - 1
     first_in, last_in = changed[0] == 0, changed[-1] == last
     zone = "outer" if first_in and last_in else "initial" if first_in else "final" if last_in else "internal"
     edited = change["inserted"] or change["deleted"]
@@ -142,8 +142,25 @@ def _of_word(change: Mapping[str, Any]) -> dict[str, Any] | None:
         "place": changed[0] + 1,
         "place_from_end": last - changed[-1] + 1,
         "distance": changed[-1] - changed[0],
-        "letters": len(permutation),
+        "letters": letters,
     }
+
+
+def _places(change: Mapping[str, Any]) -> tuple[list[int], int]:
+    """Return the places of the letters that took part in a change, and of how many letters they are places.
+
+    Where letters were only taken out, places are those of the intact word; where letters were only put in, of the form shown:
+    letters that stand elsewhere because one before them came or went have not moved.
+    """
+    permutation, inserted, deleted = change["permutation"], change["inserted"], change["deleted"]
+    stayed = [origin for origin in permutation if origin is not None]
+    only_edited = not change["substituted"] and stayed == sorted(stayed)
+    if deleted and not inserted and only_edited:
+        letters = len(permutation) + deleted
+        return sorted(set(range(letters)) - set(stayed)), letters
+    if inserted and not deleted and only_edited:
+        return [place for place, origin in enumerate(permutation) if origin is None], len(permutation)
+    return [place for place, origin in enumerate(permutation) if origin != place], len(permutation)
 
 
 def _common(values: Sequence[str]) -> str:

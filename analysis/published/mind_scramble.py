@@ -253,6 +253,8 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     place = ["session_id", "trial_index", "attempt"]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
+    # a baseline's answer is no reply that the paper's code could read
+    used = used[used["reader_kind"] != "baseline"]
     who = used[[*place, GROUP]].astype({"trial_index": float, "attempt": float})
     rows = pd.read_parquet(file).astype({"trial_index": float, "attempt": float}).merge(who, on=place)
     return pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
 from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.many_levels import MOST_TOLD
 from analysis.report.nodes import Paragraph
 from analysis.report.numbered import Content, Section
 from analysis.report.prose import equivalence_sentence, headed_as, higher_or_lower, named, scale_remark
@@ -56,11 +57,17 @@ def _who(content: Content) -> str:
             if own == kind and (used["reader_group"] == name).any()
         ]
         told += [f"{apa.worded(len(names), noun)} ({apa.listing(names)})"] if names else []
-    factors = apa.listing([f"{name} ({', '.join(levels)})" for name, levels in tables.factors.items()])
+    factors = apa.listing([f"{name} ({_levels(levels)})" for name, levels in tables.factors.items()])
     where = f", shown in conditions of {factors}" if factors else ""
     items = apa.worded(int(used["item_id"].nunique()), "item")
     trials = apa.worded(len(used), "trial")
     return f"The {trials} analysed are answers of {apa.listing(told)} to {items}{where}."
+
+
+def _levels(levels: Sequence[str]) -> str:
+    """Name the levels of a factor; of many the first and the last."""
+    many = len(levels) > MOST_TOLD
+    return f"{len(levels)} conditions, {levels[0]} to {levels[-1]}" if many else ", ".join(levels)
 
 
 def _findings(content: Content) -> Iterator[Paragraph]:

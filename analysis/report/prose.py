@@ -16,6 +16,7 @@ from analysis.descriptives import Cell
 from analysis.plan import ALPHA
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.many_levels import MOST_TOLD, by_level
 from analysis.results import Analysis, Contrast, FittedModel
 
 EQUALS = "\u00a0=\u00a0"
@@ -83,16 +84,14 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
     person = cells[0].kind in PARTICIPANT_KINDS
     if measure.response != "correct" and not (logged and measure.unit == "ms"):
         return _quantity(cells, analysis, person)
+    many = len(cells) > MOST_TOLD
     values = [
-        _value(cell, logged, person, "" if logged or place else " of trials")
-        + escape(f" in the {cell.level}")
+        _value(cell, logged, person, "" if logged or place or many else " of trials")
         for place, cell in enumerate(cells)
     ]
     who = headed_as(cells[0].group, {cells[0].group: cells[0].kind})
     how = f"{who} took" if logged else f"{who} was right in" if not person else f"{who} were right in"
-    text = (
-        escape(how) + Markup(" ") + Markup(apa.listing([str(one) for one in values])) + Markup(" condition")
-    )
+    text = escape(how) + Markup(" ") + _over_levels(cells, values) + Markup(" condition")
     return text + Markup(" (geometric means)." if logged else ".")
 
 
@@ -104,10 +103,15 @@ def _quantity(cells: Sequence[Cell], analysis: Analysis, person: bool) -> Markup
     for cell in cells:
         mean = apa.percent(cell.mean) if shares else f"{apa.number(cell.mean, 2)} {measure.unit}"
         symbol = Markup("<i>M</i>{}").format(EQUALS) if person else Markup("")
-        values.append(str(symbol + escape(f"{mean} in the {cell.level}")))
+        values.append(symbol + escape(mean))
     who = named(cells[0].group, {cells[0].group: cells[0].kind})
-    text = escape(f"{measure.title} of {who}: ") + Markup(apa.listing(values)) + Markup(" condition")
+    text = escape(f"{measure.title} of {who}: ") + _over_levels(cells, values) + Markup(" condition")
     return text + Markup(" (geometric means)." if measure.logged else ".")
+
+
+def _over_levels(cells: Sequence[Cell], values: Sequence[Markup]) -> Markup:
+    levels = [str(escape(cell.level)) for cell in cells]
+    return Markup(by_level(levels, [str(one) for one in values], [cell.mean for cell in cells]))
 
 
 def _value(cell: Cell, logged: bool, person: bool, unit: str) -> Markup:
@@ -131,7 +135,8 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
     effects = effects if analysis.plan.formula is None else "the fixed effects of the planned formula"
     where = f" (Table {table})" if table else ""
     rule = RULES.get(measure.name, "")
-    text = f"{measure.title} was analysed in a {kind} with {effects}{where}, fitted to {apa.count(model.rows)} trials"
+    were = "were" if "words" in measure.title.casefold() else "was"
+    text = f"{measure.title} {were} analysed in a {kind} with {effects}{where}, fitted to {apa.count(model.rows)} trials"
     code = Markup(": <code>{}</code>.").format(model.formula)
     steps = len(model.steps) - 1
     reduced = f" Its random-effects structure was reduced in {apa.worded(steps, 'step')} (Supplement)."

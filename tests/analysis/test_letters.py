@@ -18,6 +18,7 @@ from analysis.letters.costs_of_letters import GroupCosts, Question, contrast_tab
 from analysis.letters.forms import changes_of_forms
 from analysis.letters.rows import bearable
 from stimuli.errors import UserError
+from stimuli.scramble import parse_operation, scramble_text
 from stimuli.scramble.changes import described
 from stimuli.similarity import match_scores
 from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
@@ -205,6 +206,29 @@ def test_zones_and_kinds_by_hand(permutation: list[int | None], zone: str, kind:
     items = pd.DataFrame({"set": ["a"], "item_id": ["i"], "changes": [json.dumps([change])]})
     row = letter_changes(items, []).iloc[0]
     assert (row["zone"], row["kind"]) == (zone, kind)
+
+
+@pytest.mark.parametrize(
+    ("operation", "zone", "place", "from_end"),
+    [
+        ("DEL-BEG", "initial", 1, 6),
+        ("DEL-END", "final", 6, 1),
+        ("DEL-INT_1", "internal", None, None),
+        ("INS-BEG", "initial", 1, 7),
+        ("INS-END", "final", 7, 1),
+        ("INS-INT_1", "internal", None, None),
+    ],
+)
+def test_letters_put_in_and_taken_out_are_where_they_were_not_where_others_moved_to(
+    operation: str, zone: str, place: int | None, from_end: int | None
+) -> None:
+    form = scramble_text("garden", parse_operation(operation), seed=7, avoid_real_words=False).changes
+    items = pd.DataFrame(
+        {"set": ["a"], "item_id": ["i"], "changes": [json.dumps([one._asdict() for one in form])]}
+    )
+    row = letter_changes(items, []).iloc[0]
+    assert (row["zone"], row["kind"], row["changed_words"]) == (zone, "other", 1)
+    assert place is None or (row["place"], row["place_from_end"]) == (place, from_end)
 
 
 def test_the_builders_own_record_of_a_change_is_read() -> None:

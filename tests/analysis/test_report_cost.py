@@ -99,7 +99,7 @@ def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> Non
         (ratio,), (low, high) = row[3].values, row[4].values  # type: ignore[attr-defined]
         assert low < STEP * place < high
         assert ratio == pytest.approx(STEP * place, abs=0.08)
-        assert f"{row[3]} {row[4]} in the {row[0]} ({row[5]}%)" in forms.words
+        assert f"{row[3]} {row[4]} ({row[5]}%) in the {row[0]}" in forms.words
     tokens = list(rows_under(table, "small: completion tokens"))
     assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
     assert "reasoning tokens of the model large" in forms.words.lower()

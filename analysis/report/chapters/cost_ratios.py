@@ -20,6 +20,7 @@ from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked
 from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, with_ends
 from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table
+from analysis.report.many_levels import by_level
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -80,18 +81,22 @@ def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:
 def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str]) -> list[Markup]:
     told = []
     for one in shown:
-        values = []
+        values: list[str] = []
+        levels: list[str] = []
+        sizes: list[float] = []
         for place, level in enumerate(one.profile.levels):
             ends, estimate = one.profile.interval(place), float(one.profile.estimate[place])
             if not np.isfinite(estimate):
                 continue
             ratio = with_ends(estimate, ends.low, ends.high)
-            values.append(f"{ratio} in the {level} ({apa.number(100 * np.expm1(estimate), 1)}%)")
+            values.append(f"{ratio} ({apa.number(100 * np.expm1(estimate), 1)}%)")
+            levels.append(level)
+            sizes.append(estimate)
         who = named(one.group, kinds)
         if values:
             told.append(
                 escape(
-                    f"{TITLES[one.measure]} of {who}, log ratio against {base}: {apa.listing(values)} condition."
+                    f"{TITLES[one.measure]} of {who}, log ratio against {base}: {by_level(levels, values, sizes)} condition."
                 )
             )
     return told

@@ -26,6 +26,7 @@ from analysis.report.chapters.cost_parts import (
     sentence,
 )
 from analysis.report.filters import PEOPLE, filled, timed_well
+from analysis.report.many_levels import by_level
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -62,12 +63,10 @@ def distributions(tables: Tables, factor: str) -> Part:
 def _medians(spreads: list[TimeSpread]) -> list[str]:
     told = []
     for group, measure in dict.fromkeys((one.group, one.measure) for one in spreads):
-        values = [
-            f"{apa.milliseconds(one.percentiles[PERCENTILES.index(50)])} in the {one.level}"
-            for one in spreads
-            if (one.group, one.measure) == (group, measure)
-        ]
-        told.append(f"{TITLES[measure].lower()} of {spoken(group)}, {apa.listing(values)} condition")
+        own = [one for one in spreads if (one.group, one.measure) == (group, measure)]
+        medians = [one.percentiles[PERCENTILES.index(50)] for one in own]
+        values = by_level([one.level for one in own], [apa.milliseconds(one) for one in medians], medians)
+        told.append(f"{TITLES[measure].lower()} of {spoken(group)}, {values} condition")
     return told
 
 

@@ -22,6 +22,7 @@ from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_o
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.filters import USED, filled, where
+from analysis.report.many_levels import MOST_TOLD
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import named, paragraphs, warnings_of
 from analysis.results import Analysis
@@ -147,21 +148,20 @@ def _described(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> list[B
     for group, own in sums.groupby(GROUP, sort=False):
         if kinds[str(group)] == "baseline":
             continue
+        changed = [one for one in own.to_dict("records") if one["changed"]]
         parts = [
             f"{apa.percent(one['words'])} of {apa.count(one['changed'])} changed words, 95% CI "
             f"{apa.interval(100 * one['words_low'], 100 * one['words_high'], 1)}, with one typo "
             f"{apa.percent(one['words_with_one_typo'])}, RR = {apa.number(one['rr'], 1)}%"
             + (f" in {one[name]}" if factor else "")
-            for one in own.to_dict("records")
-            if one["changed"]
+            for one in _ends(changed)
         ]
+        joined = "; ".join(parts) if len(changed) <= MOST_TOLD else " up to ".join(parts)
         kept = own["kept"].mul(own["unchanged"]).sum(), own["unchanged"].sum()
         copied = f"; {apa.percent(kept[0] / kept[1])} of unchanged words copied right" if kept[1] else ""
         who = named(str(group), kinds)
         head = f"{who[0].upper()}{who[1:]}"
-        told.append(
-            escape(f"{head} recovered {'; '.join(parts) or 'nothing, since nothing was changed'}{copied}.")
-        )
+        told.append(escape(f"{head} recovered {joined or 'nothing, since nothing was changed'}{copied}."))
     nothing = [level for level in levels if not (sums.loc[sums[name] == level, "changed"] > 0).any()]
     if nothing and factor:
         told.append(
@@ -173,6 +173,14 @@ def _described(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> list[B
     figure = recovered_figure(stem, sums, name, levels, kinds)
     laid = (_words_table(sums, part, kinds), _rates_table(sums, part, kinds))
     return [Markup(" ").join(told), *laid, figure]
+
+
+def _ends(changed: list[dict[Hashable, Any]]) -> list[dict[Hashable, Any]]:
+    """Return the conditions that a sentence tells: all, or of many those of which least and most was recovered."""
+    if len(changed) <= MOST_TOLD:
+        return changed
+    ordered = sorted(changed, key=lambda one: float(one["words"]))
+    return [ordered[0], ordered[-1]]
 
 
 def _words_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaTable:
@@ -345,4 +353,9 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Bl
     shown += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
     names = apa.listing([f"[[table:{one.name}]]" for one in shown])
     fits = [ReportedFit(plan.name, model.source)] if model.source is not None else []
-    return [*blocks, *told, Markup("{} have the model.").format(Markup(names)), *shown], fits
+    return [
+        *blocks,
+        *told,
+        Markup("{} {} the model.").format(Markup(names), "has" if len(shown) == 1 else "have"),
+        *shown,
+    ], fits
