@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,16 +26,23 @@ def modules(package: str) -> Iterator[Path]:
     yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def imported(file: Path) -> Iterator[tuple[str, ast.stmt, bool]]:
-    """Yield each absolute import's name, its node and whether it stands at module level."""
+@functools.cache
+def statements(file: Path) -> tuple[tuple[ast.Import | ast.ImportFrom, bool], ...]:
+    """Return each import of a file and whether it stands at module level; a file is read once."""
     tree = ast.parse(file.read_text("utf-8"))
     top = set(map(id, tree.body))
-    for node in ast.walk(tree):
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return tuple((node, id(node) in top) for node in nodes)
+
+
+def imported(file: Path) -> Iterator[tuple[str, ast.stmt, bool]]:
+    """Yield each absolute import's name, its node and whether it stands at module level."""
+    for node, at_top in statements(file):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, node, id(node) in top
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module, node, id(node) in top
+                yield alias.name, node, at_top
+        elif node.module and node.level == 0:
+            yield node.module, node, at_top
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -124,16 +132,14 @@ def module_arrows(package: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {module: {} for module in files}
     for module, file in files.items():
         home = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node, _ in statements(file):
             if isinstance(node, ast.ImportFrom):
                 above = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
                 base = ".".join([*above, *([node.module] if node.module else [])])
                 named = [f"{base}.{alias.name}" for alias in node.names]
                 others = [name if name in files else base for name in named]
-            elif isinstance(node, ast.Import):
-                others = [alias.name for alias in node.names]
             else:
-                continue
+                others = [alias.name for alias in node.names]
             for other in others:
                 if other in files and other != module:
                     found[module][other] = f"{file.relative_to(ROOT)}:{node.lineno}"
