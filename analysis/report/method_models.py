@@ -66,6 +66,9 @@ def _shown(readers: Mapping[str, Any], models: list[str]) -> str:
 def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
     said = f"The model {name}"
     parts = [f"requested as {spec['use']}"] if spec.get("use") else []
+    own_settings = spec.get("settings") or {}
+    if own_settings.get("trained"):
+        parts.append(f"trained from {own_settings['base']} as {own_settings['trained']}")
     parts += [f"{spec['parameters']:,} parameters"] if isinstance(spec.get("parameters"), int) else []
     said += f" ({'; '.join(parts)})" if parts else ""
     done = [f"identified itself as {spec['resolved']}"] if spec.get("resolved") else []
@@ -99,7 +102,11 @@ def imported(spec: Mapping[str, Any]) -> bool:
 
 def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     """Name what a model was set to: what the study set, its number format, temperature, context, prompt wordings."""
-    settings = {key: value for key, value in (spec.get("settings") or {}).items() if key != "use"}
+    settings = {
+        key: value
+        for key, value in (spec.get("settings") or {}).items()
+        if key not in ("use", "trained", "base")
+    }
     told = [f"{in_words(str(key))} {_setting(value)}" for key, value in settings.items()]
     told += [f"number format {apa.listing(spec['dtype'])}"] if spec.get("dtype") else []
     for column in ("temperature", "context"):

@@ -17,15 +17,16 @@ from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 PARTS = ("scrrec", "scrrec-few-shot", "realtimeqa", "dream", "aqua")
+TRAINING = "scrrec-training"
 PAPERS = ["original", "RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub"]
 LETTERS = ["KR2", "KL-KR1", "KF-KR1"]
 
 
 def test_scrambled_bench_has_the_papers_parts() -> None:
-    assert tuple(parts_of("scrambled-bench")) == PARTS
+    assert tuple(parts_of("scrambled-bench")) == (*PARTS, TRAINING)
     assert parts_of("your-own") == {}
     told = invoke("new", "--list").output
-    assert all(f"--part {name}" in told for name in PARTS)
+    assert all(f"--part {name}" in told for name in (*PARTS, TRAINING))
     assert all(name in told for name in templates())
 
 

@@ -31,7 +31,7 @@ from analysis.report.chapters.h_test_pictures import bound_of
 from analysis.report.chapters.trained_tables import cells_table, differences_table, transfer_table
 from analysis.report.chapters.trained_words import told_of_trainings, trainings_table
 
-MOST_NAMED = 5
+MOST_NAMED = 4
 METHOD = Markup(
     "Trained models were compared with the model that they were made from over the items that both were asked: shares right with "
     "McNemar’s (1947) exact test or, where an item was asked several times, 9,999 random sign flips of items’ differences; recovery "
@@ -130,12 +130,13 @@ def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> I
     differ = [one for one in found.cells if one.p_adjusted < ALPHA]
     told = [
         f"Of {apa.counted(len(found.cells), 'cell')}, each compared with {found.base} over the same items, "
-        f"{apa.count(len(differ))} {'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05"
+        f"{_many(len(differ))} {'differs' if len(differ) < 2 else 'differ'} at adjusted p < .05"
     ]
     own = [one for one in found.cells if one.in_domain]
     if own:
         better = [one for one in own if one.p_adjusted < ALPHA and one.compared.difference > 0]
-        told[0] += f"; of the {apa.counted(len(own), 'cell')} in domain {apa.count(len(better))} are better."
+        are = "is" if len(better) < 2 else "are"
+        told[0] += f"; of the {apa.counted(len(own), 'cell')} in domain {_many(len(better))} {are} better."
     else:
         told[0] += "."
     for one in sorted(differ, key=lambda one: -abs(one.compared.difference))[:MOST_NAMED]:
@@ -198,6 +199,10 @@ def _diagonal(found: Diagonal) -> str:
         f" In print (Lee & Lim, 2024, Table 8) gains are {_points(printed.within)} and {_points(printed.across)} points, a "
         f"difference of {_points(printed.difference)}, permutation {apa.p_phrase(printed.p)}."
     )
+
+
+def _many(number: int) -> str:
+    return apa.count(number) if number else "none"
 
 
 def _points(share: float) -> str:
@@ -267,6 +272,6 @@ def _counted(compared: list[Difference], what: str) -> str:
     more = len(differ) - MOST_NAMED
     listed = f" ({named}{f'; and {apa.count(more)} more' if more > 0 else ''})" if named else ""
     return (
-        f"Of {apa.counted(len(compared), 'difference')} {what} {apa.count(len(differ))} "
-        f"{'is' if len(differ) == 1 else 'are'} at adjusted p < .05{listed}."
+        f"Of {apa.counted(len(compared), 'difference')} {what} {_many(len(differ))} "
+        f"{'is' if len(differ) < 2 else 'are'} significant at adjusted p < .05{listed}."
     )

@@ -122,7 +122,7 @@ def _how(one: Trained) -> str:
             if settings.get("asked") == "study"
             else "bare, without instruction or examples"
         )
-        parts.append(f"lines standing {asked}, with the loss taken over the label alone")
+        parts.append(f"lines standing {asked}, with the loss taken over the reply alone")
     if settings.get("validation"):
         parts.append(f"{apa.percent(settings['validation'], 0)} of the records being held out")
     seed = settings.get("seed")
