@@ -229,3 +229,19 @@ def test_nothing_to_train_on_is_told_with_the_path(tmp_path: Path) -> None:
     study = load_study(tmp_path)
     with pytest.raises(UserError, match=r"nothing to train on at .*nowhere\.txt"):
         make_records(study, trainings(study)["a"])
+
+
+def test_released_lines_are_balanced_or_taken_as_published(tmp_path: Path, shared: Path) -> None:
+    material = f"materials: {{htest: {{from: {shared / 'data' / 'htest'}, tasks: [palindrome], exemplars: 4, items: 8}}}}"
+    write(tmp_path, "  up: {model: base, on: released, task: palindrome, asked: bare}")
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    text = text.replace("materials: {htest: {rules: [uppercase, end_ly], exemplars: 2, items: 4}}", material)
+    counts = {}
+    for published in ("", "published: [items]\n"):
+        (tmp_path / "study.yaml").write_text(text.replace("seed: 7\n", f"seed: 7\n{published}"), "utf-8")
+        assert wrods("build", tmp_path).exit_code == 0
+        study = load_study(tmp_path)
+        records = list(records_of(study, trainings(study)["up"])[0])
+        counts[published] = [sum(one["reply"] == label for one in records) for label in "AB"]
+    assert counts[""][0] == counts[""][1]
+    assert sum(counts["published: [items]\n"]) == 653 > sum(counts[""])
