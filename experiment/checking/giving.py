@@ -136,29 +136,37 @@ OF_BASELINES: Mapping[Need, str] = {
 
 def reads_with_encoder(settings: ModelSettings) -> bool:
     """Say whether a local model is known to read with an encoder; False where its files are not on this machine."""
-    from experiment.models.local.checkpoints import find_source
-
     try:
-        source = find_source(settings)
+        folder = checkpoint_folder(settings)
     except UserError:
         return False
-    folder = Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
     return folder is not None and _has_encoder(folder)
+
+
+def checkpoint_folder(settings: ModelSettings) -> Path | None:
+    """Return the folder on this machine with a local model's configuration; None where it was not downloaded yet.
+
+    Raises
+    ------
+    UserError
+        There is no such folder.
+    """
+    from experiment.models.local.checkpoints import find_source
+
+    source = find_source(settings)
+    return Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
 
 
 def _of_checkpoint(settings: ModelSettings, needs: Sequence[Need], longest: Request | None) -> Giving:
     """Read a local model's configuration, and its template where a system message is asked for."""
-    from experiment.models.local.checkpoints import find_source
-
     try:
-        source = find_source(settings)
+        folder = checkpoint_folder(settings)
     except NotThereYet as lack:
         return Giving(None, remark=f"Not looked into: {lack.message}.")
-    folder = Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
     if folder is None:
         return Giving(
             None,
-            remark=f"Not looked into: the files of {source.place} are not on this machine yet; a run downloads them.",
+            remark=f"Not looked into: the files of {settings.name} are not on this machine yet; a run downloads them.",
         )
     gaps = []
     lacks: frozenset[Need] = frozenset(("surprisal", "states") if _has_encoder(folder) else ())

@@ -9,10 +9,13 @@ from typing import Any
 from experiment.models.api import Need
 from experiment.models.label_ends import begins_another
 from experiment.models.planning import Manner, manner_of
+from experiment.models.planning.consent import require_permission
+from experiment.models.planning.manner import is_remote
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
 from experiment.study import Study
+from stimuli.errors import UserError
 
 SHORT_LABEL = 4
 """Letters of a label that most tokenizers take for one token; longer ones may be several."""
@@ -103,3 +106,14 @@ def replicates_alike(study: Study, settings: ModelSettings, manner: Manner | Non
         f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they tell nothing that one does "
         "not. Set a temperature, or replicates: 1"
     )
+
+
+def refused_answers(study: Study, settings: ModelSettings) -> str | None:
+    """Say why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
+    if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
+        return None
+    try:
+        require_permission(study, settings)
+    except UserError as fault:
+        return fault.message
+    return None

@@ -42,6 +42,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.building import make_items
     from experiment.checking import load_study
     from experiment.cli.build import tell_skipped
+    from experiment.cli.check_probing import probing_lines
     from experiment.cli.own_formulas import check_own_formulas
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
@@ -55,8 +56,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     made = make_items(loaded)
     changed = _changed_since_build(loaded)
     faults = _probe_all(loaded) if probe else {}
-    probes = _probes(loaded)
-    told = tell(loaded, made.items, probes)
+    probes, speeds = _known(loaded)
+    told = tell(loaded, made.items, probes, speeds)
     to_train = tell_trainings(loaded, trainings(loaded).values())
     if as_json:
         unprobed = {name: str(fault) for name, fault in faults.items()}
@@ -73,7 +74,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     tell_skipped(made.skipped)
     if made.remarks or made.skipped:
         click.echo()
-    said = (*told.paragraphs, *(one.sentence for one in to_train.values()))
+    probing = probing_lines(loaded, told.numbers["models"])
+    said = (*told.paragraphs, *probing, *(one.sentence for one in to_train.values()))
     click.echo("\n\n".join(click.wrap_text(p, 96) for p in said))
     if explain:
         _explain_plan(loaded)
@@ -141,18 +143,19 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
                 click.echo(sentence)
 
 
-def _probes(study: Study) -> dict[Any, Any]:
-    """Return what is known of the study's servers; nothing where the study has no store yet."""
+def _known(study: Study) -> tuple[dict[Any, Any], dict[str, float]]:
+    """Return what is known of the study's servers, and how fast its models were; nothing where it has no store yet."""
     from experiment.checking.giving import stored_probes
+    from experiment.checking.sizes import stored_speeds
     from experiment.cli.study_store import store_of
 
-    if not any(str(model["use"]).startswith("openai:") for model in study.models.values()):
-        return {}
+    if not any(str(model["use"]).startswith(("openai:", "hf:")) for model in study.models.values()):
+        return {}, {}
     store = store_of(study)
     if store is None:
-        return {}
+        return {}, {}
     with store:
-        return stored_probes(store, study.id)
+        return stored_probes(store, study.id), stored_speeds(store, study.id)
 
 
 def _probe_all(study: Study) -> dict[str, UserError]:

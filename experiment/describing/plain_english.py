@@ -12,22 +12,20 @@ from itertools import groupby
 from typing import Any
 
 from experiment.checking.giving import giving_of, reads_with_encoder
-from experiment.checking.needs import needs_of, replicates_alike
+from experiment.checking.needs import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
+from experiment.checking.sizes import size_of
 from experiment.describing.dollars import cost_words
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.opening import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
-from experiment.models.planning.consent import require_permission
-from experiment.models.planning.manner import is_remote
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
-from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.scramble import parse_operation
 
@@ -64,7 +62,12 @@ class Told:
     numbers: dict[str, Any]
 
 
-def tell(study: Study, items: Sequence[Item], probes: Mapping[Any, Any] | None = None) -> Told:
+def tell(
+    study: Study,
+    items: Sequence[Item],
+    probes: Mapping[Any, Any] | None = None,
+    speeds: Mapping[str, float] | None = None,
+) -> Told:
     """Describe a study with the items that it has or would build.
 
     Parameters
@@ -74,6 +77,8 @@ def tell(study: Study, items: Sequence[Item], probes: Mapping[Any, Any] | None =
     probes : mapping, optional
         What probes of models found out (:func:`experiment.checking.giving.stored_probes`); where it is given, what the study
         asks of each model is held against what is known of it.
+    speeds : mapping, optional
+        Trials a second of models that have run (:func:`experiment.checking.sizes.stored_speeds`).
     """
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
@@ -87,6 +92,7 @@ def tell(study: Study, items: Sequence[Item], probes: Mapping[Any, Any] | None =
     if probes is not None:
         for name, told in models.items():
             told |= _held_against(study, name, plan, probes)
+            told |= size_of(study, model_settings(study, name), plan, told["trials"], speeds or {})
     numbers = {
         "study": study.id,
         "items": len({(item.set_name, item.item_id) for item in items if item.role == "test"}),
@@ -311,7 +317,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
         + (f" {told['costs']}" if told["costs"] else "")
         + f" Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
-        + "".join(f" {sentence}" for sentence in told.get("held_against", ()))
+        + "".join(f" {sentence}" for sentence in (*told.get("held_against", ()), *told.get("size", ())))
         for name, told in models.items()
     ]
 
@@ -336,7 +342,7 @@ def _held_against(
     said += [f"Planned analysis {one.name} has nothing of it: {one.lack}." for one in planned if one.lack]
     said += [f"Planned analysis {one.name}: {one.proviso}." for one in planned if one.proviso]
     said += [f"{alike}."] if alike else []
-    refused = _refused_answers(study, settings)
+    refused = refused_answers(study, settings)
     said += [f"A run refuses it: {refused}."] if refused else []
     return {
         "asked": {one.need: one.because for one in asked},
@@ -347,17 +353,6 @@ def _held_against(
         },
         "held_against": [one for one in said if one],
     }
-
-
-def _refused_answers(study: Study, settings: ModelSettings) -> str | None:
-    """Say why people's answers may not be sent to a model that is to follow them; None where they may or are not."""
-    if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
-        return None
-    try:
-        require_permission(study, settings)
-    except UserError as fault:
-        return fault.message
-    return None
 
 
 def _wording(study: Study) -> str:

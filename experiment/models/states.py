@@ -7,6 +7,7 @@ writer writes over it.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import State
 from stimuli.errors import UserError
 
@@ -24,6 +26,9 @@ INDEX = "index.parquet"
 HEADER_BYTES = 128
 _MOST_WAITING = 512
 _GROWTH = 8
+_MOST_BYTES = 2**28
+"""Rows wait until there are so many, or an eighth of those on disk (the index is written whole each time), or so many bytes."""
+
 
 
 class StateWriter:
@@ -33,6 +38,8 @@ class StateWriter:
     ----------
     folder : Path
         ``states/<run>`` of a study; made where it is missing.
+    expected : int
+        Rows that will be added, as far as it is known: where the disk has no room for them, nothing is begun.
 
     Raises
     ------
@@ -40,8 +47,9 @@ class StateWriter:
         The folder holds states of another width or number of layers, or layers are missing or shorter than the index says.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, expected: int = 0) -> None:
         self.folder = folder
+        self._expected = expected
         folder.mkdir(parents=True, exist_ok=True)
         self._index: list[tuple[str, int, str]] = read_index(folder)
         self._known = {(key, position) for key, _, position in self._index}
@@ -75,7 +83,7 @@ class StateWriter:
         Raises
         ------
         UserError
-            The states have another shape than those before.
+            The states have another shape than those before, or the disk has no room for them.
         """
         for state in states:
             if (work_key, state.position) in self._known:
@@ -91,14 +99,36 @@ class StateWriter:
                 )
             self._known.add((work_key, state.position))
             self._waiting.append((work_key, state.position, state.layers))
-        if len(self._waiting) >= max(_MOST_WAITING, len(self._index) // _GROWTH):
+        waiting = len(self._waiting)
+        if waiting >= max(_MOST_WAITING, len(self._index) // _GROWTH) or self._is_heavy(waiting):
             self.flush()
 
+    def _is_heavy(self, rows: int) -> bool:
+        return self._shape is not None and rows * self._shape[0] * self._shape[1] * 2 >= _MOST_BYTES
+
     def flush(self) -> None:
-        """Make everything so far durable, and then name it in the index."""
+        """Make everything so far durable, and then name it in the index.
+
+        Raises
+        ------
+        UserError
+            The disk is full; what was durable before stays whole.
+        """
         if not self._waiting or self._shape is None:
             return
-        first, width = len(self._index), self._shape[1]
+        try:
+            self._write(self._shape[1])
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise UserError(
+                f"the disk is full: hidden states of {len(self._waiting):,} more rows find no room in {self.folder}",
+                mend="Free some space; the same command goes on with what is not stored yet.",
+                exit_code=1,
+            ) from error
+
+    def _write(self, width: int) -> None:
+        first = len(self._index)
         block = np.stack([layers for _, _, layers in self._waiting], axis=1).astype(np.float16, copy=False)
         for file, rows in zip(self._files, block, strict=True):
             file.seek(HEADER_BYTES + first * width * 2)
@@ -126,6 +156,14 @@ class StateWriter:
             self._files = []
 
     def _open(self, layers: int, width: int) -> None:
+        needed, free = self._expected * layers * width * 2, free_bytes(self.folder)
+        if free < needed:
+            raise UserError(
+                f"hidden states of {self._expected:,} rows need {gigabytes(needed)}, and {gigabytes(free)} are free in "
+                f"{self.folder}",
+                mend="Free some space, put the study on a larger disk, or keep fewer positions (models: states).",
+                exit_code=1,
+            )
         self._shape = (layers, width)
         for number in range(layers):
             path = layer_path(self.folder, number)

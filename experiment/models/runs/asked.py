@@ -44,13 +44,14 @@ def budget_of(study: Study) -> float | None:
     return None if given is None else dollars(given, str(study.place("models", "budget")))
 
 
-def state_writer(study: Study, run_id: str, session: ModelSession) -> Any:
-    """Return what keeps hidden states, where the study asks for them."""
+def state_writer(study: Study, run_id: str, session: ModelSession, left: int) -> Any:
+    """Return what keeps hidden states, where the study asks for them; ``left`` trials are to come at most."""
     if not session.manner.states or not session.manner.is_local:
         return None
     from experiment.models.states import StateWriter
 
-    return StateWriter(study.folder / "states" / run_id)
+    each = sum(position != "regions" for position in session.manner.states)
+    return StateWriter(study.folder / "states" / run_id, expected=left * each)
 
 
 def has_probe(engine: Engine, settings: ModelSettings) -> bool:

@@ -193,7 +193,8 @@ class Run:
         purse = Purse(self.store, self.study.id, outcome.run_id, reader, budget=self.budget, limit=self._cost)
         recording = Recording(
             self.store, outcome, kind="baseline" if settings.kind == "baseline" else "model", identity=identity,
-            about=more, purse=purse, stop=self.stop, states=state_writer(self.study, outcome.run_id, first[0]),
+            about=more, purse=purse, stop=self.stop,
+            states=state_writer(self.study, outcome.run_id, first[0], found.left),
         )  # fmt: skip
         recording.served = self._served(reader, engine, recording)
         stack.callback(recording.close)

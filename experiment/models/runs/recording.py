@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar
@@ -42,7 +42,11 @@ PATIENCE_S = 600.0
 
 STATES_TOGETHER = 64
 STATES_EVERY_S = 1.0
-"""So many trials wait for one flush of their hidden states, or so long."""
+STATES_SHARE = 0.1
+STATES_AT_MOST_S = 10.0
+MOST_HELD = 1024
+"""So many trials wait for one flush of their hidden states, or so long; longer where flushes would take more than this share of
+the time, up to so many seconds and trials."""
 
 _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 _FIELDS = (*_COUNTS, "latency_ms", "ttft_ms", "dtype", "path")
@@ -121,6 +125,7 @@ class Recording:
         self._lock = threading.Lock()
         self._under_way = 0
         self._flushed = time.monotonic()
+        self._flush_took = 0.0
         self._statuses: Counter[str] = Counter()
         self._read_as: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
@@ -149,7 +154,8 @@ class Recording:
         if self.served is not None and not reply.from_cache:
             self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
-        operation = self._operation(session, request, reply, back=back, cost=cost)
+        kept = replace(reply, states=()) if reply.states else reply
+        operation = self._operation(session, request, kept, back=back, cost=cost)
         if self._states is None:
             self._submit(operation, session.session_id)
         else:
@@ -157,7 +163,10 @@ class Recording:
             if reply.states:
                 self._states.add(reply.work_key, reply.states)
             self._held.append((operation, session.session_id))
-            if len(self._held) >= STATES_TOGETHER or time.monotonic() - self._flushed > STATES_EVERY_S:
+            waited, took = time.monotonic() - self._flushed, self._flush_took
+            many = len(self._held) >= STATES_TOGETHER or waited > STATES_EVERY_S
+            is_time = waited * STATES_SHARE > took or waited > STATES_AT_MOST_S
+            if (many and is_time) or len(self._held) >= MOST_HELD:
                 self.write_held()
         self.settle(MOST_WAITING)
 
@@ -182,9 +191,11 @@ class Recording:
 
     def write_held(self) -> None:
         """Put states on disk, then the trials that they belong to."""
+        began = time.monotonic()
         if self._states is not None and self._held:
             self._states.flush()
         self._flushed = time.monotonic()
+        self._flush_took = self._flushed - began
         held, self._held = self._held, []
         for operation, session_id in held:
             self._submit(operation, session_id)

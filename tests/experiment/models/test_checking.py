@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from experiment.building import build_study
+from experiment.building import build_study, make_items
 from experiment.checking import load_study
+from experiment.checking.settings import model_settings
 from experiment.cli import main
+from experiment.procedure import plan_session
 from experiment.scoring.again import require_judge
 from experiment.study import read_study
 from stimuli.errors import UserError
@@ -209,6 +211,52 @@ def test_a_local_model_is_looked_into_without_its_weights(tmp_path: Path) -> Non
     written(folder, one(f"hf:{tmp_path / 't5'}", shared="  states: last\n"))
     said = " ".join(checked(folder)["gaps"])
     assert "it has no surprisal" in said and "hidden states are not kept" in said
+
+
+def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(tmp_path: Path, plain_model: Path) -> None:
+    from experiment.models.states import read_index
+
+    folder = written(tmp_path / "s", one(f"hf:{plain_model}", shared="  states: [mean, last, regions]\n"))
+    told = checked(folder)
+    size, trials = told["states"], told["trials"]
+    assert size["positions"] == ["last", "regions", "mean"] and size["free_bytes"] > 0
+    assert told["hours"] is None and "is not known before its first run" in " ".join(told["size"])
+    build_study(load_study(folder))
+    done = CliRunner().invoke(main, ["run", str(folder), "--not-registered"])
+    assert done.exit_code == 0, done.output
+    (run,) = (folder / "states").iterdir()
+    index = read_index(run)
+    assert len(index) == size["rows"] > 2 * trials
+    layers = list(run.glob("layer_*.npy"))
+    assert len(layers) == size["files"]
+    assert sum(path.stat().st_size - 128 for path in layers) == size["bytes"]
+
+
+def test_hours_come_from_a_run_and_a_full_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import LlamaConfig, T5Config
+
+    from experiment.checking import sizes
+
+    LlamaConfig(hidden_size=4096, num_hidden_layers=32).save_pretrained(str(tmp_path / "llama"))
+    use = f"hf:{tmp_path / 'llama'}"
+    folder = written(tmp_path / "s", one(use, shared="  states: mean\n"))
+    size = checked(folder)["states"]
+    assert size["bytes"] == size["rows"] * 33 * 4096 * 2 and size["rows"] == checked(folder)["trials"]
+    monkeypatch.setattr(sizes, "free_bytes", lambda _: 1000)
+    assert "and only 0.0 MB are free where the study lies" in " ".join(checked(folder)["size"])
+    study = load_study(folder)
+    plan = plan_session(study, make_items(study).items, list_id=1)
+    told = sizes.size_of(study, model_settings(study, "m"), plan, 7200, {use: 2.0})
+    assert told["hours"] == 1.0 and "2.0 trials a second" in told["size"][1]
+    assert "roughly 60 minutes" in told["size"][1]
+    T5Config().save_pretrained(str(tmp_path / "t5"))
+    written(folder, one(f"hf:{tmp_path / 't5'}", shared="  states: last\n"))
+    assert checked(folder)["states"] is None
+    written(folder, one("hf:nobody/has-this", shared="  states: last\n"))
+    told = checked(folder)
+    assert told["states"]["bytes"] is None and "(layers + 1) × width × 2 bytes" in " ".join(told["size"])
 
 
 @pytest.mark.parametrize(

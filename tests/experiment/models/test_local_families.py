@@ -121,12 +121,12 @@ def checkpoint(folder: Path, name: str, settings: dict[str, object]):
     """Write a random model of a family with a tokenizer beside it, and return it as transformers has it."""
     import transformers
 
-    from experiment.models.local.checkpoints import _kind
+    from experiment.models.local.checkpoints import kind_of
 
     byte_pair_tokenizer(folder, template=None, adds_bos=True)
     config = getattr(transformers, f"{name}Config")(**settings)
     torch.manual_seed(0)
-    model = _kind(config).from_config(config).eval()
+    model = kind_of(config).from_config(config).eval()
     model.save_pretrained(str(folder))
     return model
 

@@ -123,6 +123,37 @@ def test_damaged_layers_are_told_and_not_written_to(tmp_path: Path) -> None:
         StateWriter(tmp_path)
 
 
+def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("experiment.models.states.free_bytes", lambda _: 10_000)
+    with StateWriter(tmp_path / "small", expected=200) as writer:
+        writer.add("k0", [state(0)])
+    with (
+        pytest.raises(UserError, match=r"300 rows need 0\.0 MB, and 0\.0 MB are free") as error,
+        StateWriter(tmp_path / "large", expected=300) as writer,
+    ):
+        writer.add("k0", [state(0)])
+    assert "keep fewer positions" in (error.value.mend or "")
+    assert not list((tmp_path / "large").iterdir())
+
+
+def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatch) -> None:
+    import errno
+
+    with StateWriter(tmp_path) as writer:
+        writer.add("k0", [state(0)])
+        writer.flush()
+        writer.add("k1", [state(1)])
+        with monkeypatch.context() as full:
+            full.setattr(
+                "experiment.models.states.write_index",
+                lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")),
+            )
+            with pytest.raises(UserError, match="the disk is full: hidden states of 1 more rows"):
+                writer.flush()
+        assert read_index(tmp_path) == [("k0", 0, "last")]
+    assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")], "with room again nothing is lost"
+
+
 def test_the_states_of_a_model_are_those_of_its_layers(plain_model, local, tmp_path) -> None:
     torch = pytest.importorskip("torch")
     from dataclasses import replace

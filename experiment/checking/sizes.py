@@ -1,0 +1,184 @@
+"""What a local model's run will take, as far as it is known before it: gigabytes of hidden states, and hours.
+
+Gigabytes follow from the study and the model's configuration: a row for each trial and position, a file for each layer and the
+embedding, 16-bit numbers. Hours follow from nothing but a run of the same model, so that they are said only after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select
+
+from experiment.checking.giving import checkpoint_folder
+from experiment.disk import free_bytes, gigabytes
+from experiment.models.planning import manner_of
+from experiment.models.planning.script import Script
+from experiment.models.settings import ModelSettings
+from experiment.store import Store
+from experiment.store.tables import calls, sessions
+from experiment.study import Study
+from stimuli.errors import UserError
+
+BYTES = 2
+ENOUGH = 50
+"""A run of fewer trials says nothing of the speed."""
+
+
+@dataclass(frozen=True)
+class StatesSize:
+    """How large the hidden states of one model will be.
+
+    Attributes
+    ----------
+    positions : tuple of str
+    rows : int
+        Of all sessions.
+    files, width : int or None
+        Layers and the embedding, and numbers of each; None where the model's configuration is not on this machine.
+    free : int
+        Bytes that are free where they will lie.
+    """
+
+    positions: tuple[str, ...]
+    rows: int
+    files: int | None
+    width: int | None
+    free: int
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of all layers; None where the configuration is not known."""
+        return (
+            None if self.files is None or self.width is None else self.rows * self.files * self.width * BYTES
+        )
+
+    def said(self) -> str:
+        """Say it in a sentence."""
+        kept = f"Hidden states ({', '.join(self.positions)}): {self.rows:,} rows"
+        if self.bytes is None:
+            return (
+                f"{kept}; their gigabytes are known once its files are on this machine: "
+                f"rows × (layers + 1) × width × {BYTES} bytes."
+            )
+        size = f"{kept} of {self.files} layers (the embedding is one) × {self.width:,} numbers, {gigabytes(self.bytes)}"
+        if self.free < self.bytes:
+            return f"{size}, and only {gigabytes(self.free)} are free where the study lies: free some space before a run."
+        return f"{size} ({gigabytes(self.free)} are free)."
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return {
+            "positions": list(self.positions),
+            "rows": self.rows,
+            "files": self.files,
+            "width": self.width,
+            "bytes": self.bytes,
+            "free_bytes": self.free,
+        }
+
+
+def states_size(
+    study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int
+) -> StatesSize | None:
+    """Return how large a model's hidden states will be; None where it keeps none.
+
+    Parameters
+    ----------
+    plan : mapping
+        The plan of one of its sessions: others are as long.
+    trials : int
+        Of all its sessions.
+    """
+    if settings.kind != "hf":
+        return None
+    script = Script(dict(plan), manner_of(study, settings))
+    positions = script.manner.states
+    asked = len(script.places)
+    if not positions or not asked:
+        return None
+    each = asked * sum(position != "regions" for position in positions)
+    if "regions" in positions and script.manner.reads:
+        each += sum(len(script.turn(number).words) for number in range(asked))
+    shape = _shape(settings)
+    if shape == (0, 0):
+        return None
+    files, width = shape or (None, None)
+    return StatesSize(
+        positions, round(each * trials / asked), files, width, free_bytes(study.folder / "states")
+    )
+
+
+def _shape(settings: ModelSettings) -> tuple[int, int] | None:
+    """Return number of files and width of a model's states; None where that is not known, zeros where it keeps none."""
+    from transformers import AutoConfig
+
+    try:
+        folder = checkpoint_folder(settings)
+        if folder is None:
+            return None
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    except (UserError, OSError, ValueError):
+        return None
+    if getattr(config, "is_encoder_decoder", False):
+        return 0, 0
+    text = config.get_text_config()
+    layers, width = getattr(text, "num_hidden_layers", None), getattr(text, "hidden_size", None)
+    return (layers + 1, width) if isinstance(layers, int) and isinstance(width, int) else None
+
+
+def stored_speeds(store: Store, study: str) -> dict[str, float]:
+    """Return how many trials a second the longest run of each model answered, by what the study says of it (``use``)."""
+    query = (
+        select(
+            calls.c.requested_model,
+            func.count().label("answered"),
+            func.min(calls.c.created_at).label("first"),
+            func.max(calls.c.created_at).label("last"),
+        )
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .where(sessions.c.study == study, calls.c.status != "error")
+        .group_by(calls.c.requested_model, calls.c.run_id)
+    )
+    longest: dict[str, tuple[int, float]] = {}
+    with store.read() as connection:
+        for row in connection.execute(query):
+            seconds = (datetime.fromisoformat(row.last) - datetime.fromisoformat(row.first)).total_seconds()
+            if row.answered >= ENOUGH and seconds > 0:
+                one = (int(row.answered), (row.answered - 1) / seconds)
+                longest[str(row.requested_model)] = max(longest.get(str(row.requested_model), one), one)
+    return {use: speed for use, (_, speed) in longest.items()}
+
+
+def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
+    """Say how long a local model's trials will take; that it is not known, where no run of it is stored."""
+    speed = speeds.get(use)
+    if speed is None:
+        return "How long that takes is not known before its first run; a run says so after its first trials."
+    return (
+        f"At the speed of its longest run so far ({speed:,.1f} trials a second) all of it takes roughly "
+        f"{_duration(trials / speed)}."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def size_of(
+    study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int, speeds: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return gigabytes of hidden states and hours of a local model in numbers, and in sentences (``size``)."""
+    if settings.kind != "hf":
+        return {}
+    size, speed = states_size(study, settings, plan, trials), speeds.get(settings.use)
+    return {
+        "states": None if size is None else size.describe(),
+        "hours": None if speed is None else trials / speed / 3600,
+        "size": [*([] if size is None else [size.said()]), hours_words(settings.use, trials, speeds)],
+    }
