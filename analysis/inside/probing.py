@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.inside.kept import LAST, Kept, kept_states
-from analysis.inside.probing_fit import UNTESTED, ProbedLayer, probe_layer
+from analysis.inside.probing_fit import MOST_CELLS, UNTESTED, ProbedLayer, probe_layer
 from analysis.inside.probing_folds import (
     Dealt,
     control_labels,
@@ -32,8 +32,6 @@ from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, reason_of, unknown_name
 
 Codes = NDArray[np.intp]
-MOST_CELLS = 2**28
-"""Training rows times width that are held at a time: 1 GiB."""
 _SECONDS_BETWEEN_LINES = 10.0
 
 

@@ -28,7 +28,9 @@ UNTESTED = -1
 TOLERANCE, MOST_ITERATIONS = 1e-6, 2000
 WORSE_BEFORE_STOP = 2
 """The search for a penalty ends when so many weaker ones in a row predict worse."""
-_IN_64_BITS = 2**25
+MOST_CELLS = 2**28
+"""Training rows times width that are held at a time: 1 GiB."""
+IN_64_BITS = 2**25
 """Up to so many cells a training matrix is held in 64 bits, beyond in 32."""
 _AT_ONCE = 4096
 _LARGEST = float(np.finfo(np.float16).max)
@@ -194,7 +196,7 @@ def _standardised(rows: States) -> tuple[_Space, NDArray[np.floating]]:
     n, width = rows.shape
     small = 2 * n <= width
     cells = n * (n if small else width)
-    kind: type[np.floating[Any]] = np.float64 if cells <= _IN_64_BITS else np.float32
+    kind: type[np.floating[Any]] = np.float64 if cells <= IN_64_BITS else np.float32
     if not small:
         return _Space(mean, scale, None, kind, clipped), rows.astype(kind, copy=False)
     basis, upper = np.linalg.qr(rows.T.astype(kind))

@@ -1,0 +1,64 @@
+"""From a study file to the chapter on probing: a local model answers with its hidden states kept, and the report reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiment.checking import load_study
+from experiment.cli.check_probing import probing_lines
+from experiment.models.states import read_index
+from tests.experiment.models.running import edit, invoke, with_models
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+PROBING = "  probing:\n    predict: [answer, condition]\n    controls: 2\n    penalties: [0.001, 0.1]\n"
+
+
+def report(study: Path) -> tuple[Path, str]:
+    """Write a report; return its folder and what was told meanwhile."""
+    done = invoke("report", study)
+    assert done.exit_code == 0, done.output
+    return Path(done.stdout.strip().splitlines()[-1]).parent, done.stderr
+
+
+def test_check_says_how_long_probing_takes_where_states_are_kept_at_the_last_token(study: Path) -> None:
+    loaded = load_study(study)
+    size = {"positions": ("last", "mean"), "files": 33, "width": 4096}
+    models = {
+        "large": {"trials": 7175, "states": size},
+        "api": {"trials": 96},
+        "mean": {"trials": 9, "states": {**size, "positions": ("mean",)}},
+    }
+    (told,) = probing_lines(loaded, models)
+    assert told.startswith("Probing the states of large (wrods report): about 1.6 hours of one core")
+    text = (study / "study.yaml").read_text("utf-8")
+    edit(study, text, text.rstrip() + "\n  probing: none\n")
+    assert not probing_lines(load_study(study), models)
+
+
+@pytest.mark.full
+def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study: Path, plain_model: Path) -> None:
+    with_models(study, f'tiny: {{use: "hf:{plain_model}"}}', more="states: last")
+    text = (study / "study.yaml").read_text("utf-8")
+    edit(study, text, text.rstrip() + "\n" + PROBING)
+    assert invoke("run", study).exit_code == 0
+    states = next((study / "states").iterdir())
+    assert len(read_index(states)) == 96
+    folder, told = report(study)
+    assert "probing tiny (the right answer): layer 0 of 2" in told
+    page = (folder / "report.html").read_text("utf-8")
+    assert (
+        "What the layers tell" in page and "Accuracy of probes by layer and condition: the condition" in page
+    )
+    tables = json.loads((folder / "numbers.json").read_text("utf-8"))["tables"]
+    own = {one["title"]: one for one in tables if "probing" in one["shown"]}
+    overview = own["Probes of the last token’s states: the right answer"]
+    assert overview["rows"] == overview["of_rows"] == 96
+    shown = (folder / overview["shown"]).read_text("utf-8-sig")
+    assert all(level in shown for level in ("intact", "initial", "internal", "final"))
+    assert len(list((states / "results").glob("probing_*/layer_*.npz"))) == 2 * 3
+    _, again = report(study)
+    assert "probing" not in again, "what is kept is not computed a second time"
