@@ -265,7 +265,9 @@ def _widths(table: Table, laid: ApaTable) -> None:
         cells = [len(str(row[place])) for row in rows if place < len(row)]
         words = max((len(word) for word in str(column).split()), default=1)
         needs.append(max([words, *cells, 3]) + 1.5)
-    needs[0] = min(needs[0], max(14.0, 0.45 * sum(needs)))
+    # the first column may wrap between words, never inside one; rows under a head are indented
+    longest = max((len(word) for row in rows for word in str(row[0]).split()), default=3)
+    needs[0] = max(min(needs[0], max(14.0, 0.45 * sum(needs))), longest + 4.5)
     whole = max(TEXT_WIDTH / 2, min(TEXT_WIDTH, 0.085 * sum(needs)))
     widths = [Inches(whole * need / sum(needs)) for need in needs]
     for column, width in zip(table.columns, widths, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,15 @@ def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
     rows = word.tables[1].rows
     widths = [[cell.width for cell in row.cells] for row in (rows[0], rows[1], rows[-1])]
     assert widths[0] == widths[1] == widths[2] == [column.width for column in word.tables[1].columns]
+
+
+def test_no_word_of_a_first_column_is_broken(tmp_path: Path) -> None:
+    columns = ("item type", "Trials", "n", "M", "SD", "95% CI")
+    rows = (Head(["People"]), ("transposed", "4,968", "124", "86.1", "9.5", "[84.7, 87.4]"))
+    laid = replace(nasty(), nodes=(Numbered(1, ApaTable("table_01_means", "Means", columns, rows, "")),))
+    (table,) = docx.Document(str(write_docx(laid, tmp_path, {}, WHEN))).tables
+    # ten letters of 10 points at 0.085 inches, the row's indent and the margins of a cell
+    assert table.columns[0].width.inches > 10 * 0.085 + 0.15 + 0.15
 
 
 @pytest.mark.parametrize("program", ["pdflatex", "xelatex"])

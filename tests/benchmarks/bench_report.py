@@ -1,9 +1,10 @@
 """What a whole report takes: processor seconds and peak memory of each part, chapter by chapter.
 
-Run ``python -m tests.benchmarks.bench_report [TRIALS] [--without-models]``; 1,000,000 by default: half of the trials are
-people's, half six models' (the study of ``bench_analysis``). Peaks are of the process, the trials table included, and are set
-back between parts where the system lets a process do so (Linux); elsewhere they are the peak so far. ``--without-models`` leaves
-out the models that the report starts with, and with them what chapters say of these.
+Run ``python -m tests.benchmarks.bench_report [TRIALS] [--without-models] [--chapter=NAME …]``; 1,000,000 by default: half of the
+trials are people's, half six models' (the study of ``bench_analysis``). Peaks are of the process, the trials table included, and
+are set back between parts where the system lets a process do so (Linux); elsewhere they are the peak so far. ``--without-models``
+leaves out the models that the report starts with, and with them what chapters say of these; ``--chapter`` (repeatable) leaves out
+all chapters but those named.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,19 +47,21 @@ def measured(name: str, step: Callable[[], Any]) -> Any:
     return found
 
 
-def report(folder: Path, out: Path, *, models: bool = True) -> None:
-    """Write the report of a handover, measuring each part."""
+def report(folder: Path, out: Path, *, models: bool = True, wanted: Collection[str] = ()) -> None:
+    """Write the report of a handover, measuring each part; ``wanted`` names the only chapters, if any."""
     from analysis import load
     from analysis.carrying_out import carry_out_all
     from analysis.plan import Plan
     from analysis.report import chapters, content
     from analysis.report.write import write_files
 
-    def timed(writer: chapters.Writer) -> chapters.Writer:
-        name = writer.__module__.rpartition(".")[2]
-        return lambda material: measured(f"chapter: {name}", lambda: writer(material))
+    def name_of(writer: chapters.Writer) -> str:
+        return writer.__module__.rpartition(".")[2]
 
-    chapters.WRITERS = tuple(timed(writer) for writer in chapters.WRITERS)
+    def timed(writer: chapters.Writer) -> chapters.Writer:
+        return lambda material: measured(f"chapter: {name_of(writer)}", lambda: writer(material))
+
+    chapters.WRITERS = tuple(timed(one) for one in chapters.WRITERS if not wanted or name_of(one) in wanted)
 
     def fitted(plans: Iterable[Plan], *given: Any) -> Any:
         return measured("models", lambda: carry_out_all(plans if models else (), *given))
@@ -77,7 +80,8 @@ def main(given: list[str]) -> None:
         write_study(Path(place), trials)
         print(f"{trials:,} trials")
         print(f"{'part':<34}{'CPU s':>9}{'peak MB':>9}")
-        report(Path(place), Path(place) / "reports", models="--without-models" not in given)
+        wanted = [one.removeprefix("--chapter=") for one in given if one.startswith("--chapter=")]
+        report(Path(place), Path(place) / "reports", models="--without-models" not in given, wanted=wanted)
 
 
 if __name__ == "__main__":
