@@ -143,8 +143,8 @@ def shortcut_test(
         When a task declares an unknown feature.
     """
     # The limit holds for libraries that are loaded when it is set.
-    import sklearn.ensemble  # type: ignore[import-untyped]
-    import sklearn.linear_model  # type: ignore[import-untyped]  # noqa: F401
+    import sklearn.ensemble
+    import sklearn.linear_model  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     declared = {name: tuple(sorted((about or {}).get(name, ()))) for name in tasks}
