@@ -288,6 +288,12 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     found = written(changed(rows, tmp_path))
     assert found is not None
     assert "Zero in every condition: completion tokens of m and cost of calls of m" in found.words
+    missing = found.words.split("Not recorded for any model: ")[1].split(".")[0]
+    assert (
+        "reasoning tokens" in missing
+        and "completion tokens" not in missing
+        and "cost of calls" not in missing
+    )
     heads = [row[0] for row in found.table("cost_ratios_form").rows if isinstance(row, Head)]
     assert heads and not any("m: completion tokens" in one or "cost of calls" in one for one in heads)
     assert "dearest" not in found.words and "no condition costs more" in found.words

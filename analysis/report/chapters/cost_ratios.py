@@ -32,6 +32,7 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
     part = Part()
     factor, base = costs.factor, costs.levels[0]
+    recorded = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
     costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
@@ -51,7 +52,7 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     part.say(*_ratio_sentences(shown, base, kinds))
     if free:
         part.say(f"Zero in every condition: {chosen_words(free)}.")
-    part.say(*_lacking(tables, costs, found), *(sentence(one) for one in thinned))
+    part.say(*_lacking(tables, costs, recorded, found), *(sentence(one) for one in thinned))
     part.blocks.append(ratio_table(name, costs, ratios))
     part.add(_against_accuracy(tables, shown, factor, costs.levels))
     part.add(_shapes(found, shown, factor, base, kinds))
@@ -102,17 +103,16 @@ def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str])
     return told
 
 
-def _lacking(tables: Tables, costs: UnitCosts, found: list[CostProfile]) -> list[str]:
-    """Say which costs a model could have and none has, and which reader has no baseline."""
+def _lacking(tables: Tables, costs: UnitCosts, recorded: set[str], found: list[CostProfile]) -> list[str]:
+    """Say which costs a model could have and none has (``recorded``: those that one has), and which reader has no baseline."""
     trials = tables.trials
     used = trials.loc[trials["excluded_reason"].isna(), ["reader_kind"]]
     told = [sentence(one) for one in costs.remarks]
     if (used["reader_kind"] == "model").any():
-        have = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
-        none = [TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in have]
+        none = [TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded]
         if none:
             told.append(f"Not recorded for any model: {chosen_words(none)}.")
-        if "latency_ms" not in have:
+        if "latency_ms" not in recorded:
             told.append("Latency was not compared, because no trial ran alone.")
     else:
         told.append("No model has answered, so that there is nothing to set beside people.")
