@@ -158,7 +158,7 @@ def pair_rows(
     paired = found >= 0
     changed, found, exact = changed[paired], found[paired], exact[paired]
     named = [name for name in ("set", "item_id") if name in rows]
-    texts = changed[named].astype(str).agg("/".join, axis=1) if len(changed) else pd.Series([], dtype=str)
+    texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
     items = tuple(sorted(set(texts)))
     shown = tuple(one for one in conditions if (changed[factor] == one).any())
     item_places = {name: place for place, name in enumerate(items)}
