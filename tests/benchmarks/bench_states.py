@@ -1,11 +1,11 @@
 """CPU seconds and memory for hidden states of every layer: wrods beside a plain loop over transformers that stacks them.
 
-Run ``python tests/benchmarks/bench_states.py [--prompts 500,2000] [--tokens 300]``. Both keep the states of the last token
-and their mean over the prompt, of prompts that begin alike (instructions and worked examples) and end in an item
-of their own. The plain loop is what a script does: batches of 16, ``output_hidden_states=True``, each layer's states masked, averaged and appended, and one
-array saved at the end. Ours goes through the local engine and the writer of a run (16-bit memory maps, durable as it goes). Each is
-measured in a process of its own, in turn; process CPU time and the most memory beyond what the loaded model takes. Loading is
-counted for neither. The model is random, so the figures are of speed alone. One thread.
+Run ``python tests/benchmarks/bench_states.py [--prompts 500,2000] [--tokens 300]``. Both keep the states of the last token and
+their mean over the prompt, of prompts that begin alike (instructions and worked examples) and end in an item of their own. The
+plain loop is what a script does: batches of 16, ``output_hidden_states=True``, each layer's states masked, averaged and
+appended, and one array saved at the end. Ours goes through the local engine and the writer of a run (16-bit memory maps,
+durable as it goes). Each is measured in a process of its own, in turn; process CPU time and the most memory beyond what the
+loaded model takes. Loading is counted for neither. The model is random, so the figures are of speed alone. One thread.
 """
 
 from __future__ import annotations
