@@ -23,13 +23,13 @@ from experiment.models.local.encdec import EncoderDecoderWay
 from experiment.models.local.head import CausalModel
 from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
 from experiment.models.local.lengths import reach_of, require_fitting
+from experiment.models.local.opened import open_checkpoint
 from experiment.models.local.plain import PlainWay
-from experiment.models.local.revisions import name_revision
 from experiment.models.local.rows import Budget, Row
 from experiment.models.local.tokens import Template, Tokens, Wording
 from experiment.models.local.windows import Windows, conversations_held, going_on_from, merged
 from experiment.models.settings import ModelSettings
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.seeds import generator
 
 BUNDLE = 32
@@ -38,7 +38,6 @@ BUNDLE = 32
 WARM_UP = 3
 """Requests that are computed and thrown away before times are taken."""
 
-DETERMINISM = ("fast", "stable", "exact")
 _BUDGETS = {"cpu": (384, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)}
 
 
@@ -61,24 +60,15 @@ class LocalEngine:
     def __init__(self, settings: ModelSettings) -> None:
         options = settings.options
         self.settings = settings
-        self.source = checkpoints.find_source(settings)
-        self.device = hardware.choose_device(options.get("device"))
-        self.dtype = hardware.choose_dtype(options.get("dtype"), self.device)
-        self.quantisation = quantising.choose_quantisation(
-            options.get("quantisation"), self.device, self.dtype
-        )
-        self.config, tokenizer = checkpoints.load_tokenizer(self.source)
-        self.stored_quantisation = checkpoints.stored_quantisation(self.config)
-        if self.quantisation and self.stored_quantisation:
-            raise UserError(
-                f"quantisation: {self.quantisation} was asked for, and the weights of this model are stored quantised "
-                f"({self.stored_quantisation})",
-                mend="Leave quantisation out.",
-            )
+        opened = open_checkpoint(settings)
+        self.source, self.config, self.revision = opened.source, opened.config, opened.revision
+        self.device, self.dtype = opened.device, opened.dtype
+        self.quantisation, self.stored_quantisation = opened.quantisation, opened.stored_quantisation
+        self.determinism, self.timing = opened.determinism, opened.timing
         self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
         self._reach = reach_of(self.config)
         self.wording = Wording(
-            tokenizer,
+            opened.tokenizer,
             template=cast("Template | None", options.get("template")),
             leading_space=cast("bool | None", options.get("leading_space")),
             thinking=bool(options.get("thinking", False)),
@@ -86,11 +76,6 @@ class LocalEngine:
             if self.has_encoder
             else None,
         )
-        self.revision = name_revision(self.source, self.config)
-        self.determinism = str(options.get("determinism", "fast"))
-        if self.determinism not in DETERMINISM:
-            raise unknown_name("determinism", self.determinism, DETERMINISM)
-        self.timing = bool(options.get("timing", False))
         self.order_seed = int(cast(int, options.get("order_seed", 1)))
         tokens, held = _BUDGETS[self.device.partition(":")[0]]
         asked = options.get("token_budget")

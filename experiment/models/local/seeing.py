@@ -18,18 +18,17 @@ import numpy as np
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.local import checkpoints, hardware, quantising
 from experiment.models.local.drawing import choose, goes_on
-from experiment.models.local.engine import DETERMINISM
 from experiment.models.local.head import is_out_of_memory
 from experiment.models.local.jobs import Job, job_of, reply_of
 from experiment.models.local.lengths import reach_of, require_fitting
 from experiment.models.local.looking import Eyes, Look
+from experiment.models.local.opened import open_checkpoint
 from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
-from experiment.models.local.revisions import name_revision
 from experiment.models.local.rows import Decoded, Decoding, Found
 from experiment.models.local.tokens import Wording
 from experiment.models.pictures import drawn_with
 from experiment.models.settings import ModelSettings
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.seeds import generator
 
 _BUDGETS = {"cpu": 2048, "mps": 8192, "cuda": 32_768}
@@ -57,22 +56,14 @@ class SeeingEngine:
     def __init__(self, settings: ModelSettings) -> None:
         options = settings.options
         self.settings = settings
-        self.source = checkpoints.find_source(settings)
-        self.device = hardware.choose_device(options.get("device"))
-        self.dtype = hardware.choose_dtype(options.get("dtype"), self.device)
-        self.quantisation = quantising.choose_quantisation(
-            options.get("quantisation"), self.device, self.dtype
-        )
-        self.config, _ = checkpoints.load_tokenizer(self.source)
+        opened = open_checkpoint(settings)
+        self.source, self.config, self.revision = opened.source, opened.config, opened.revision
+        self.device, self.dtype, self.quantisation = opened.device, opened.dtype, opened.quantisation
+        self.determinism, self.timing = opened.determinism, opened.timing
         self.eyes = Eyes(
             self.source, self.config, settings.name, leading_space=bool(options.get("leading_space", False))
         )
         self.wording = Wording(self.eyes.tokenizer, template="plain", leading_space=self.eyes.leading_space)
-        self.revision = name_revision(self.source, self.config)
-        self.determinism = str(options.get("determinism", "fast"))
-        if self.determinism not in DETERMINISM:
-            raise unknown_name("determinism", self.determinism, DETERMINISM)
-        self.timing = bool(options.get("timing", False))
         self.order_seed = int(str(options.get("order_seed", 1)))
         self.tokens = int(str(options.get("token_budget", _BUDGETS[self.device.partition(":")[0]])))
         if self.tokens < 1:

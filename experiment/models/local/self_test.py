@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from experiment.models.engine import Reply, Request
-from experiment.models.local.engine import DETERMINISM, LocalEngine
+from experiment.models.local.engine import LocalEngine
+from experiment.models.local.opened import DETERMINISM
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.seeds import generator
