@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from analysis import apa
 from analysis.figures.drawing import (
@@ -31,6 +31,8 @@ CHANCE = 50.0
 LOWEST = -150.0
 """Panels of recovery rates reach no lower."""
 ACROSS = 3
+LOG_FROM = 6.0
+"""Highest by lowest loss from which the axis is logarithmic: the first steps would hide the last."""
 _LEGEND_ROW = 0.2
 _LONGEST = 44
 _SMOOTH = 0.05
@@ -55,6 +57,8 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
     )
     known = losses[np.isfinite(losses)]
     top = float(np.quantile(known, 0.995)) * 1.06 if len(known) else 1.0
+    floor = float(np.quantile(known, 0.005)) / 1.2 if len(known) else 0.0
+    is_log = floor > 0 and top > LOG_FROM * floor
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         for place, (label, curve) in enumerate(curves):
@@ -84,9 +88,15 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
                 ms=3,
                 zorder=4,
             )
-            axes.set_ylim(0, top)
+            if is_log:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+                axes.yaxis.set_minor_locator(NullLocator())
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            else:
+                axes.yaxis.set_major_locator(MaxNLocator(4))
+            axes.set_ylim(floor if is_log else 0, 1.25 * top if is_log else top)
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-            axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_title(shortened(label, 30), fontsize=8.5)
             axes.set_ylabel("Nats a token" if column == 0 else "")
             if column:
@@ -120,6 +130,8 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
         "Cross-entropy in nats a token; of prompts with replies, of the replies alone. Training loss before each step's change, "
         "averaged over neighbouring steps; held-out loss is of records that were not trained on, step 0 the base model."
     )
+    if is_log:
+        note += " The axis of losses is logarithmic."
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 
 

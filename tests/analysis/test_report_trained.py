@@ -6,10 +6,12 @@ import csv
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from analysis import Tables
 from analysis.figures import Drawing
+from analysis.figures.trained import loss_figure
 from analysis.readers import kinds_of
 from analysis.report import write_report
 from analysis.report.apa_tables import ApaTable
@@ -155,3 +157,13 @@ def test_the_whole_report_holds_the_chapter(h_test: Tables, tmp_path: Path) -> N
     numbers = json.loads((page.parent / "numbers.json").read_text("utf-8"))
     assert "trained_transfer" in json.dumps(numbers)
     assert (page.parent / "tables" / "trained_transfer_cells_full.csv").is_file()
+
+
+def test_losses_that_fall_far_stand_on_a_logarithmic_axis() -> None:
+    steps = pd.DataFrame(
+        {"step": range(4), "training_loss": [6.7, 1.0, 0.3, 0.2], "validation_loss": [6.7, None, None, 0.2]}
+    )
+    for curve, is_log in ((steps, True), (steps.assign(training_loss=1.0, validation_loss=0.9), False)):
+        drawn = loss_figure("loss", "Loss", [("one", curve)])
+        assert (drawn.figure.axes[0].get_yscale() == "log") is is_log
+        assert ("logarithmic" in drawn.note) is is_log
