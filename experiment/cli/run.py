@@ -40,7 +40,7 @@ Examples:
     "names",
     metavar="NAME",
     multiple=True,
-    help="Only this model: its name in the study, or hf:PATH, openai:NAME, baseline:NAME; may be given again.",
+    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; may be given again.",
 )
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
 @click.option(
@@ -295,6 +295,7 @@ def _leave_probes() -> None:
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
     from experiment.models.opening import check_use, known_kinds
+    from experiment.study.trained import as_trained
 
     if not names and not study.models:
         raise UserError(
@@ -306,8 +307,8 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
         if name in study.models:
             chosen[name] = dict(study.models[name])
         elif ":" in name:
-            check_use(name)
-            chosen[name] = {"use": name}
+            chosen[name] = as_trained(study, {"use": name}, "--model")
+            check_use(str(chosen[name]["use"]))
         else:
             raise unknown_name("model", name, [*study.models, *(f"{kind}:NAME" for kind in known_kinds())])
     asked = [settings for settings in chosen.values() if str(settings["use"]).startswith("openai:")]
