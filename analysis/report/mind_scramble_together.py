@@ -35,6 +35,12 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 TITLE = "Mind Scramble’s tables from these studies"
+WIDE = (
+    "body { max-width: 76rem; } table.flat { font-size: 0.8em; } table.flat td, table.flat th { padding: 0.2em 0.4em; } "
+    "th[scope=rowgroup] { font-weight: 600; text-align: left; padding-top: 0.6em !important; }"
+)
+"""Tables of fifteen columns are seen whole, and the names of studies stand out among their rows."""
+NOT_DATA = "Simulated readers and baselines, marked as such, are no data."
 CITATION = "After Mind Scramble (2024), arXiv:2410.01677."
 
 
@@ -160,14 +166,14 @@ def write_together(found: Sequence[ApaTable | Drawing], folder: Path, version: s
     for one in found:
         one.save(folder)
     page = folder / "index.html"
-    page.write_text(public_page(TITLE, CITATION, _body(found, version)), "utf-8")
+    page.write_text(public_page(TITLE, CITATION, _body(found, version), WIDE), "utf-8")
     return page
 
 
 def _body(found: Sequence[ApaTable | Drawing], version: str) -> Iterator[Markup]:
     yield Markup(
-        "<p>Laid out as in the paper; every number is from these studies’ own runs. Made by wrods {}.</p>"
-    ).format(version)
+        "<p>Laid out as in the paper; every number is from these studies’ own runs. {} Made by wrods {}.</p>"
+    ).format(NOT_DATA, version)
     for one in found:
         yield _table(one) if isinstance(one, ApaTable) else _figure(one)
 
@@ -193,6 +199,13 @@ def _table(table: ApaTable) -> Markup:
         cells = Markup("").join(Markup("<td>{}</td>").format(one) for one in rest)
         rows.append(Markup("<tr><th scope='row'>{}</th>{}</tr>").format(first, cells))
     return Markup(
-        "<div class='table'><span class='name'>{}</span><table class='flat'><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        "<div class='table'><span class='number'>{}</span><span class='name'>{}</span>"
+        "<table class='flat'><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         "<p class='note'>{} <a href='{}.csv'>CSV</a></p></div>"
-    ).format(table.title, heads, Markup("\n").join(rows), table.note, table.name)
+    ).format(_number(table), table.title, heads, Markup("\n").join(rows), table.note, table.name)
+
+
+def _number(table: ApaTable) -> str:
+    """Return the number that the paper gives a table; empty for what it does not have."""
+    paper, _, number = table.name.partition("_")
+    return f"Table {number}" if paper == "table" else ""
