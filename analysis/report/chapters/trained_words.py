@@ -94,15 +94,16 @@ def _how(one: Trained) -> str:
     parts = []
     if settings.get("method") == "lora" and lora:
         parts.append(
-            f"with low-rank matrices beside the weights (LoRA, rank {lora['rank']}, alpha {lora['alpha']:g}, dropout "
+            f"with low-rank matrices beside the weights (LoRA; Hu et al., 2022; rank {lora['rank']}, alpha {lora['alpha']:g}, dropout "
             f"{lora['dropout']:g}) that were added to them in the end"
         )
     elif settings.get("method") == "full":
         parts.append("in all its weights")
     if _is_ours(one):
         parts.append(
-            f"by AdamW with a learning rate of up to {settings['learning_rate']:g}, reached over the first "
-            f"{apa.percent(settings['warmup'], 0)} of the steps and followed by {_DECAYS.get(str(settings['decay']), 'a decay')}, "
+            f"by AdamW (Loshchilov & Hutter, 2019) with a learning rate of up to {settings['learning_rate']:g}, reached over the "
+            f"first {apa.percent(settings['warmup'], 0)} of the steps and followed by "
+            f"{_DECAYS.get(str(settings['decay']), 'a decay')}, "
             f"weight decay {settings['weight_decay']:g}, and gradients clipped to a norm of {settings['clip']:g}"
         )
     else:
