@@ -284,7 +284,7 @@ def test_training_takes_drawn_items_where_all_of_them_are_too_many_to_hold(
 
 @pytest.mark.full
 def test_without_signal_intervals_cover_chance_as_often_as_they_say(tmp_path: Path) -> None:
-    covered, together = [], []
+    covered, together, falsely = [], [], []
     for seed in range(60):
         data = probing_study(
             tmp_path / str(seed),
@@ -297,6 +297,8 @@ def test_without_signal_intervals_cover_chance_as_often_as_they_say(tmp_path: Pa
         found = accuracies(probed(data), "planted", resamples=1000)
         part = found.accuracy
         covered += list(((part.low <= 1 / 3) & (part.high >= 1 / 3))[:3].ravel())
+        falsely.append(bool((part.low_all > found.chance[:, None]).any()))
         together.append(bool(((part.low_all <= 1 / 3) & (part.high_all >= 1 / 3)).all()))
     assert 0.91 < np.mean(covered) <= 0.985, np.mean(covered)
-    assert np.mean(together) > 0.87, np.mean(together)
+    assert np.mean(together) > 0.75, np.mean(together)
+    assert np.mean(falsely) <= 0.1, np.mean(falsely)
