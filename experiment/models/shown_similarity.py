@@ -140,7 +140,10 @@ def shown_texts(items: Sequence[Item]) -> list[Text]:
         if item.role == "test" and pairs:
             found.append(
                 Text(
-                    f"{item.set_name}/{item.item_id}", ", ".join(item.condition.values()), pairs[0][0], pairs[0][1]
+                    f"{item.set_name}/{item.item_id}",
+                    ", ".join(item.condition.values()),
+                    pairs[0][0],
+                    pairs[0][1],
                 )
             )
     return found
