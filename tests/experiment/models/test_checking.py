@@ -213,7 +213,9 @@ def test_a_local_model_is_looked_into_without_its_weights(tmp_path: Path) -> Non
     assert "it has no surprisal" in said and "hidden states are not kept" in said
 
 
-def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(tmp_path: Path, plain_model: Path) -> None:
+def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
+    tmp_path: Path, plain_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from experiment.models.states import read_index
 
     folder = written(tmp_path / "s", one(f"hf:{plain_model}", shared="  states: [mean, last, regions]\n"))
@@ -230,6 +232,10 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(tmp_path: Path, 
     layers = list(run.glob("layer_*.npy"))
     assert len(layers) == size["files"]
     assert sum(path.stat().st_size - 128 for path in layers) == size["bytes"]
+    assert checked(folder)["hours"] is None, "so few trials say nothing of the speed"
+    monkeypatch.setattr("experiment.checking.sizes.ENOUGH", 2)
+    told = checked(folder)
+    assert told["hours"] > 0 and "At the speed of its longest run so far" in " ".join(told["size"])
 
 
 def test_hours_come_from_a_run_and_a_full_disk_is_told(
