@@ -30,7 +30,6 @@ _MOST_BYTES = 2**28
 """Rows wait until there are so many, or an eighth of those on disk (the index is written whole each time), or so many bytes."""
 
 
-
 class StateWriter:
     """Writes the hidden states of one run; a run that goes on appends.
 
