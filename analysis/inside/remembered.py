@@ -12,6 +12,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,32 @@ def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]
     A file that cannot be read is computed again. Where the folder cannot be written to (an archive), nothing is kept.
     """
     file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
+    known = read(file)
+    if known is None:
+        known = compute()
+        keep(file, known)
+    return known
+
+
+def read(file: Path) -> Arrays | None:
+    """Return the arrays of a file; None where there is none, or none that can be read."""
     try:
         with np.load(file, allow_pickle=False) as known:
             return {key: known[key] for key in known.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError):
-        found = compute()
+        return None
+
+
+def keep(file: Path, found: Arrays) -> bool:
+    """Write arrays to a file in one step; return whether that was possible."""
     begun = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with begun.open("wb") as opened:
-            np.savez(opened, allow_pickle=False, **found)
+            np.savez_compressed(opened, allow_pickle=False, **found)
         begun.replace(file)
     except OSError:
-        begun.unlink(missing_ok=True)
-    return found
+        with suppress(OSError):
+            begun.unlink(missing_ok=True)
+        return False
+    return True

@@ -6,11 +6,10 @@ themselves are trained (Kaplan et al., 2020, section 2.1).
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from experiment.disk import free_bytes, gigabytes
 from experiment.tuning.networks import Base
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
@@ -87,14 +86,11 @@ def require_room(training: Training, base: Base) -> None:
     ------
     UserError
     """
-    place: Path = training.folder
-    while not place.exists():
-        place = place.parent
-    free, needed = shutil.disk_usage(place).free, size_of(base, training).disk
+    free, needed = free_bytes(training.folder), size_of(base, training).disk
     if free < needed:
         raise UserError(
             f"training {training.name} needs {gigabytes(needed)} for checkpoints and the trained model, and "
-            f"{gigabytes(free)} are free in {place}",
+            f"{gigabytes(free)} are free where {training.folder.name} will lie",
             mend="Free some space, or train with method: lora, whose checkpoints are small.",
             exit_code=1,
         )
@@ -106,11 +102,6 @@ def hours_of(size: Size, training: Training, tokens: int, device: str) -> float:
     again = 4 / 3 if training.gradient_checkpointing else 1.0
     speed = OPERATIONS_A_SECOND[device.partition(":")[0]]
     return per_token * again * size.parameters * tokens / speed / 3600
-
-
-def gigabytes(number: float) -> str:
-    """Return bytes as people say them."""
-    return f"{number / 1e9:.1f} GB" if number >= 1e8 else f"{number / 1e6:.1f} MB"
 
 
 def describe(size: Size) -> dict[str, Any]:

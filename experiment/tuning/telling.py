@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiment.disk import gigabytes
 from experiment.models.local.checkpoints import find_source
 from experiment.models.money import written
 from experiment.study import Study
@@ -113,8 +114,8 @@ def _here(training: Training, tokens: int | None, epochs: int) -> tuple[str, dic
     size = estimate.size_of(base, training)
     found |= estimate.describe(size)
     said += (
-        f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {estimate.gigabytes(size.memory)} of memory "
-        f"({base.device}) and up to {estimate.gigabytes(size.disk)} of disk"
+        f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {gigabytes(size.memory)} of memory "
+        f"({base.device}) and up to {gigabytes(size.disk)} of disk"
     )
     if tokens is not None:
         hours = estimate.hours_of(size, training, tokens * epochs, base.device)
