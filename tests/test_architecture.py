@@ -232,3 +232,12 @@ def test_a_circle_of_imports_is_found() -> None:
     assert circle_in({"a": {"b": "", "c": ""}, "b": {"c": ""}}) == []
     assert "experiment.study" in arrows("experiment")["experiment.checking"]
     assert "analysis.mixed.formula" in module_arrows("analysis")["analysis.mixed.matrices"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_queue_is_waited_for_that_may_never_answer(package: str) -> None:
+    """``SimpleQueue.get(timeout=…)`` may wait for ever on a loaded machine (Python 3.11): ``Queue`` does not."""
+    users = [
+        file.relative_to(ROOT) for file in modules(package) if "queue.SimpleQueue" in file.read_text("utf-8")
+    ]
+    assert not users

@@ -71,7 +71,9 @@ class Writer:
     def __init__(self, engine: Engine, *, group_ms: float) -> None:
         self._engine = engine
         self._group_s = group_ms / 1000
-        self._queue: queue.SimpleQueue[_Waiting[Any] | None] = queue.SimpleQueue()
+        # not a SimpleQueue: its get() with a time limit may wait for ever where a loaded machine takes the processor away in
+        # mid-call (it begins to wait again with what is left of the limit, and a negative rest means no limit; Python 3.11)
+        self._queue: queue.Queue[_Waiting[Any] | None] = queue.Queue()
         self._closing = False
         self._gate = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="wrods-writer", daemon=True)

@@ -203,7 +203,7 @@ class ApiEngine:
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
         self.remembered.open()
-        replies: queue.SimpleQueue[object] = queue.SimpleQueue()
+        replies: queue.Queue[object] = queue.Queue()
         begun = threading.Event()
         thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
         thread.start()
@@ -223,7 +223,7 @@ class ApiEngine:
         self,
         source: Iterator[Request],
         follow: Follow | None,
-        replies: queue.SimpleQueue[object],
+        replies: queue.Queue[object],
     ) -> Iterator[Reply]:
         """Keep the window fed, and yield what comes back."""
         most = 2 * self.concurrency + AHEAD
@@ -306,7 +306,7 @@ class ApiEngine:
 
     # the thread of the window
 
-    def _run(self, replies: queue.SimpleQueue[object], begun: threading.Event) -> None:
+    def _run(self, replies: queue.Queue[object], begun: threading.Event) -> None:
         try:
             asyncio.run(self._send(replies, begun))
         except BaseException as error:
@@ -315,7 +315,7 @@ class ApiEngine:
             begun.set()
             replies.put(_DONE)
 
-    async def _send(self, replies: queue.SimpleQueue[object], begun: threading.Event) -> None:
+    async def _send(self, replies: queue.Queue[object], begun: threading.Event) -> None:
         async with Transport(self.server, self._key, self.settings.name) as transport:
             ask_plainly = plain_question(
                 transport, self._speaker, key=self._key, timeout=self.timeout, till=self.till
@@ -356,8 +356,11 @@ class ApiEngine:
         return Speaker(self.settings.name, self.dialect, self.wishes, self._label_tokens)
 
 
-def _next(replies: queue.SimpleQueue[object]) -> object:
-    """Wait for a reply in short steps, so that a signal is seen on every system."""
+def _next(replies: queue.Queue[object]) -> object:
+    """Wait for a reply in short steps, so that a signal is seen on every system.
+
+    A ``SimpleQueue`` would not do: see :class:`experiment.store.writer.Writer`.
+    """
     while True:
         with contextlib.suppress(queue.Empty):
             return replies.get(timeout=0.5)
