@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -74,11 +75,17 @@ def test_an_export_gives_the_trials_of_the_handover(collected: Path, handed: Tab
     assert with_chance(tables.trials, tables.items, tables.factors)["chance"].isin([0.0, 0.5]).all()
 
 
-def test_an_export_without_a_plan_says_so_and_a_dataset_has_it(collected: Path, handed: Tables) -> None:
-    assert "no analysis plan" in load(collected.parent / "csv").remarks[0]
-    dataset = load(collected.parent / "psych-ds")
-    assert dataset.remarks == ()
-    assert dataset.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
+@pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])
+def test_an_export_holds_the_plan_of_analysis(collected: Path, handed: Tables, form: str) -> None:
+    exported = load(collected.parent / form)
+    assert exported.remarks == ()
+    assert exported.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
+
+
+def test_an_export_without_a_plan_says_so(collected: Path, tmp_path: Path) -> None:
+    shutil.copytree(collected.parent / "csv", tmp_path / "csv")
+    (tmp_path / "csv" / "plan.json").unlink()
+    assert "no analysis plan" in load(tmp_path / "csv").remarks[0]
 
 
 def test_an_export_for_jspsych_is_no_table(collected: Path) -> None:

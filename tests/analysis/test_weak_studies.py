@@ -175,9 +175,7 @@ def undetermined(content: Content, se: float) -> Content:
     analysis = replace(analysis, model=wide, contrasts=contrasts_of(analysis.plan, data, wide))
     return replace(
         content,
-        planned=(
-            _section(analysis, {(analysis.plan.measure, "position"): []}, content.kinds, Numbers(), set()),
-        ),
+        planned=(_section(analysis, [], content.kinds, Numbers(), set()),),
     )
 
 

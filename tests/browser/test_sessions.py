@@ -254,8 +254,8 @@ def test_answers_given_without_a_network_survive_a_reload(serve, new_page):
     start(page)
     answer(page, 0, 1)
     trial_shown(page, "choose", "Question number 2?")
-    page.unroute("**/trials")
     assert not server.trials
+    page.unroute("**/trials")
     page.reload()
     page.get_by_role("heading", name="Welcome back").wait_for()
     page.keyboard.press("Space")

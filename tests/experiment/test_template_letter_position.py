@@ -90,7 +90,7 @@ def test_without_a_part_the_short_study_is_made_and_nothing_is_published(tmp_pat
     copy_template("letter-position", tmp_path / "study")
     assert list(load_study(tmp_path / "study").factors) == ["position"]
     assert {one.name for one in (tmp_path / "study").iterdir()} == {
-        "study.yaml", "sentences.csv", "practice.csv", "simulated.json", "texts",
+        "study.yaml", "sentences.csv", "practice.csv", "simulated.json", "effects.yaml", "texts",
     }  # fmt: skip
     with pytest.raises(UserError, match="no published form"):
         copy_template("letter-position", tmp_path / "other", corrected=True)
