@@ -65,6 +65,7 @@ def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(
         assert (leaking > least).all(), leaking
 
 
+@pytest.mark.full
 def test_a_control_task_is_at_chance_on_held_out_items_and_learnt_on_those_that_train(tmp_path: Path) -> None:
     data = probing_study(
         tmp_path, items=90, layers=2, width=120, common=1.0, from_layer={"base": 0, "mild": 0, "severe": 0},
@@ -83,6 +84,7 @@ def test_a_control_task_is_at_chance_on_held_out_items_and_learnt_on_those_that_
         assert np.bincount(one.controls[task]).tolist() == np.bincount(one.label).tolist()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rows", "width"), [(120, 20), (60, 300)])
 def test_numbers_are_those_of_a_plain_scikit_learn_pipeline(rows: int, width: int) -> None:
     from sklearn.linear_model import LogisticRegression
@@ -219,6 +221,7 @@ def test_a_passage_with_questions_in_two_splits_is_in_neither(tmp_path: Path) ->
     assert len(test) == 90 and not set(one.family[train]) & set(one.family[test])
 
 
+@pytest.mark.full
 def test_numbers_do_not_depend_on_the_order_in_which_trials_stand(tmp_path: Path) -> None:
     import pandas as pd
 

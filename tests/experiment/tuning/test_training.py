@@ -89,7 +89,7 @@ def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weig
     assert json.loads(again.stdout)["trainings"][0]["was_finished"] is True
 
 
-@pytest.mark.parametrize("name", ["texts", "beside"])
+@pytest.mark.parametrize("name", ["beside", pytest.param("texts", marks=pytest.mark.full)])
 def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(
     tmp_path: Path, name: str
 ) -> None:
@@ -139,6 +139,7 @@ def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp
     assert weights(whole, "texts") == weights(killed, "texts")
 
 
+@pytest.mark.full
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, monkeypatch) -> None:
     train(study, "texts", after=2)
     folder = study / "tuning" / "texts"
@@ -179,6 +180,7 @@ def test_two_commands_do_not_train_the_same(study: Path) -> None:
     assert "training texts is under way already" in done.output
 
 
+@pytest.mark.full
 def test_memory_that_runs_out_halves_what_is_computed_at_once(study: Path, monkeypatch) -> None:
     from experiment.tuning.training import Trainer
 
@@ -208,6 +210,7 @@ def test_a_base_that_changed_is_not_gone_on_with(study: Path) -> None:
         train(study, "texts")
 
 
+@pytest.mark.full
 def test_a_trained_model_can_be_trained_further(study: Path) -> None:
     train(study, "texts")
     text = (study / "study.yaml").read_text("utf-8")
@@ -260,6 +263,7 @@ def test_without_peft_lora_says_how_to_get_it(study: Path, monkeypatch) -> None:
     assert "wrods[inside]" in str(fault.value)
 
 
+@pytest.mark.full
 def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path: Path) -> None:
     plain = write_study(tmp_path / "plain")
     thrifty = write_study(tmp_path / "thrifty", texts=", gradient_checkpointing: true")
