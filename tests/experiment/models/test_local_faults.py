@@ -99,7 +99,7 @@ class Small:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
-@pytest.mark.parametrize("name", ["Llama", "Bloom", "Mamba", "Rwkv"])
+@pytest.mark.parametrize("name", ["Llama", "Bloom", "Mamba", pytest.param("Rwkv", marks=pytest.mark.full)])
 def test_on_every_way_memory_that_runs_out_halves_what_is_computed_at_once(
     tmp_path, local, monkeypatch, name
 ) -> None:
