@@ -15,6 +15,8 @@ from experiment.version import installed_version
 
 PACKAGES = ("torch", "transformers", "tokenizers", "openai", "aiohttp", "ray", "numpy", "sqlalchemy")
 STORE_FILES = "study.db*"
+MADE = ("states", "tuning", "reports", "handover", "backups")
+"""Folders of a study that commands write: what is new in them changes nothing of how a run is made."""
 
 
 def git_state(folder: Path) -> dict[str, object] | None:
@@ -32,6 +34,7 @@ def git_state(folder: Path) -> dict[str, object] | None:
                 git(
                     "status", "--porcelain", "--", ".",
                     f":(exclude,glob)**/{LEASE_FILES}", f":(exclude,glob)**/{STORE_FILES}",
+                    *(f":(exclude,glob)**/{name}/**" for name in MADE),
                 )
             ),
         }  # fmt: skip

@@ -195,6 +195,10 @@ def test_a_lease_is_no_change_of_the_study_to_git(study) -> None:
         assert list(study.glob(LEASE_FILES))
         state = git_state(study)
     assert state is not None and state["changed"] is False
+    (study / "states" / "run-1").mkdir(parents=True)
+    (study / "states" / "run-1" / "layer_00.npy").write_bytes(b"states")
+    state = git_state(study)
+    assert state is not None and state["changed"] is False, "what commands write is no change of the study"
     (study / "study.yaml").write_text("", "utf-8")
     state = git_state(study)
     assert state is not None and state["changed"] is True
