@@ -67,11 +67,13 @@ def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_relo
     page.goto(f"http://127.0.0.1:{site.port}/small/")
     page.fill("#wrods-participant", "17")
     page.get_by_role("button", name="Start").click()
-    moments = {
-        2: lambda: page.context.set_offline(True),
-        4: lambda: page.context.set_offline(False),
-        5: lambda: page.reload() and None,
-    }
+
+    def reload_in_the_last_trial() -> None:
+        page.context.set_offline(False)
+        page.get_by_text("Which word is it?").wait_for()
+        page.reload()
+
+    moments = {2: lambda: page.context.set_offline(True), 4: reload_in_the_last_trial}
     walk(page, "completion code", at_trial=moments)
     with site.store.read() as connection:
         (session,) = sessions_overview(connection)
@@ -79,7 +81,8 @@ def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_relo
         kinds = {event["kind"] for event in all_events(connection)}
     assert session["state"] == "finished" and session["participant_id"] == "17"
     assert session["completion_code"] in page.locator("#wrods-root").inner_text()
-    assert [(row["trial_index"], row["attempt"]) for row in rows] == [(index, 1) for index in range(5)]
+    # A trial that was on the screen when the page was reloaded is shown again, as its second attempt.
+    assert [(row["trial_index"], row["attempt"]) for row in rows] == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2)]
     assert all(row["response_status"] == "valid" for row in rows)
     assert all(row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"]) for row in rows)
     assert {"consent", "instructions", "practice"} <= kinds
