@@ -7,8 +7,8 @@ from typing import Any
 
 from experiment.models.api.dialects import read_wishes
 from experiment.models.api.limiter import CONCURRENCY
-from experiment.models.embeddings import KINDS as EMBEDDING_KINDS
-from experiment.models.opening import check_use
+from experiment.models.engines import check_use
+from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import manner_of
 from experiment.models.settings import ModelSettings
 from experiment.study import Study

@@ -294,7 +294,7 @@ def _leave_probes() -> None:
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings of the models to run, by name; options of servers are for models of servers alone."""
-    from experiment.models.opening import check_use, known_kinds
+    from experiment.models.engines import check_use, known_kinds
     from experiment.study.trained import as_trained
 
     if not names and not study.models:
@@ -329,14 +329,14 @@ def _run_all(
     """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
     from experiment.cli.run_progress import Display
     from experiment.configuration import read_config, store_address
-    from experiment.models.opening import open_engine
+    from experiment.models.engines import open_engine
     from experiment.models.runs import Run, version_of
     from experiment.store import open_store
     from experiment.store.store import RUN_GROUP_MS
 
     opener = open_engine
     if engine_name == "ray":
-        from experiment.models.ray_engine import open_on_ray
+        from experiment.models.engines.ray_engine import open_on_ray
 
         opener = open_on_ray
     target = store_address(read_config()) or study.folder
@@ -355,7 +355,7 @@ def _run_all(
 def _self_test(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
     """Have each local model answer the same trials in different company, and print how far its answers differ."""
     from experiment.cli.run_dry import store_of_people
-    from experiment.models.opening import open_engine
+    from experiment.models.engines import open_engine
     from experiment.models.runs import self_test_of
 
     found = {}

@@ -35,8 +35,8 @@ MOST_NAMED = 100
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a model would be sent: the first prompt of each kind, counts, tokens and costs."""
     from experiment.models.engine import Previews
+    from experiment.models.engines import open_engine
     from experiment.models.money import price_of
-    from experiment.models.opening import open_engine
     from experiment.models.planning import kinds_of, request_json
     from experiment.models.runs import latest_version, sessions_of, settings_of
 
@@ -99,8 +99,8 @@ def _pictures_of(study: Study, request: Request) -> dict[str, Any]:
 def _judged(study: Study, name: str, judge: object, session: ModelSession) -> list[dict[str, Any]]:
     """Return what the model's judge would be sent about its first reply to a choice, the right answer standing in for it."""
     from experiment.models.engine import Previews
-    from experiment.models.judging import judge_request
-    from experiment.models.opening import open_engine
+    from experiment.models.engines import open_engine
+    from experiment.models.judges.judging import judge_request
     from experiment.models.planning import request_json, right_answer
     from experiment.models.runs import settings_of
     from experiment.scoring.again import Response

@@ -126,9 +126,9 @@ def score(
 def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run: bool, as_json: bool) -> None:
     """Compare texts by their vectors and print what came of it."""
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.models.embeddings import Embedder
-    from experiment.models.shown_similarity import CACHE, store_nearness
-    from experiment.models.similarity import (
+    from experiment.models.judges.embeddings import Embedder
+    from experiment.models.judges.shown_similarity import CACHE, store_nearness
+    from experiment.models.judges.similarity import (
         SIMILARITY,
         compare_texts,
         embedding_settings,
@@ -208,10 +208,10 @@ def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
     from experiment.configuration import read_config, store_address
-    from experiment.models.judging import first_judged, judge_again
+    from experiment.models.engines import open_engine
+    from experiment.models.judges.judging import first_judged, judge_again
     from experiment.models.leases import leased
     from experiment.models.money import Purse, price_of
-    from experiment.models.opening import open_engine
     from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
     from experiment.scoring.again import require_judge

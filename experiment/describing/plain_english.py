@@ -18,7 +18,7 @@ from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
 from experiment.describing.dollars import cost_words
 from experiment.lists import items_of_list, list_ids, session_levels
-from experiment.models.opening import use_remark
+from experiment.models.engines import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings

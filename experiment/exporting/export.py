@@ -11,7 +11,7 @@ from experiment.exporting.jspsych_files import write_jspsych
 from experiment.exporting.pictures import write_pictures
 from experiment.exporting.psychds import PLAN, Credits, codebook, credits_of, write_plan, write_psychds
 from experiment.exporting.tables import Choice, tables_of
-from experiment.models.shown_similarity import STORED
+from experiment.models.judges.shown_similarity import STORED
 from experiment.store import Store, queries
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -1,18 +1,6 @@
 """Runs a study's sessions with language models: local checkpoints, OpenAI-compatible servers, baselines."""
 
 from experiment.models.engine import Engine, Message, Reply, ReplyStatus, Request
-from experiment.models.opening import check_use, known_kinds, open_engine, use_remark
 from experiment.models.settings import ModelSettings
 
-__all__ = [
-    "Engine",
-    "Message",
-    "ModelSettings",
-    "Reply",
-    "ReplyStatus",
-    "Request",
-    "check_use",
-    "known_kinds",
-    "open_engine",
-    "use_remark",
-]
+__all__ = ["Engine", "Message", "ModelSettings", "Reply", "ReplyStatus", "Request"]

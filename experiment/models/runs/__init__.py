@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import require_current_items
-from experiment.models.opening import open_engine
+from experiment.models.engines import open_engine
 from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
 from experiment.models.runs.conducting import Run
 from experiment.models.runs.facts import git_state

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.engine import Engine
+from experiment.models.engines import open_engine
 from experiment.models.leases import leased
 from experiment.models.money import Allowance, Purse, price_of
 from experiment.models.money.purse import close_abandoned
-from experiment.models.opening import open_engine
 from experiment.models.planning import ModelSession
 from experiment.models.runs import changes, facts
 from experiment.models.runs.affording import shortfall

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiment.models import ModelSettings, open_engine
+from experiment.models import ModelSettings
+from experiment.models.engines import open_engine
 from stimuli.errors import UserError
 
 torch = pytest.importorskip("torch")

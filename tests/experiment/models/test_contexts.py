@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from experiment.models import ModelSettings
-from experiment.models.baselines import BaselineEngine
 from experiment.models.engine import Engine, Reply
+from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.planning import ModelSession, plan_sessions
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiment.models import ModelSettings, embeddings
-from experiment.models.embeddings import BATCH_TEXTS, Embedder, packaged_model
+from experiment.models import ModelSettings
+from experiment.models.judges import embeddings
+from experiment.models.judges.embeddings import BATCH_TEXTS, Embedder, packaged_model
 from stimuli.errors import UserError
 
 torch = pytest.importorskip("torch")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from experiment.models import Message, ModelSettings, Request
+from experiment.models.engines import open_engine
 from experiment.models.local import SeeingEngine
-from experiment.models.opening import open_engine
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_seers import tiny_llava

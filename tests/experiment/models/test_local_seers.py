@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment.models.opening import open_engine
+from experiment.models.engines import open_engine
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from tests.experiment.models.test_local_pictures import WORDS, answers, engine, look

@@ -14,7 +14,7 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
-from experiment.models import check_use, known_kinds, use_remark
+from experiment.models.engines import check_use, known_kinds, use_remark
 from stimuli.errors import UserError
 
 ECHO = """

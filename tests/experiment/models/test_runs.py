@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models.api import ApiEngine
-from experiment.models.baselines import BaselineEngine
 from experiment.models.engine import Follow, Reply, Request
+from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries

@@ -16,10 +16,10 @@ import pytest
 from sqlalchemy import event, select
 
 from experiment.checking import load_study
-from experiment.models.baselines import BaselineEngine
 from experiment.models.engine import Engine
+from experiment.models.engines import open_engine
+from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.money import spending
-from experiment.models.opening import open_engine
 from experiment.models.runs import (
     Limits,
     Run,

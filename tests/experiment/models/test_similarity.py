@@ -17,9 +17,9 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import ModelSettings
-from experiment.models.embeddings import Embedder
-from experiment.models.shown_similarity import nearness, shown_texts, whole_prompts
-from experiment.models.similarity import PLACEHOLDER, compare_texts, embedding_settings
+from experiment.models.judges.embeddings import Embedder
+from experiment.models.judges.shown_similarity import nearness, shown_texts, whole_prompts
+from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings
 from experiment.rows.trials import trial_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores

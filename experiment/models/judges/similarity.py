@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from experiment.models.embeddings import Embedder
+from experiment.models.judges.embeddings import Embedder
+from experiment.models.judges.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
-from experiment.models.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
 from experiment.scoring.execution import program_of
 from experiment.scoring.scores import Score

@@ -28,7 +28,7 @@ def _open_api(settings: ModelSettings) -> Engine:
 
 
 def _open_baseline(settings: ModelSettings) -> Engine:
-    from experiment.models.baselines import BaselineEngine
+    from experiment.models.engines.baselines import BaselineEngine
 
     return BaselineEngine(settings)
 
@@ -58,7 +58,7 @@ def check_use(use: str) -> None:
     if settings.kind not in known_kinds():
         raise unknown_name("kind of model", settings.kind, known_kinds())
     if settings.kind == "baseline":
-        from experiment.models.baselines import BASELINES
+        from experiment.models.engines.baselines import BASELINES
 
         if settings.name not in BASELINES:
             raise unknown_name("baseline", settings.name, BASELINES)

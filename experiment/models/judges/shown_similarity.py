@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from experiment.lists import list_ids
-from experiment.models.embeddings import Embedder
+from experiment.models.judges.embeddings import Embedder
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
