@@ -206,15 +206,18 @@ class Study:
         return np.asarray(eta + rng.normal(scale=question.assumptions.sigma or 0.0, size=len(eta)))
 
     def simulate(self, number: int) -> Outcome:
-        """Draw one study and analyse it."""
+        """Draw one study, analyse it and keep what was found."""
+        return _outcome(self.sizes, number, self.analysed(number))
+
+    def analysed(self, number: int) -> Analysis:
+        """Draw one study and analyse it as a report does, reduction included."""
         values = self.draw(number)
         plan, data = self.question.plan, self.data
         if self._constant_somewhere(values):
             # A reader group or condition that is all right or all wrong leaves the model.
             data = answered(plan, self.table, values)
             values = data.rows[plan.measure.response].to_numpy(dtype=float)
-        analysis = analyse(plan, data, engine=self._engine(data, values), reduce=self.question.reduce)
-        return _outcome(self.sizes, number, analysis)
+        return analyse(plan, data, engine=self._engine(data, values), reduce=self.question.reduce)
 
     def _constant_somewhere(self, values: Array) -> bool:
         if self.question.plan.measure.family != "binomial":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from experiment.cli import main
+from experiment.cli import main, power_progress
+from experiment.cli.power_progress import FitProgress
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
@@ -158,3 +161,83 @@ def test_a_folder_that_is_no_study_is_told(tmp_path: Path) -> None:
     done = run("power", tmp_path / "nothing", *MEANS)
     assert done.exit_code == 2
     assert "no study folder" in done.output
+
+
+class Clock:
+    """A clock that stands still until it is told to go on, or goes on at each look."""
+
+    def __init__(self, ticks: Iterator[float] | None = None) -> None:
+        self.now, self.ticks = 0.0, ticks
+
+    def monotonic(self) -> float:
+        self.now = next(self.ticks) if self.ticks is not None else self.now
+        return self.now
+
+
+def foretold(seconds: float, fits: int, processes: int, kept: int, patch: pytest.MonkeyPatch) -> str:
+    """Return what is said when the first fit of a run took so long, of all fits less those kept from before."""
+    clock, said = Clock(), []
+    patch.setattr(power_progress, "time", clock)
+    patch.setattr("click.echo", lambda text, err: said.append(text))
+    with FitProgress("eight letters", processes) as progress:
+        progress(kept, fits, kept)
+        said.clear()
+        clock.now = seconds
+        progress(kept + 1, fits, kept)
+        first = [text for text in said if "the first fit" in text]
+        said.clear()
+        progress(kept + 2, fits, kept)
+    assert not any("the first fit" in text for text in said)
+    return "".join(first)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fits", "processes", "kept", "told"),
+    [
+        (65.0, 1001, 2, 0, ("took 1 min 05 s; 1,000 more take some 9 hours (2 at once)", "--full is faster")),
+        (65.0, 1001, 1, 990, ("took 1 min 05 s; 10 more take some 10 min 50 s (1 at once)", "--fits 50")),
+        (4.0, 1001, 2, 0, ("took 4 s; 1,000 more take some 33 min 20 s", "stop and go on at will")),
+    ],
+)
+def test_a_run_that_will_take_long_says_so_after_its_first_fit(
+    seconds: float,
+    fits: int,
+    processes: int,
+    kept: int,
+    told: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = foretold(seconds, fits, processes, kept, monkeypatch)
+    assert text.startswith("eight letters: the first fit, of the smallest size, ")
+    assert all(part in text for part in told), text
+
+
+@pytest.mark.parametrize(("seconds", "fits", "processes"), [(0.5, 1001, 1), (65.0, 10, 1), (65.0, 18, 2)])
+def test_a_run_of_minutes_foretells_nothing(
+    seconds: float, fits: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert foretold(seconds, fits, processes, 0, monkeypatch) == ""
+
+
+EIGHT = ["intact", "first", "second", "third", "middle", "third_last", "second_last", "last"]
+
+
+def test_a_plan_of_eight_levels_is_foretold_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on by ten minutes from one look to the next but one, as if the machine were that slow."""
+    rows = study_rows(simulated=2, items=8)
+    rows["position"] = rows["position"].replace({"initial": "first", "internal": "middle", "final": "last"})
+    factors = {"position": {"levels": EIGHT, "reference": "intact"}}
+    plan = {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": ["last - intact"]}
+    folder = write_handover(tmp_path / "handover", rows, planned={"eight": plan}, factors=factors)
+    monkeypatch.setattr(power_progress, "time", Clock(map(float, count(0, 300))))
+    means = [word for level in EIGHT for word in ("--mean", f"human:{level}=80")]
+    sizes = ["--participants", "8", "--items", "8", "--fits", "2", "--processes", "1", "--full"]
+    done = run("power", folder, *sizes, *means)
+    assert done.exit_code == 0, done.output
+    assert (
+        "eight: the first fit, of the smallest size, took 10 min 00 s; 1 more take some 10 min 00 s"
+        in done.stderr
+    )
+    assert done.stderr.count("the first fit") == 1
