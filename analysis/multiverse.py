@@ -23,7 +23,14 @@ from analysis.estimation import analyse
 from analysis.frames import FAILURES, WRONG, analysed, time_data
 from analysis.measures.accuracy import with_chance
 from analysis.planned import Plan
-from analysis.preparing import Alternative, alternatives, of_flagged_sessions, sessions_against_rules
+from analysis.preparing import (
+    Alternative,
+    alternatives,
+    keeps_right_answers_alone,
+    of_flagged_sessions,
+    sessions_against_rules,
+    without_choices,
+)
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -96,9 +103,10 @@ def time_multiverse(
     ----------
     tables : Tables
     plan : Plan
-        Of ``rt`` or ``reading_time``.
+        Of ``rt`` or ``reading_time``. Bounds and a choice of answers of its own are those of the primary universe, and open in the
+        others; what else it leaves out, all of them do.
     rules : sequence of Alternative, optional
-        The study's bounds and the usual ones by default (:func:`analysis.preparing.alternatives`).
+        The study's and the plan's bounds and the usual ones by default (:func:`analysis.preparing.alternatives`).
     scales, answers : sequence of str
     fit : bool
         Whether each universe also gets the planned mixed model: minutes instead of seconds.
@@ -125,7 +133,11 @@ def time_multiverse(
             raise UserError(
                 f"{wrong[0]!r} is no choice of a multiverse", mend=f"It is one of {', '.join(known)}."
             )
-    rules = rules or alternatives(plan.measure.name, tables.dictionary["exclude"], [plan.factor])
+    rules = rules or alternatives(
+        plan.measure.name, tables.dictionary["exclude"], [plan.factor], plan.exclude
+    )
+    own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
+    plan = replace(plan, exclude=without_choices(plan.exclude, plan.measure.name))
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
         for choice in answers:
@@ -134,7 +146,7 @@ def time_multiverse(
             for rule in rules:
                 kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
                 for scale in scales:
-                    own = sessions == AS_EXCLUDED and choice == VALID and rule.is_own
+                    own = sessions == AS_EXCLUDED and choice == own_answers and rule.is_own
                     primary = own and (scale == LOG) == plan.measure.logged
                     universe = Universe(sessions, rule.name, choice, scale, primary)
                     told = _times_in(universe, times, kept, plan)

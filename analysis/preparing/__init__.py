@@ -5,7 +5,12 @@ from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_
 from analysis.preparing.copies import copies, not_told_apart, same_prompts
 from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
 from analysis.preparing.flow import flow, flow_steps, time_steps
-from analysis.preparing.of_plan import left_out_by_plan
+from analysis.preparing.of_plan import (
+    keeps_right_answers_alone,
+    left_out_by_plan,
+    own_bounds,
+    without_choices,
+)
 from analysis.preparing.signs import SignRule, declared_rules, session_signs, sessions_against_rules
 
 __all__ = [
@@ -23,14 +28,17 @@ __all__ = [
     "flag_trials",
     "flow",
     "flow_steps",
+    "keeps_right_answers_alone",
     "left_out_by_plan",
     "newest_design",
     "not_told_apart",
     "of_flagged_sessions",
+    "own_bounds",
     "same_prompts",
     "session_signs",
     "sessions_against_rules",
     "time_bounds",
     "time_reasons",
     "time_steps",
+    "without_choices",
 ]

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds
+from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule
 from analysis.preparing.exclusions import flag_trials
+from analysis.preparing.of_plan import own_bounds
 
 OWN = "the study's bounds"
 
@@ -41,7 +42,10 @@ def _usual() -> tuple[Mapping[str, Any], ...]:
 
 
 def alternatives(
-    measure: str, exclude: Mapping[str, Any] | None = None, factors: Collection[str] = ()
+    measure: str,
+    exclude: Mapping[str, Any] | None = None,
+    factors: Collection[str] = (),
+    of_plan: Mapping[str, Any] | None = None,
 ) -> list[Alternative]:
     """Return the time rules of a multiverse: the study's own first, then the usual ones of ``alternatives.json``.
 
@@ -53,13 +57,15 @@ def alternatives(
         The dictionary's ``exclude``; where it bounds the measure, that rule is the own one, else "no rule" is.
     factors : collection of str
         Columns that make a condition, for rules that look at a participant's own times.
+    of_plan : mapping, optional
+        ``exclude`` of a planned analysis: bounds of its own are part of the own rule.
 
     Raises
     ------
     UserError
-        As :func:`analysis.preparing.time_bounds`.
+        As :func:`analysis.preparing.of_plan.own_bounds`.
     """
-    own = time_bounds(dict(exclude or {}), measure)
+    own = own_bounds(exclude or {}, of_plan or {}, measure)
     found = [Alternative(OWN, own, True)] if own else []
     for one in _usual():
         if measure not in one["of"]:

@@ -62,6 +62,10 @@ class Bounds:
         """What is wrong with a time that does not count, in words."""
         return f"outside the study's bounds ({self.low:g} to {self.high:g} ms)"
 
+    def within(self, other: Bounds | None) -> Bounds:
+        """Return the bounds within these and others."""
+        return self if other is None else Bounds(max(self.low, other.low), min(self.high, other.high))
+
     def holds(self, times: pd.Series[float]) -> pd.Series[bool]:
         """Return which times lie within the bounds."""
         return times.between(self.low, self.high)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import is_valid
-from analysis.preparing.bounds import time_bounds
+from analysis.preparing.bounds import Bounds, time_bounds
 from analysis.preparing.signs import NOT_IN_TRIALS, sessions_against_rules
 from stimuli.errors import UserError, unknown_name
 
@@ -51,6 +51,42 @@ def left_out_by_plan(
     if not told:
         return left_out, []
     return left_out, [f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."]
+
+
+def own_bounds(study: Mapping[str, Any], plan: Mapping[str, Any], measure: str) -> Bounds | None:
+    """Return the bounds within which times of an analysis count: the study's and the plan's own, the narrower on either side.
+
+    Parameters
+    ----------
+    study, plan : mapping
+        ``exclude`` of the study and of the plan.
+    measure : str
+        Column of the times.
+
+    Returns
+    -------
+    Bounds or None
+        None where neither has any.
+
+    Raises
+    ------
+    UserError
+        Bounds of no known form, or of study and plan without a common time.
+    """
+    of_plan = time_bounds(dict(plan), measure)
+    of_study = time_bounds(dict(study), measure)
+    return of_study if of_plan is None else of_plan.within(of_study)
+
+
+def keeps_right_answers_alone(exclude: Mapping[str, Any]) -> bool:
+    """Whether a plan leaves out valid wrong answers."""
+    return exclude.get("answers") == "wrong"
+
+
+def without_choices(exclude: Mapping[str, Any], measure: str) -> dict[str, Any]:
+    """Return a plan's exclusions without its bounds of a time and its choice of answers, which a multiverse varies."""
+    others = {name: rule for name, rule in (exclude.get("trials") or {}).items() if name != measure}
+    return {kind: rules for kind, rules in {**exclude, "trials": others, "answers": None}.items() if rules}
 
 
 def _rules(

@@ -67,6 +67,41 @@ def test_a_universes_difference_is_students_over_participants(handover: Make) ->
     assert row["trials"] == len(used)
 
 
+def test_bounds_and_answers_that_a_plan_fixed_are_its_own_universe_and_open_in_the_others(
+    handover: Make,
+) -> None:
+    """The plan narrows the study's upper bound, and takes right answers alone."""
+    tables = tables_of(handover)
+    of_plan = {"trials": {"reading_time": "outside 200 ms to 2 s"}, "answers": "wrong"}
+    plan = replace(plans(tables)[0], exclude=of_plan)
+    found = time_multiverse(tables, plan)
+    own = found[found["is_primary"]]
+    assert own[["rule", "scale", "answers"]].to_numpy().tolist() == [
+        ["the study's bounds", "log", "right answers only"]
+    ]
+    trials = tables.trials
+    used = trials[
+        trials["excluded_reason"].isna()
+        & (trials["reader_kind"] == "human")
+        & (trials["correct"] == 1)
+        & trials["reading_time"].between(300, 2000)
+    ]
+    means = np.log(used["reading_time"]).groupby([used["reader"], used["position"]]).mean().unstack()
+    difference = (means["initial"] - means["intact"]).mean()
+    assert own["estimate"].item() == pytest.approx(100 * np.expm1(difference))
+    assert own["trials"].item() == len(used)
+    every = found[(found["rule"] == "no rule") & (found["scale"] == "log")].set_index("answers")
+    assert every.loc["all valid answers", "trials"] > every.loc["right answers only", "trials"] > len(used)
+    assert (every["removed"] == 0).all()
+
+
+def test_bounds_of_study_and_plan_without_a_common_time_are_told(handover: Make) -> None:
+    tables = tables_of(handover)
+    plan = replace(plans(tables)[0], exclude={"trials": {"reading_time": "outside 10 s to 20 s"}})
+    with pytest.raises(UserError, match="time bounds 10000 to 9000 ms"):
+        time_multiverse(tables, plan)
+
+
 def test_a_rule_says_what_it_took_from_either_condition(handover: Make) -> None:
     rows = study_rows(human=8, items=24, timeouts=0.0)
     late = (

@@ -14,7 +14,7 @@ from analysis.figures.multiverse import multiverse_figure
 from analysis.frames import FAILURES
 from analysis.multiverse import accuracy_multiverse, time_multiverse
 from analysis.plan import Plan
-from analysis.preparing import time_bounds
+from analysis.preparing import keeps_right_answers_alone, own_bounds
 from analysis.readers import headed, marked
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.alternatives_sessions import other_sessions
@@ -126,11 +126,12 @@ def _times(plan: Plan, tables: Tables, material: Material, number: int) -> Itera
             "interval."
         )
         return
-    bounds = time_bounds(tables.dictionary["exclude"], plan.measure.name)
+    bounds = own_bounds(tables.dictionary["exclude"], plan.exclude, plan.measure.name)
+    of_right = " of right answers" if keeps_right_answers_alone(plan.exclude) else ""
     own = (
-        f"The study fixed beforehand that only times from {apa.count(bounds.low)} to {apa.count(bounds.high)} ms count."
+        f"The study fixed beforehand that only times{of_right} from {apa.count(bounds.low)} to {apa.count(bounds.high)} ms count."
         if bounds is not None
-        else f"The study fixed no bounds for {plan.measure.noun}: its own choice is that every time counts."
+        else f"The study fixed no bounds for {plan.measure.noun}: its own choice is that every time{of_right} counts."
     )
     if bounds is not None:
         took = found[found["is_primary"]].drop_duplicates("group")
