@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -70,42 +72,95 @@ def _levels(levels: Sequence[str]) -> str:
     return f"{len(levels)} conditions, {levels[0]} to {levels[-1]}" if many else ", ".join(levels)
 
 
+@dataclass(frozen=True)
+class _Finding:
+    """A comparison with the analysis that it is told of, and the same comparison in analyses planned after that one."""
+
+    place: int
+    section: Section
+    contrast: Contrast
+    again: tuple[tuple[Section, Contrast], ...] = ()
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """All analyses that made it."""
+        return (self.section, *(section for section, _ in self.again))
+
+
 def _findings(content: Content) -> Iterator[Paragraph]:
+    """Write a paragraph for each difference between conditions: of each reader, and between readers."""
     sections = content.planned or content.exploratory
-    ranked = [
-        (place, number, section, contrast)
-        for number, section in enumerate(sections)
-        for place, label in enumerate(dict.fromkeys(one.label for one in section.analysis.contrasts))
-        for contrast in section.analysis.contrasts
-        if contrast.label == label and contrast.estimable
-    ]
-    if not ranked:
+    found = _each_once(sections)
+    if not found:
         yield Paragraph(Markup("No comparison between conditions could be tested."))
         return
-    told = sorted(ranked, key=lambda one: one[:2])[:MOST_FINDINGS]
-    said: list[Markup] = []
-    last: Section | None = None
-    for _, _, section, contrast in sorted(told, key=lambda one: one[1]):
-        if section is not last and section.analysis.plan.subset:
-            said.append(Markup("<i>{}.</i>").format(section.heading))
-        said.append(_finding(contrast, section.analysis, content.kinds))
-        last = section
     if not content.planned:
-        said.insert(0, Markup("No analysis was planned, so that all results are exploratory."))
-    others = len(ranked) - len(told)
-    if others:
-        said.append(
-            escape(
-                f"{apa.worded(others, 'further comparison').capitalize()} {'is' if others == 1 else 'are'} reported below."
-            )
+        yield Paragraph(Markup("No analysis was planned, so that all results are exploratory."))
+    told = sorted(found, key=lambda one: one.place)[:MOST_FINDINGS]
+    order = {id(section): place for place, section in enumerate(sections)}
+    told.sort(key=lambda one: order[id(one.section)])
+    several = len({one.section.heading for one in told}) > 1
+    begun: set[str] = set()
+    for (heading, _), own in groupby(told, key=lambda one: (one.section.heading, one.contrast.label)):
+        findings = list(own)
+        is_headed = several or findings[0].section.analysis.plan.subset
+        said = [Markup("<i>{}.</i>").format(heading)] if is_headed and heading not in begun else []
+        begun.add(heading)
+        of = {id(section) for one in findings for section in one.sections}
+        involved = [section for section in sections if id(section) in of]
+        yield Paragraph(
+            Markup(" ").join([*said, *(part for one in findings for part in _told(one, content.kinds))]),
+            tables=tuple(one.number for section in involved for one in section.tables),
+            models=tuple(number for section in involved for number in _models(section, content)),
         )
-    shown = dict.fromkeys(section.heading for _, _, section, _ in told)
-    own = [section for section in sections if section.heading in shown]
-    yield Paragraph(
-        Markup(" ").join(said),
-        tables=tuple(one.number for section in own for one in section.tables),
-        models=tuple(number for section in own for number in _models(section, content)),
-    )
+    others = len(found) - len(told)
+    if others:
+        further = apa.worded(others, "further comparison").capitalize()
+        yield Paragraph(escape(f"{further} {'is' if others == 1 else 'are'} reported below."))
+
+
+def _each_once(sections: Sequence[Section]) -> list[_Finding]:
+    """Return every comparison that could be tested, once also where two analyses make it."""
+    found: dict[tuple[object, ...], _Finding] = {}
+    for section in sections:
+        analysis = section.analysis
+        plan = analysis.plan
+        for place, label in enumerate(dict.fromkeys(one.label for one in analysis.contrasts)):
+            for contrast in analysis.contrasts:
+                if contrast.label != label or not contrast.estimable:
+                    continue
+                key = (plan.measure.name, plan.factor, plan.trials, plan.within, label, contrast.groups)
+                first = found.get(key)
+                found[key] = (
+                    _Finding(place, section, contrast)
+                    if first is None
+                    else replace(first, again=(*first.again, (section, contrast)))
+                )
+    return list(found.values())
+
+
+def _told(one: _Finding, kinds: dict[str, str]) -> Iterator[Markup]:
+    """Say a comparison, and what the same one is in other analyses."""
+    analysis = one.section.analysis
+    yield _finding(one.contrast, analysis, kinds)
+    for section, other in one.again:
+        yield escape(_likewise(one.contrast, analysis, other, section)) + _in_brackets(
+            other, section.analysis
+        )
+
+
+def _likewise(first: Contrast, analysis: Analysis, other: Contrast, section: Section) -> str:
+    """Say whether another analysis comes to the same."""
+    both = [each.p_adjusted < own.plan.alpha for each, own in ((first, analysis), (other, section.analysis))]
+    name = f"the analysis {section.heading}"
+    if both == [True, True]:
+        same = (first.estimate < 0) == (other.estimate < 0)
+        return (
+            f"{name[0].upper()}{name[1:]} finds the same" if same else f"In {name} it is the other way round"
+        )
+    if both == [False, False]:
+        return f"Nor is it significant in {name}"
+    return f"In {name} it is {'' if both[1] else 'not '}significant"
 
 
 def _models(section: Section, content: Content) -> tuple[int, ...]:
@@ -117,7 +172,7 @@ def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup
     """Say one comparison with the size of its effect, its interval and p."""
     measure = analysis.plan.measure
     significant = one.p_adjusted < analysis.plan.alpha
-    size = Markup(" ({}, {}).").format(_size(one, analysis), _p(one))
+    size = _in_brackets(one, analysis)
     if one.between:
         first, second = (named(group, kinds) for group in one.groups)
         verb = "differed" if significant else "did not differ significantly"
@@ -138,6 +193,11 @@ def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup
     else:
         what = f"{headed_as(group, kinds)} {'were' if several else 'was'} {how} {than}"
     return escape(what) + size
+
+
+def _in_brackets(one: Contrast, analysis: Analysis) -> Markup:
+    """Write the end of a sentence: the size of an effect and its p."""
+    return Markup(" ({}, {}).").format(_size(one, analysis), _p(one))
 
 
 def _size(one: Contrast, analysis: Analysis) -> str:

@@ -1,4 +1,4 @@
-"""Says a value in each condition, or, of so many conditions that nobody would read them all, the ends of their range."""
+"""Says what holds of many conditions or differences so that it can be read: a few by name, of more their number or the range."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from analysis import apa
 
 MOST_TOLD = 8
 """Conditions whose values are told one by one; of more, a sentence tells the lowest and the highest, and a table holds all."""
+MOST_NAMED = 4
+"""Differences that a sentence names; of more it tells how many there are, and a table says which."""
 
 
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
@@ -34,3 +36,25 @@ def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float])
     if len(set(told)) == 1:
         return f"{told[0]} in each"
     return f"from {each[order[0]]} to {each[order[-1]]}"
+
+
+def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:
+    """Return a few by name, of more how many they are.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Those of which something holds.
+    of : int
+        How many there are altogether.
+    noun : str
+        What they are, in the singular.
+
+    Returns
+    -------
+    str
+        ``final − intact and initial − intact``; of many ``21 of 23 differences`` or ``all 23 differences``.
+    """
+    if len(names) <= MOST_NAMED:
+        return apa.listing(list(names))
+    return f"all {apa.counted(of, noun)}" if len(names) == of else f"{len(names)} of {apa.counted(of, noun)}"

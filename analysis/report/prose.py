@@ -54,14 +54,26 @@ def paragraphs(
         told += [Markup(" ").join(fresh)] if fresh else []
     if analysis.model is not None:
         told.append(_model_sentences(analysis, analysis.model, table))
-        in_model = [one for one in analysis.contrasts if not one.left_out]
-        tested = [_within(one, analysis, kinds) for one in in_model if not one.between]
-        tested += [_between(one, analysis, kinds) for one in in_model if one.between]
-        if tested:
-            told.append(Markup(" ").join(part for part in [*tested, _adjustment(analysis)] if part))
+        told += _differences([one for one in analysis.contrasts if not one.left_out], analysis, kinds)
     if analysis.remarks:
         told.append(Markup(" ").join(escape(one) for one in analysis.remarks))
     return told
+
+
+def _differences(tested: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> list[Markup]:
+    """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is."""
+    if not tested:
+        return []
+    told = []
+    for label in dict.fromkeys(one.label for one in tested):
+        own = sorted((one for one in tested if one.label == label), key=lambda one: one.between)
+        told.append([(_between if one.between else _within)(one, analysis, kinds) for one in own])
+    last = _adjustment(analysis)
+    if len(told) == 1:
+        told[0] += [last] if last else []
+    elif last:
+        told.append([last])
+    return [Markup(" ").join(one) for one in told]
 
 
 def named(group: str, kinds: dict[str, str]) -> str:

@@ -21,6 +21,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import fidelity, rankings
+from analysis.report.chapters.fidelity_effects import compared, effects_blocks, told_of_effects
 from analysis.report.references import reference
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -103,9 +104,53 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
         )
         assert start in text
         assert f"their difference {apart[1]} points, 95% CI {apart[2]}" in text
-        assert row[-1] in ("equivalent", "different", "different, but within the bound", "undecided")
+        assert row[-2] in ("yes", "not shown", "in log odds only", "in points only")
+        assert row[-1] in ("yes", "not shown")
     assert "60 points" in table.note
     assert {"schuirmann1987", "lakens2017"} <= set(faithful.sources)
+
+
+SIDES = {
+    "yes": (0.001, -20.0, -5.0),
+    "in log odds only": (0.001, -20.0, 2.0),
+    "in points only": (0.30, -20.0, -5.0),
+    "not shown": (0.30, -20.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("answer", SIDES)
+@pytest.mark.parametrize("verdict", ["equivalent", "undecided"])
+def test_whether_readers_differ_and_whether_it_counts_as_none_are_answered_apart(
+    material: Material, answer: str, verdict: str
+) -> None:
+    (analysis, found), *_ = compared(material)
+    p, low, high = SIDES[answer]
+    one = found.iloc[[0]].assign(p=p, difference_low=low, difference_high=high, verdict=verdict)
+    one.attrs = found.attrs
+    laid = next(block for block in effects_blocks(analysis, one, material) if isinstance(block, ApaTable))
+    assert laid.rows[0][-2:] == (answer, "yes" if verdict == "equivalent" else "not shown")
+    asked, told = (
+        str(text).replace("<i>", "") for text in told_of_effects(analysis, one, material.kinds, "")
+    )
+    assert "60 points" in asked and asked.count("?") == 1 and "undecided" not in told
+    expected = {
+        "yes": "They differ (p",
+        "in log odds only": "They differ in log odds (p",
+        "in points only": "They differ in points; in log odds no difference is shown",
+        "not shown": "No difference between them is shown",
+    }
+    assert expected[answer] in told
+    assert told.endswith("equivalent.") == (verdict == "equivalent")
+
+
+def test_answers_of_many_differences_are_counted_and_a_few_named(material: Material) -> None:
+    (analysis, found), *_ = compared(material)
+    many = pd.concat([found.iloc[[0]].assign(contrast=f"c{place} − intact") for place in range(7)])
+    many = many.assign(p=[0.001] * 2 + [0.4] * 5, difference_low=-9.0, difference_high=[-1.0] * 2 + [2.0] * 5)
+    many.attrs = found.attrs
+    text = " ".join(map(str, told_of_effects(analysis, many, material.kinds, "")))
+    assert "different from people in 2 (c0 − intact, c1 − intact); not shown to differ in 5;" in text
+    assert "c4 − intact" not in text and "stands in the table" in text
 
 
 def test_a_planned_model_that_is_not_in_the_model_still_has_its_rows(tmp_path: Path) -> None:
@@ -118,8 +163,8 @@ def test_a_planned_model_that_is_not_in_the_model_still_has_its_rows(tmp_path: P
     table = named(chapter, "fidelity_comprehension")
     assert [row[1] for row in table.rows] == [*MODELS] * 2
     for seen, lost in zip(table.rows[::2], table.rows[1::2], strict=True):
-        assert lost[-1] == "not estimable" and set(lost[3:-1]) == {"–"}
-        assert lost[2] == seen[2] and seen[-1] != "not estimable", "what is known of people stays"
+        assert set(lost[3:]) == {"–"}
+        assert lost[2] == seen[2] and seen[-1] != "–", "what is known of people stays"
     assert "copyist: always right in intact" in table.note
     assert "not estimable for people beside the model copyist (copyist: always right in intact" in words(
         chapter
@@ -160,8 +205,9 @@ def test_without_a_bound_nothing_is_called_equivalent(material: Material) -> Non
     chapter = fidelity.write(replace(material, analyses=(bare,)))
     assert chapter is not None
     table = named(chapter, "fidelity_comprehension")
-    assert {row[-1] for row in table.rows} <= {"different", "undecided"}
+    assert table.columns[-1] == "Different" and "Equivalent" not in table.columns
     assert "No bound was fixed beforehand" in table.note
+    assert "is not asked, since no bound was fixed beforehand" in words(chapter)
     assert "schuirmann1987" not in chapter.sources
 
 

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.many_levels import MOST_NAMED, which_of
 from analysis.report.nodes import Filed, Paragraph
 from analysis.report.numbered import Numbered
 from analysis.report.wording import (
@@ -84,3 +85,10 @@ def test_long_tables_and_those_that_a_figure_shows_lie_in_their_files() -> None:
     printed, long, drawn = with_long_tables_filed(given)
     assert printed is given[0] and isinstance(long, Filed) and isinstance(drawn, Filed)
     assert long.said == f"{LONGEST + 1} rows, in tables/table_02_own.csv." and drawn.number == 3
+
+
+def test_a_few_differences_are_named_and_many_counted() -> None:
+    names = [f"level {place} − intact" for place in range(23)]
+    assert which_of(names[:2], 23) == "level 0 − intact and level 1 − intact"
+    assert which_of(names[: MOST_NAMED + 1], 23) == f"{MOST_NAMED + 1} of 23 differences"
+    assert which_of(names, 23) == "all 23 differences"

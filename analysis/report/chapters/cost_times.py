@@ -22,11 +22,10 @@ from analysis.report.chapters.cost_parts import (
     OWN_SCALE,
     Part,
     as_percent,
-    chosen_words,
     sentence,
 )
 from analysis.report.filters import PEOPLE, filled, timed_well
-from analysis.report.many_levels import by_level
+from analysis.report.many_levels import MOST_NAMED, by_level, which_of
 from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -231,26 +230,23 @@ def _verdicts(found: TimeScales) -> list[str]:
             groups=[" − ".join(map(spoken, str(one).split(" − "))) for one in table["groups"]]
         ).groupby("agree", sort=False)
     }
+    which = {key: which_of(own, len(table)) for key, own in names.items()}
     told = []
-    if "same" in names and len(names["same"]) == len(table) > MOST_TOLD:
+    if "same" in names:
         told.append(
-            f"Both scales say the same of all {len(table)} differences: both intervals lie on one side of 0 or both include it."
-        )
-    elif "same" in names:
-        told.append(
-            f"Both scales say the same of {chosen_words(names['same'])}: both intervals lie on one side of 0 or both include it."
+            f"Both scales say the same of {which['same']}: both intervals lie on one side of 0 or both include it."
         )
     if "one scale only" in names:
         told.append(
-            f"Of {chosen_words(names['one scale only'])} one scale's interval leaves 0 out and the other's does not: "
-            f"whether there "
-            "is a difference depends on the scale."
+            f"Of {which['one scale only']} one scale's interval leaves 0 out and the other's does not: whether there is a "
+            "difference depends on the scale."
         )
     if "opposite" in names:
-        told.append(f"The scales point in opposite directions for {chosen_words(names['opposite'])}.")
+        told.append(f"The scales point in opposite directions for {which['opposite']}.")
     if "not estimable" in names:
-        told.append(f"Not estimable on both scales: {chosen_words(names['not estimable'])}.")
-    return told
+        told.append(f"Not estimable on both scales: {which['not estimable']}.")
+    counted = any(MOST_NAMED < len(own) < len(table) for own in names.values())
+    return [*told, "Which of them is said in the last column of the table."] if counted else told
 
 
 def _doubts(found: TimeScales) -> list[str]:

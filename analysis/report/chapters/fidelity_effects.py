@@ -11,25 +11,22 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.fidelity import effects
-from analysis.fidelity.effects import BOTH, DIFFERENT, EQUIVALENT, NOT_ESTIMABLE, UNDECIDED
+from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE, POINTS
 from analysis.figures.fidelity_map import MapScale, fidelity_map
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.report.apa_tables import ApaTable, Origin, as_percent
 from analysis.report.blocks import Block, Material
+from analysis.report.many_levels import MOST_NAMED
 from analysis.report.prose import named
 from analysis.results import Analysis
 from stimuli.errors import UserError
 
 TOLD_IN_FULL = 6
 """Up to so many pairs of difference and model are told one by one; more are counted, and stand in the table."""
-VERDICTS = {
-    EQUIVALENT: "equivalent",
-    DIFFERENT: "different",
-    BOTH: "different, but within the bound",
-    UNDECIDED: "undecided",
-    NOT_ESTIMABLE: "not estimable",
-}
+YES, NOT_SHOWN = "yes", "not shown"
+LOG_ODDS_ONLY, POINTS_ONLY, UNCORRECTED = "in log odds only", "in points only", "before correction only"
+"""What is answered to "does the model differ from people?": p and the 95% interval may part."""
 
 
 def in_italics(text: str) -> Markup:
@@ -81,7 +78,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         pointer = f" ([[table:{laid.name}]], [[figure:{map_name}]])"
     return [
         Markup("<h3>{}</h3>").format(_heading(analysis)),
-        *_told(analysis, table, kinds, pointer),
+        *told_of_effects(analysis, table, kinds, pointer),
         laid,
         *drawn,
     ]
@@ -147,7 +144,8 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         cells.append(apa.p_value(row["p"]))
         if bounded:
             cells.append(_interval(row["equivalence_low"], row["equivalence_high"], analysis))
-        rows.append((*cells, VERDICTS[str(row["verdict"])]))
+        cells.append(_differ(row, plan.alpha))
+        rows.append((*cells, _equivalent(row)) if bounded else tuple(cells))
     columns = [
         "Difference",
         "Model",
@@ -156,28 +154,34 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         f"{people} − model [95% CI]",
         "p (log odds)" if plan.measure.scale == "points" else "p",
     ]
-    columns += [level] if bounded else []
+    columns += [level, "Different", "Equivalent"] if bounded else ["Different"]
     note = f"In {_unit(analysis)}"
     note += (
         "; a comparison of readers is the ratio of their ratios. " if plan.measure.scale == "ratio" else ". "
     )
     note += f"p values are adjusted as those of the analysis ({analysis.correction}). "
+    note += (
+        f"Different: do {spoken(str(table['people'].iloc[0]))} and the model differ? Yes where p is below alpha and the 95% "
+        "interval leaves 0 out"
+    )
     if plan.measure.scale == "points":
-        note += "They test log odds; verdicts go by the intervals, in points. "
+        note += "; p tests log odds and the interval is in points, so that a difference may be shown on one scale only"
+    note += ". "
     if plan.equivalence is not None:
         note += (
-            f"Equivalent: two one-sided tests reject a difference as large as {plan.equivalence.said or plan.equivalence.value}, "
-            "fixed beforehand (their p values stand with the analysis). Different: the 95% interval leaves 0 out. Undecided: neither."
+            "Equivalent: is it small enough to count as none? Yes where two one-sided tests reject a difference as large as "
+            f"{plan.equivalence.said or plan.equivalence.value}, fixed beforehand (their p values stand with the analysis). "
         )
     else:
-        note += "No bound was fixed beforehand, so nothing is called equivalent. Undecided: the 95% interval includes 0."
+        note += "No bound was fixed beforehand, so nothing is called equivalent. "
+    note += "Not shown is no answer: it means neither yes nor no."
     left_out = list(dict.fromkeys(str(why) for why in table["why"] if why))
     if left_out:
         note += f" Planned, not estimable, and counted in the families: {'; '.join(left_out)}."
     title = (
         f"Differences in {_nouns(analysis, table)}: {spoken(str(table['people'].iloc[0]))} beside each model"
     )
-    return ApaTable(name, title, (*columns, "Verdict"), tuple(rows), note, _origin(analysis))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(analysis))
 
 
 def _origin(analysis: Analysis) -> Origin:
@@ -189,25 +193,69 @@ def _origin(analysis: Analysis) -> Origin:
     )
 
 
-def _told(analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str) -> list[Markup]:
+def _differ(row: pd.Series, alpha: float) -> str:
+    """Answer whether a model differs from people: yes where test and interval agree, else by which of them alone."""
+    if row["verdict"] == NOT_ESTIMABLE:
+        return apa.MISSING
+    tested = bool(row["p"] < alpha)
+    apart = bool(row["difference_low"] > 0 or row["difference_high"] < 0)
+    if tested == apart:
+        return YES if tested else NOT_SHOWN
+    if row["unit"] == POINTS:
+        return LOG_ODDS_ONLY if tested else POINTS_ONLY
+    return YES if tested else UNCORRECTED
+
+
+def _equivalent(row: pd.Series) -> str:
+    """Answer whether the difference between people and a model is small enough to count as none."""
+    if row["verdict"] == NOT_ESTIMABLE:
+        return apa.MISSING
+    return YES if row["verdict"] in (EQUIVALENT, BOTH) else NOT_SHOWN
+
+
+def told_of_effects(
+    analysis: Analysis, table: pd.DataFrame, kinds: dict[str, str], pointer: str
+) -> list[Markup]:
+    """Write the paragraphs on people's effects beside the models': first which questions are asked, then each answer.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    table : pandas.DataFrame
+        Of its effects (:func:`compared`).
+    kinds : dict
+        Reader kind of each group.
+    pointer : str
+        Names the table and the map.
+    """
     people = str(table["people"].iloc[0])
     many = apa.worded(int(table["contrast"].nunique()), "difference")
     models = apa.worded(int(table["model"].nunique()), "model")
     text = f"{many.capitalize()} between conditions in {_nouns(analysis, table)} of {spoken(people)} beside {models}{pointer}. "
+    told = [text + _questions(analysis, spoken(people))]
     if len(table) <= TOLD_IN_FULL:
-        text += " ".join(_sentence(row, analysis, people, kinds) for _, row in table.iterrows())
+        told += [
+            " ".join(_sentence(row, analysis, people, kinds) for _, row in own.iterrows())
+            for _, own in table.groupby("contrast", sort=False)
+        ]
     else:
-        text += " ".join(
-            _of_model(own, str(model), kinds) for model, own in table.groupby("model", sort=False)
+        told += [_of_model(own, analysis, kinds) for _, own in table.groupby("model", sort=False)]
+        told += ["Which differences these are stands in the table."]
+    return [in_italics(one) for one in told]
+
+
+def _questions(analysis: Analysis, people: str) -> str:
+    """Say which questions are asked of each difference between readers, and which is not."""
+    bound = analysis.plan.equivalence
+    if bound is None:
+        return (
+            f"Of each it is asked whether {people} and the model differ. Whether they differ so little that it counts as none "
+            "is not asked, since no bound was fixed beforehand: where no difference is shown, there may still be one."
         )
-    told = [in_italics(text)]
-    if (table["verdict"] == UNDECIDED).any():
-        told.append(
-            Markup(
-                escape("Undecided means that these data show neither a difference nor that there is none.")
-            )
-        )
-    return told
+    return (
+        f"Two questions are asked of each, and either may be left open by the data: do {people} and the model differ, and is "
+        f"what they differ by within the bound fixed beforehand ({bound.said or bound.value}), so that it counts as none?"
+    )
 
 
 def _sentence(row: pd.Series, analysis: Analysis, people: str, kinds: dict[str, str]) -> str:
@@ -221,21 +269,57 @@ def _sentence(row: pd.Series, analysis: Analysis, people: str, kinds: dict[str, 
         f"{who} {_value(row[part], analysis)}{space}{unit}, 95% CI {_interval(row[f'{part}_low'], row[f'{part}_high'], analysis)}"
         for who, part in ((spoken(people), "human"), (model, "machine"), ("their difference", "difference"))
     ]
-    p = apa.p_phrase(row["p"]) + (" (of the log odds)" if unit == "points" else "")
-    return f"{row['contrast']}: {'; '.join(sides)}, {p}: {VERDICTS[str(row['verdict'])]}."
+    return f"{row['contrast']}: {'; '.join(sides)}. {_answers(row, analysis)}"
 
 
-def _of_model(own: pd.DataFrame, model: str, kinds: dict[str, str]) -> str:
-    parts = []
-    for verdict, words in VERDICTS.items():
-        which = [str(one) for one in own.loc[own["verdict"] == verdict, "contrast"]]
-        if which:
-            parts.append(f"{words} in {apa.count(len(which))} ({', '.join(which)})")
-    who = named(model, kinds)
+def _answers(row: pd.Series, analysis: Analysis) -> str:
+    """Answer in words whether a model differs from people, and, where a bound was fixed, whether by so little as to count as none."""
+    p = apa.p_phrase(row["p"])
+    told = {
+        YES: f"They differ ({p})",
+        NOT_SHOWN: f"No difference between them is shown ({p})",
+        LOG_ODDS_ONLY: f"They differ in log odds ({p}); in points no difference is shown",
+        POINTS_ONLY: f"They differ in points; in log odds no difference is shown ({p})",
+        UNCORRECTED: f"The interval leaves 0 out, but after correction no difference is shown ({p})",
+    }
+    answer = _differ(row, analysis.plan.alpha)
+    if analysis.plan.equivalence is None:
+        return f"{told[answer]}."
+    within = "lies within the bound"
+    if _equivalent(row) == NOT_SHOWN:
+        return f"{told[answer]}; that what they differ by {within} is not shown{' either' if answer == NOT_SHOWN else ''}."
+    return f"{told[answer]}; what they differ by {within}: equivalent."
+
+
+def _of_model(own: pd.DataFrame, analysis: Analysis, kinds: dict[str, str]) -> str:
+    """Count the answers of one model, question by question."""
+    who, people = named(str(own["model"].iloc[0]), kinds), spoken(str(own["people"].iloc[0]))
+    names = own["contrast"].astype(str)
+    alpha = analysis.plan.alpha
+    by_answer = (
+        names.groupby([_differ(row, alpha) for _, row in own.iterrows()], sort=False).agg(list).to_dict()
+    )
+    words = {
+        YES: f"different from {people} in",
+        LOG_ODDS_ONLY: "different in log odds only in",
+        POINTS_ONLY: "different in points only in",
+        UNCORRECTED: "different before correction only in",
+        NOT_SHOWN: "not shown to differ in",
+        apa.MISSING: "not estimable in",
+    }
+    parts = [_counted(told, by_answer[answer]) for answer, told in words.items() if answer in by_answer]
+    if analysis.plan.equivalence is not None:
+        near = [name for name, (_, row) in zip(names, own.iterrows(), strict=True) if _equivalent(row) == YES]
+        parts.append(_counted("equivalent in", near) if near else "equivalent in none")
     known = own[own["verdict"] != NOT_ESTIMABLE]
     against = int((~known["same_direction"].astype(bool)).sum())
     turned = f"; of opposite sign in {apa.count(against)}" if against else ""
-    return f"{who[0].upper() + who[1:] if who.startswith('the ') else who}: {', '.join(parts)}{turned}."
+    return f"{who[0].upper() + who[1:] if who.startswith('the ') else who}: {'; '.join(parts)}{turned}."
+
+
+def _counted(words: str, names: Sequence[str]) -> str:
+    which = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+    return f"{words} {apa.count(len(names))}{which}"
 
 
 def methods_of_effects(found: Sequence[tuple[Analysis, pd.DataFrame]]) -> Markup:
