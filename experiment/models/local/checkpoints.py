@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.local.quantising import quantised
+from experiment.models.local.torchvision_beside import not_loading
 from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError
 
@@ -221,6 +222,8 @@ def _load_fault(source: Source, error: Exception) -> UserError:
             f"{source.place} does not fit into memory", mend="Take a smaller model or dtype.", exit_code=1
         )
     if isinstance(error, ImportError):
+        if (torchvision := not_loading()) is not None:
+            return torchvision
         return NotThereYet(
             f"the model {source.place} needs a package that is not installed: {first}",
             mend="Install the package that is named.",

@@ -14,6 +14,7 @@ from typing import Any
 from experiment.models.engine import Message, Request
 from experiment.models.local.checkpoints import Source
 from experiment.models.local.tokens import LabelTokens, Tokens
+from experiment.models.local.torchvision_beside import how_to_get_it
 from experiment.models.pictures import Picture
 from stimuli.errors import UserError
 
@@ -140,7 +141,7 @@ class Eyes:
 
 def _mend_of(said: str) -> str:
     if "torchvision" in said.casefold():
-        return "pip install torchvision, from where your PyTorch came (its version belongs to PyTorch's); Qwen2-VL asks for it."
+        return how_to_get_it()
     return "Install what is named; the folder needs preprocessor_config.json or processor_config.json."
 
 
