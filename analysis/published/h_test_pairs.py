@@ -78,12 +78,23 @@ def size_of(said: object) -> float | None:
         return None
 
 
-def in_common(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the trials that two models were both asked: the same item behind as many examples, with the same labels.
+def in_common(
+    first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the trials that were asked under both of two conditions: the same item behind as many examples, with the same labels.
 
-    An item's mean is then over the same conditions in both, also where a run of one of them is not finished.
+    An item's mean is then over the same conditions in both, also where a run is not finished or an answer is left out.
+
+    Parameters
+    ----------
+    first, second : pandas.DataFrame
+        Trials of two models, or of one model under two conditions.
+    varied : str, optional
+        The column in which two conditions of one model differ, such as ``k``. Such conditions are asked in lists of their own,
+        whose wordings need not be the same: those are averaged over.
     """
-    keys = [name for name in _ASKED if name in first and name in second]
+    apart = () if varied is None else (varied, "prompt_variant")
+    keys = [name for name in _ASKED if name not in apart and name in first and name in second]
     both = first[keys].drop_duplicates().merge(second[keys].drop_duplicates(), on=keys)
     return first.merge(both, on=keys), second.merge(both, on=keys)
 

@@ -234,6 +234,24 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert "The plan states no bound" in text and "large 80.0%" in text
 
 
+def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(
+    tmp_path: Path,
+) -> None:
+    """Swapped labels, all answered wrong, were asked with four examples alone: fourteen examples are no better for that."""
+    rows = [
+        one | {"label_map": labels, "correct": labels == "A=A,B=B" and not one["is_filler"]}
+        for one in rows_of("small", "model", tasks=TASKS[:1], ks=(4, 14))
+        for labels in ("A=A,B=B", "A=B,B=A")
+        if labels == "A=A,B=B" or one["examples"] == "k4"
+    ]
+    chapter = write(Material(study(tmp_path / "t", rows)))
+    assert chapter is not None
+    table = next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "h_test_paired")
+    told = {row[0]: row for row in table.rows if not isinstance(row, Head)}
+    assert told["k = 4, k = 14"][1:6] == ("10", "0", "100.0", "100.0", "0.0")
+    assert told["labels as published, swapped"][3:6] == ("100.0", "0.0", "\u2212100.0")
+
+
 def test_rules_that_people_state_are_counted_as_in_table_7(tables: Tables, chapter: Chapter) -> None:
     found = asked(tables)
     assert found is not None

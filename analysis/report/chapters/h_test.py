@@ -233,19 +233,21 @@ def _pairs(
             if len(found.ks) > 2:
                 steps.append((found.ks[0], found.ks[-1]))
             for few, many in steps:
-                yield group, f"k = {few}, k = {many}", making, own[own["k"] == few], own[own["k"] == many]
+                both = in_common(own[own["k"] == few], own[own["k"] == many], varied="k")
+                yield group, f"k = {few}, k = {many}", making, *both
         if "label_map" in rows:
             published = rows["label_map"].astype(str).map(is_as_published)
             if published.any() and not published.all():
-                yield group, "labels as published, swapped", "", rows[published], rows[~published]
+                both = in_common(rows[published], rows[~published], varied="label_map")
+                yield group, "labels as published, swapped", "", *both
     for direct, thinks in thinking_pairs(readers):
         if direct in models and thinks in models:
             for making in found.makings:
                 both = [models[name][models[name]["making"] == making] for name in (direct, thinks)]
                 first, second = in_common(both[0], both[1])
                 yield direct, f"direct, with thoughts ({thinks})", making, first, second
-                read = [rows[rows["answered"] == 1] for rows in (first, second)]
-                if len(read[1]) < len(second) and len(read[0]) and len(read[1]):
+                read = in_common(first[first["answered"] == 1], second[second["answered"] == 1])
+                if len(read[1]) < len(second) and len(read[1]):
                     yield direct, f"direct, with thoughts ({thinks}), both read", making, read[0], read[1]
     for family, small, large in family_pairs(readers):
         if small in models and large in models:

@@ -40,7 +40,7 @@ def write(material: Material) -> Chapter | None:
     if len(few) == len(found):
         return _explained_alone(found, remarks, explained, kinds)
     remarks = [*remarks, *(f"{one.measure.noun.capitalize()}: {FEW_ALIKE}." for one in few)]
-    found = [one for one in found if one not in few]
+    found = [one for one in found if _has_a_place(one)]
     blocks: list[Block] = [Markup(" ").join(_opening(found))]
     for number, own in enumerate(pages(panels(found)), 1):
         name = "letter_curves" if number == 1 else f"letter_curves_{number}"
