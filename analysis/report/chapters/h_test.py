@@ -233,13 +233,13 @@ def _pairs(
             if len(found.ks) > 2:
                 steps.append((found.ks[0], found.ks[-1]))
             for few, many in steps:
-                both = in_common(own[own["k"] == few], own[own["k"] == many], varied="k")
-                yield group, f"k = {few}, k = {many}", making, *both
+                first, second = in_common(own[own["k"] == few], own[own["k"] == many], varied="k")
+                yield group, f"k = {few}, k = {many}", making, first, second
         if "label_map" in rows:
             published = rows["label_map"].astype(str).map(is_as_published)
             if published.any() and not published.all():
-                both = in_common(rows[published], rows[~published], varied="label_map")
-                yield group, "labels as published, swapped", "", *both
+                first, second = in_common(rows[published], rows[~published], varied="label_map")
+                yield group, "labels as published, swapped", "", first, second
     for direct, thinks in thinking_pairs(readers):
         if direct in models and thinks in models:
             for making in found.makings:
