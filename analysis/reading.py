@@ -162,6 +162,7 @@ def _of_export(folder: Path) -> Source:
         "planned": plan.get("planned") or {},
         "exclude": plan.get("exclude") or {},
         "between": plan.get("between") or {},
+        **{name: plan.get(name) for name in ("study", "title", "language", "probing")},
     }
     remarks = () if plan else (
         "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",

@@ -92,7 +92,7 @@ def _accuracy(name: str, title: str, models: Sequence[ModelLayers], predicted: s
     note = (
         f"Share of held-out trials of which a logistic regression on the layer’s states tells {predicted}; one regression "
         f"a layer, "
-        "trained on all conditions together. Bands are 95% percentile bootstraps over items, each value by itself. Chance is "
+        f"trained on all conditions together. Bands are 95% {models[0].found.intervals}; each value by itself. Chance is "
         "the most frequent label of the training trials, or guessing; the control task has random labels."
     )
     told = "; ".join(f"{one.name}: {_in_words(one.found)}" for one in models)
@@ -124,9 +124,8 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
         axis_name(figure, panels, "Layer", 0.14)
         keep_width(figure)
     note = (
-        "Percentage points by which the accuracy of the probe exceeds that at the layer before. Bars are 95% percentile "
-        "bootstraps over "
-        "items, each value by itself; filled points differ from 0 also when all layers and conditions are taken together."
+        "Percentage points by which the accuracy of the probe exceeds that at the layer before. Bars are 95% "
+        f"{found.intervals}; each value by itself. Filled points differ from 0 also when all layers and conditions are taken together."
     )
     alternative = f"Gain of accuracy by layer. {_steps_in_words(found)}."
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)

@@ -211,14 +211,21 @@ def _texts(
 
 
 def write_plan(study: Study, file: Path) -> None:
-    """Write the plan of analysis: factors with their codings, what holds for whole sessions, what is planned and excluded."""
+    """Write the plan of analysis: factors, their codings, what holds for whole sessions, what is planned, excluded and probed.
+
+    The study's name stands in it because every draw of an analysis is seeded by it: a report of an export has the same numbers.
+    """
     plan = {
+        "study": study.id,
+        "title": study.title,
+        "language": study.language,
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "reference": {name: next(iter(levels)) for name, levels in study.factors.items()},
         "coding": "treatment",
         "between": study.between,
         "planned": completed_plans(study),
         "exclude": study.get("analysis", "exclude", default={}),
+        "probing": study.get("analysis", "probing"),
     }
     _json(file, plan)
 

@@ -23,7 +23,7 @@ from experiment.exporting.handover import hand_over
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows, write_handover
-from tests.experiment.models.running import invoke, study_in
+from tests.experiment.models.running import edit, invoke, study_in
 
 
 def ran(*arguments: Any) -> None:
@@ -35,6 +35,7 @@ def ran(*arguments: Any) -> None:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study with simulated readers and a baseline, its report's handover, and an export of each kind."""
     folder = study_in(tmp_path_factory.mktemp("collected") / "positions")
+    edit(folder, "analysis:\n", "analysis:\n  probing: {folds: 3, penalties: [0.01, 1]}\n")
     ran("simulate", folder, "--readers", 4)
     ran("run", folder, "--model", "guesser")
     for form in ("parquet", "csv", "psych-ds", "jspsych"):
@@ -80,6 +81,9 @@ def test_an_export_holds_the_plan_of_analysis(collected: Path, handed: Tables, f
     exported = load(collected.parent / form)
     assert exported.remarks == ()
     assert exported.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
+    assert exported.dictionary["probing"] == {"folds": 3, "penalties": [0.01, 1]}
+    for name in ("study", "title", "language", "probing"):
+        assert exported.dictionary[name] == handed.dictionary[name], name
 
 
 def test_an_export_without_a_plan_says_so(collected: Path, tmp_path: Path) -> None:

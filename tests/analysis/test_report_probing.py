@@ -115,7 +115,8 @@ def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reporte
     for words in (
         "multinomial logistic regression with a ridge penalty", "standardised by the means and standard deviations of the training",
         "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "dealt to five folds",
-        "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t", "conditional on the trained probes",
+        "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t",
+        "1.50 times as wide as it makes them, after Nadeau & Bengio (2003)",
     ):  # fmt: skip
         assert words in method, words
     html = (reported.folder / "report.html").read_text("utf-8")

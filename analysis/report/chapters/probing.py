@@ -13,7 +13,7 @@ from analysis.inside.probing import Unprobed, probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.inside.probing_settings import TARGETS
 from analysis.report.blocks import Block, Chapter, Material, marks_of
-from analysis.report.chapters.probing_methods import SOURCES, methods_of_probing
+from analysis.report.chapters.probing_methods import SOURCES, SOURCES_OF_FOLDS, methods_of_probing
 from analysis.report.chapters.probing_tables import Probed, control_table, layers_table, overview_table
 from analysis.tables import Tables
 
@@ -47,7 +47,9 @@ def write(material: Material) -> Chapter | None:
         tuple(blocks),
         marks_of(names, material.kinds),
         methods=methods_of_probing(tables, [one.probing for own in probed.values() for one in own]),
-        sources=SOURCES if found else (),
+        sources=(*SOURCES, *(SOURCES_OF_FOLDS if any(len(one.dealt.splits) > 1 for one in found) else ()))
+        if found
+        else (),
     )
 
 

@@ -9,12 +9,13 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.inside.probing import Probing
-from analysis.inside.probing_intervals import RESAMPLES
+from analysis.inside.probing_intervals import RESAMPLES, widening
 from analysis.inside.probing_settings import INNER_FOLDS, TARGETS, Settings, settings_of
 from analysis.report.methods import cite
 from analysis.tables import Tables
 
 SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")
+SOURCES_OF_FOLDS = ("nadeau2003", "bengio2004")
 
 
 def methods_of_probing(tables: Tables, probings: Sequence[Probing]) -> tuple[Markup, ...]:
@@ -22,7 +23,11 @@ def methods_of_probing(tables: Tables, probings: Sequence[Probing]) -> tuple[Mar
     settings = settings_of(tables.dictionary.get("probing"))
     if settings is None or not probings:
         return ()
-    told = [_probes(settings, probings), *([_controls(settings)] if settings.controls else []), _INTERVALS]
+    told = [
+        _probes(settings, probings),
+        *([_controls(settings)] if settings.controls else []),
+        _intervals(probings),
+    ]
     return tuple(Markup(escape(one)) for one in told)
 
 
@@ -80,14 +85,22 @@ def _controls(settings: Settings) -> str:
     )
 
 
-_INTERVALS = (
-    f"Intervals are percentile bootstraps over items with all their trials ({RESAMPLES:,} resamples, the same for all layers and "
-    "conditions, so that differences are paired); they are conditional on the trained probes. Simultaneous intervals hold "
-    "for all "
-    "layers and conditions of a model together (the largest standardised deviation of a resample, max-t). Chance is the "
-    "accuracy of the label most frequent in training, or 1 divided by the number of labels, whichever is larger. Folds, "
-    "shuffles, and resamples are seeded by the study’s name."
-)
+def _intervals(probings: Sequence[Probing]) -> str:
+    widest = max(widening(len(one.dealt.splits)) for one in probings)
+    about = (
+        "they are about these probes and other items."
+        if widest == 1
+        else f"probes of different folds share training items, so that their accuracies vary together, which a bootstrap over items "
+        f"does not see: intervals are {widest:.2f} times as wide as it makes them, after {_by('nadeau2003')}; no unbiased estimate of "
+        f"that variance exists ({cite('bengio2004')})."
+    )
+    return (
+        f"Intervals are percentile bootstraps over items with all their trials ({RESAMPLES:,} resamples, the same for all layers and "
+        f"conditions, so that differences are paired); {about} Simultaneous intervals hold for all layers and conditions of a model "
+        "together (the largest standardised deviation of a resample, max-t). Chance is the accuracy of the label most frequent in "
+        "training, or 1 divided by the number of labels, whichever is larger. Folds, shuffles, and resamples are seeded by the "
+        "study’s name."
+    )
 
 
 def _by(key: str) -> str:

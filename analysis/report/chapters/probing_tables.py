@@ -79,7 +79,7 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
         "guessing. Above chance "
         "from, and at: layers. "
         + ("Difference: from the first condition, at the last layer, in points. " if several else "")
-        + "Intervals at the last layer: percentile bootstraps over items. Those of differences and gains, and the layer from which "
+        + f"Intervals at the last layer: {models[0].found.intervals}. Those of differences and gains, and the layer from which "
         "accuracy lies above chance, hold for all layers and conditions of a model together (max-t)."
     )
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(models, tables))
@@ -100,8 +100,8 @@ def layers_table(name: str, title: str, models: Sequence[Probed], tables: Tables
     rows = [row for one in models for row in _rows(one)]
     note = (
         "In percent and percentage points. Gain: accuracy minus that at the layer before. Difference: from the first condition. "
-        "Control: accuracy with random labels, mean of the control tasks; selectivity: accuracy minus control. Intervals of all "
-        "hold for all layers and conditions of a model together."
+        "Control: accuracy with random labels, mean of the control tasks; selectivity: accuracy minus control. Intervals: "
+        f"{models[0].found.intervals}; those of all hold for all layers and conditions of a model together."
     )
     return ApaTable(name, title, columns, tuple(rows), note, _origin(models, tables), drawn=True)
 

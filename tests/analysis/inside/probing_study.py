@@ -38,6 +38,7 @@ def probing_study(
     layers: int = 4,
     width: int = 20,
     seed: int = 3,
+    planted: int | None = None,
     split: Sequence[str] = ("test",),
     models: Sequence[str] = ("net",),
     levels: Sequence[str] = LEVELS,
@@ -55,6 +56,8 @@ def probing_study(
         The first layer from which the right letter is planted, by condition; nowhere in a condition that is not named.
     strength, common : float
         Size of what is planted, and of what states of an item, and of a passage, have in common; noise has SD 1.
+    planted : int, optional
+        Seeds the directions in which letters are planted; they are drawn with the rest unless given.
     split : sequence of str
         Splits of the data set, dealt to the items in turn.
     """
@@ -63,7 +66,7 @@ def probing_study(
     rows: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     states: dict[str, np.ndarray] = {}
-    letters = random.normal(size=(layers, 3, width))
+    letters = (random if planted is None else np.random.default_rng(planted)).normal(size=(layers, 3, width))
     letters /= np.linalg.norm(letters, axis=2, keepdims=True)
     of_passage = random.normal(0, common, (many, layers, width))
     for number in range(items):
