@@ -306,7 +306,8 @@ def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(
             ("tasks: [rhyme, uppercase]", "tasks: [uppercase]"),
             ("items: 4 #", "items: 10 #"),
             ('guesser: {use: "baseline:random"}', who),
-            ("between: [human, guesser]", "between: [reads, looks]"),
+            ("between: [human]", "between: [reads, looks]"),
+            ("correct ~ items_from", "correct ~ reader_group * items_from"),
         )
         for item in make_items(small).items:
             if text := item.shown.get("text"):
