@@ -5,8 +5,8 @@ What is frozen and what the study says now come with the handover; what could no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis import apa
@@ -59,6 +59,40 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
         tuple((one.plan.name, in_words(one.plan, wanted)) for one in planned),
         tuple(dict.fromkeys(departures)),
     )
+
+
+NOT_BEFOREHAND = "so nothing is called equivalent by it"
+"""What a remark says of a bound of equivalence that nothing shows to have been fixed before the data."""
+
+
+def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str, Any]) -> list[Plan]:
+    """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why.
+
+    Parameters
+    ----------
+    plans : iterable of Plan
+    dictionary : mapping
+        Of the tables; ``frozen`` tells of the freeze.
+    """
+    why = _not_beforehand(dictionary.get("frozen"))
+    return [plan if plan.equivalence is None or not why else _without_bound(plan, why) for plan in plans]
+
+
+def _not_beforehand(frozen: Mapping[str, Any] | None) -> str:
+    """Say why nothing shows that bounds of equivalence were fixed before the data; empty where a freeze shows it."""
+    if frozen is None:
+        return "was not frozen (wrods freeze)"
+    if frozen.get("sessions_before"):
+        return "was frozen only when people had begun to take part"
+    if any(".equivalence" in str(line) for line in frozen.get("changes") or []):
+        return "was changed since the freeze"
+    return ""
+
+
+def _without_bound(plan: Plan, why: str) -> Plan:
+    said = plan.equivalence.said if plan.equivalence is not None else ""
+    told = f"The bound of equivalence ({said}) {why}, {NOT_BEFOREHAND}."
+    return replace(plan, equivalence=None, remarks=(*plan.remarks, told))
 
 
 def in_words(plan: Plan, wanted: Any = None) -> str:
@@ -149,6 +183,7 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
     if one.model is None:
         yield f"{plan.name}: no model was fitted. {' '.join(one.remarks)}".strip()
         return
+    yield from (f"{plan.name}: {said}" for said in plan.remarks if NOT_BEFOREHAND in said)
     missing = [group for group in plan.groups if group not in one.groups]
     if missing:
         yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not in the model."

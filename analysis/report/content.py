@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.carrying_out import carry_out, carry_out_all
-from analysis.departures import standing_of
+from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.figures import recovery_figure
 from analysis.measures import MEASURES, RECOVERED
@@ -61,7 +61,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
     used = trials[trials["excluded_reason"].isna()]
     means = described(used, tables)
-    planned = plans(tables)
+    planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     shown = _compared(planned)
     drawn = [drawing for one in means for drawing in figures_of(one, used, tables)]
     laid = [table for one in means for table in tables_of(one, _prose(tables))]

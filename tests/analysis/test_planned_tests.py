@@ -14,11 +14,12 @@ from analysis import Tables, load
 from analysis.bounded import two_one_sided
 from analysis.carrying_out import carry_out_all
 from analysis.contrasts import one_sided
-from analysis.departures import standing_of
+from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.measures import MEASURES, PLANNABLE
 from analysis.own_model import check_own_formula
 from analysis.plan import Bound, Plan, read_bound
 from analysis.planned import plans
+from analysis.report.content import gather
 from analysis.results import Analysis
 from experiment.study.plans import planned_measures
 from stimuli.errors import UserError
@@ -222,6 +223,51 @@ def test_a_plan_that_was_kept_has_no_departures(handover: Make) -> None:
     assert standing_of(tables, analyses).departures == ()
     unfrozen = replace(tables, dictionary={**tables.dictionary, "frozen": None})
     assert "not frozen" in standing_of(unfrozen, analyses).departures[0]
+
+
+BOUNDED = {
+    "between": ["human", "restorer"],
+    "equivalence": "40 points",
+    "formula": "correct ~ reader_group * position + (1 | participant) + (1 | item)",
+}
+
+
+@pytest.mark.parametrize(
+    ("frozen", "why"),
+    [
+        (None, "(40 points) was not frozen (wrods freeze)"),
+        ({"sessions_before": 3}, "only when people had begun"),
+        (
+            {"changes": ["analysis.planned.a.equivalence: 5 points → 40 points"]},
+            "was changed since the freeze",
+        ),
+        ({"changes": ["analysis.planned.a.alpha: 0.05 → 0.1"]}, ""),
+        ({}, ""),
+    ],
+)
+def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_alone(
+    frozen: dict[str, object] | None, why: str, handover: Make
+) -> None:
+    given = None if frozen is None else {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z", **frozen}
+    tables, analyses = carried(handover, {"a": BOUNDED}, frozen=given)
+    (plan,) = with_bounds_fixed_beforehand([analyses[0].plan], tables.dictionary)
+    assert (plan.equivalence is None) == bool(why)
+    assert [why in remark for remark in plan.remarks] == [True] * bool(why)
+    told = [
+        one for one in standing_of(tables, [replace(analyses[0], plan=plan)]).departures if "bound" in one
+    ]
+    assert told == [f"a: {remark}" for remark in plan.remarks]
+
+
+@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.parametrize("frozen", [None, {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}])
+def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
+    frozen: dict[str, str] | None, handover: Make
+) -> None:
+    tables, _ = carried(handover, {"a": BOUNDED}, frozen=frozen)
+    (section,) = [one for one in gather(tables).sections if one.analysis.plan.planned]
+    tests = [one.equivalence for one in section.analysis.contrasts if one.between]
+    assert len(tests) == 2 and all((one is not None) == bool(frozen) for one in tests)
 
 
 def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> None:
