@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,8 @@ from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSou
 from experiment.models.imports.items import Items, written
 from experiment.models.imports.sessions import plan_of_items
 from experiment.models.planning import canonical_hash
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.signals import interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.scoring.published import parser_of
 from experiment.scoring.scores import Score
@@ -70,13 +71,15 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
     ------
     UserError
         A session is stored with another answer, or the design changed after data were collected or frozen.
+    KeyboardInterrupt
+        It was interrupted before all was stored.
     """
     items, study = given.items, given.items.study
     if items.content is None:
         require_current_items(study, store)
     refuse_if_changed(study, items=items.sha256)
     parser = given.parser or parser_of(study)
-    stop = threading.Event()
+    stop = Stop()
 
     def write(connection: Connection) -> list[Imported]:
         version = note_design(connection, study, new_version=new_version)
@@ -85,7 +88,7 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
             made = Imported(source.name, source.sha256, remarks=list(source.remarks))
             writing = _Writing(study, connection, made, source, given.kind, version, parser)
             for one in source.sessions:
-                if stop.is_set():
+                if stop.is_asked:
                     raise _Stopped
                 with chain.gathering(connection):
                     writing.session(one)
@@ -94,22 +97,26 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
             found.append(made)
         return found
 
-    with written(items):
-        future = store.write(write)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            stop.set()
-            if future.exception() is None:
-                return future.result()  # all was stored before it could be stopped
-            raise
+    # a signal that raised in here could fall between the hand-over to the writer and its future: the sessions would come
+    # without their items
+    try:
+        with interruptible(stop), written(items):
+            future = store.write(write)
+            try:
+                return future.result()
+            except KeyboardInterrupt:  # asked twice
+                if future.exception() is None:
+                    return future.result()
+                raise
+    except _Stopped:
+        raise KeyboardInterrupt from None
 
 
 _TOLD = ("source", "sha256", "sessions", "trials", "same", "statuses", "predictions", "agreeing")
 
 
 class _Stopped(Exception):
-    """Whoever waits for the import was interrupted."""
+    """The import was interrupted."""
 
 
 class _Writing:

@@ -53,26 +53,29 @@ class Stop:
     """That a run is to end, and why; the first reason stands."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
-        self._lock = threading.Lock()
+        # its lock may be taken again by the thread that has it: a signal may come while its own thread asks or waits
+        self._change = threading.Condition(threading.RLock())
+        self._is_asked = False
         self.reason: str | None = None
         self.interrupted = False
 
     def ask(self, reason: str, *, interrupted: bool = False) -> None:
         """Ask for the end."""
-        with self._lock:
+        with self._change:
             if self.reason is None:
                 self.reason, self.interrupted = reason, interrupted
-            self._asked.set()
+            self._is_asked = True
+            self._change.notify_all()
 
     @property
     def is_asked(self) -> bool:
         """Whether the end was asked for."""
-        return self._asked.is_set()
+        return self._is_asked
 
     def wait(self, seconds: float) -> bool:
         """Wait until the end is asked for, at most so long; say whether it was."""
-        return self._asked.wait(seconds)
+        with self._change:
+            return self._change.wait_for(lambda: self._is_asked, seconds)
 
 
 __all__ = ["Allowance", "Clock", "Limits", "Stop"]

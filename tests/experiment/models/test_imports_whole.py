@@ -8,6 +8,9 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
+import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -21,9 +24,9 @@ from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
 from experiment.models.imports import writing
-from experiment.store import open_store, queries
+from experiment.store import Store, open_store, queries
 from tests.conftest import ROOT
-from tests.experiment.models.running import begin, invoke, wait_until
+from tests.experiment.models.running import invoke, wait_until
 from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
 
 ANSWERS = """\
@@ -304,25 +307,75 @@ def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_
 # a command that ends half-way
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+HELD = """
+import pathlib, sys, threading
+from experiment.cli import main
+from experiment.models.imports import writing
+
+whole, asked = writing._Writing.session, threading.Event()
+
+class Stop(writing.Stop):
+    def ask(self, *given, **more):
+        super().ask(*given, **more)
+        asked.set()
+
+def session(self, one):
+    whole(self, one)
+    pathlib.Path(sys.argv[1]).touch()
+    asked.wait()
+
+writing._Writing.session, writing.Stop = session, Stop
+main(sys.argv[2:], prog_name="wrods")
+"""
+"""An import that makes a file once the first of its sessions is in the transaction, and goes on when it is told to stop."""
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end) -> None:
-    rows = [f"P{number // 200},1,s{number},word,print,0.5,1,s{number}" for number in range(6000)]
-    (folder / "trials.csv").write_text("\n".join([ROWS.splitlines()[0], *rows, ""]), "utf-8")
+    half_way = folder / "half-way"
     given = ("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
-    running = begin(*given)
-    # items are written just before the one transaction begins
-    wait_until((folder / "items.meta.json").exists)
+    running = subprocess.Popen(
+        [sys.executable, "-c", HELD, str(half_way), *map(str, given)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(half_way.exists)
     running.send_signal(end)
     _, told = running.communicate(timeout=60)
-    assert running.returncode != 0 and "Traceback" not in told
+    assert running.returncode == (-9 if end == signal.SIGKILL else 1) and "Traceback" not in told
     with open_store(folder) as store, store.read() as connection:
         assert queries.sessions_overview(connection) == []
-    if end == signal.SIGINT:
-        assert "items.jsonl" not in files(folder)
-    (folder / "trials.csv").write_text(ROWS, "utf-8")
+    assert ("items.jsonl" in files(folder)) == (end == signal.SIGKILL)
     done = take(folder)
     assert done.exit_code == 0, done.output
     assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 3
+
+
+def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_its_item(
+    folder, monkeypatch
+) -> None:
+    whole, handed = Store.write, threading.Event()
+
+    def write(self, operation):
+        def later(connection):
+            handed.wait()
+            return operation(connection)
+
+        try:
+            future = whole(self, later)
+            signal.raise_signal(signal.SIGINT)
+            return future
+        finally:
+            handed.set()
+
+    monkeypatch.setattr(Store, "write", write)
+    done = take(folder)
+    assert done.exit_code == 1 and "Stopped" in done.output
+    monkeypatch.undo()
+    assert "items.jsonl" not in files(folder)
+    with open_store(folder) as store, store.read() as connection:
+        assert queries.sessions_overview(connection) == []
 
 
 def test_a_table_without_a_mapping_is_told_what_it_lacks(folder) -> None:
