@@ -70,8 +70,8 @@ class ScriptedOpenAI:
         Address to which it sends every request, probes too, instead of answering.
     down : int
         So many of the next requests, probes too, find a server that is down (503).
-    delay : float
-        Seconds before each answer.
+    delay, probe_delay : float
+        Seconds before each answer, and before each answer to a probe.
     billed : Counter
         Prompt and completion tokens of all that it worked on, answered or not, probes too.
     draws : str
@@ -93,7 +93,7 @@ class ScriptedOpenAI:
         self.heeds: set[str] = set()
         self.usage: dict[str, Any] = {}
         self.message: dict[str, Any] = {}
-        self.delay = delay
+        self.delay, self.probe_delay = delay, 0.0
         self.down = 0
         self.elsewhere: str | None = None
         self.draws = "seed"
@@ -195,6 +195,7 @@ class ScriptedOpenAI:
         is_probe = any(text in str(body) for text in _PROBES)
         if is_probe:
             self.probes.append(body)
+            await asyncio.sleep(self.probe_delay)
             if self.elsewhere is not None:
                 return web.Response(status=307, headers={"Location": self.elsewhere})
             answer = self._drawn(body) or self._seen(body) or self.answer_to(body)

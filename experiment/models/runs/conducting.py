@@ -270,6 +270,9 @@ class Run:
         ]
         for part in probing:
             part.figures.state = "probe"
+        # probes cost money too: a run that is killed in its probe has to be known
+        for part in parts:
+            self._board.begin(part.outcome.run_id, figures_of(part))
         if probing and not self.stop.is_asked:
             self._in_threads(probing, clock, self._find_out, leaves=True)
         for part in probing:
@@ -277,6 +280,8 @@ class Run:
             if isinstance(part.fault, UserError):
                 self.faults[part.outcome.reader] = part.fault
                 self._parts.remove(part)
+                part.outcome.stopped, part.figures.state = str(part.fault), "failed"
+                self._board.tell(part.outcome.run_id, figures_of(part), is_last=True)
             elif part.fault is not None:
                 raise part.fault
         able = [part for part in parts if part in self._parts]
@@ -288,7 +293,6 @@ class Run:
             self._note(
                 part, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(part)}
             )
-            self._board.begin(part.outcome.run_id, figures_of(part))
         return able
 
     def _find_out(self, part: Part) -> None:
