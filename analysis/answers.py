@@ -25,9 +25,36 @@ def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
     return is_valid(trials) & trials[name].isna()
 
 
-def judged(trials: pd.DataFrame) -> pd.Series[bool]:
-    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one."""
-    return trials["response_status"].notna() & ~unjudged(trials)
+def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
+    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        Of all readers: whether a failed answer could have been right is told by the valid answers to trials of its kind.
+    name : str
+        The column that says it.
+
+    Notes
+    -----
+    Where valid answers to a kind of trial (a trial type in a set) are never judged, as summaries and programs that were not run,
+    a missing one is no error either: else accuracy would be made of failures alone. Nor is it where nobody gave a valid one and
+    no item has an answer key.
+    """
+    asked = trials["response_status"].notna() & ~unjudged(trials, name)
+    failed = asked & ~is_valid(trials)
+    if not failed.any():
+        return asked
+    kinds = [one for one in ("set", "trial_type") if one in trials]
+    none = pd.Series(0, index=trials.index)
+    kind = trials.groupby(kinds, sort=False, dropna=False, observed=True).ngroup() if kinds else none
+    can_be_right = is_valid(trials) & trials[name].notna()
+    if "answer" in trials:
+        none_valid = ~is_valid(trials).groupby(kind).transform("any")
+        can_be_right |= none_valid & trials["answer"].notna()
+    elif not is_valid(trials).any():
+        return asked
+    return asked & (~failed | can_be_right.groupby(kind).transform("any"))
 
 
 def failures_as_wrong(trials: pd.DataFrame) -> pd.Series[float]:

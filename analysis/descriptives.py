@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.answers import is_valid, not_failed, unjudged
+from analysis.answers import is_valid, judged, not_failed
 from analysis.measures import RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
@@ -63,7 +63,7 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     if measure.logged:
         rows = trials[used & not_failed(trials) & (trials[measure.name] > 0)]
         return rows.assign(value=np.log(rows[measure.name]))
-    used &= trials["response_status"].notna() & ~unjudged(trials, measure.name)
+    used &= judged(trials, measure.name)
     if measure is RECOVERED:
         used &= trials["trial_type"] == "recover"
     rows = trials[used]
@@ -224,13 +224,12 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     pandas.DataFrame
         Columns ``group, kind, level, trials, valid, all_trials, valid_trials``: counts and the two shares correct.
     """
-    trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
+    trials = trials.loc[judged(trials), ["reader_group", "reader_kind", factor, "response_status", "correct"]]
     kinds = kinds_of(trials)
     rows = []
     for group in group_order(trials):
         for level in levels:
             own = trials[(trials["reader_group"] == group) & (trials[factor] == level)]
-            own = own[~unjudged(own, "correct")]
             if own.empty:
                 continue
             right = own["correct"].where(is_valid(own))

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -71,6 +71,11 @@ class Drawing:
         with styled():
             self.figure.savefig(png, bbox_inches=filled(self.figure), metadata={"Software": None})
         return svg, png
+
+    def renamed(self, name: str, title: str) -> Drawing:
+        """Return the same figure under another name and title."""
+        svg = as_svg(self.figure, name, title, self.alternative)
+        return replace(self, name=name, title=title, svg=svg)
 
 
 @cache

@@ -19,7 +19,7 @@ from stimuli.scramble.registry import scramble_types
 
 Does = Literal["intact", "changed", "substituted", "withheld"]
 
-SUBSTITUTES = ("substitute:all", "other symbols")
+SUBSTITUTES = ("substitute:all", "other symbols", "published SUB")
 """Operations that put other letters (symbols) in place of all of those of the words: Scrambled Bench's *Sub*."""
 WITHHELD = "withheld"
 _NOTHING = "none"
@@ -112,7 +112,8 @@ def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
 
     Notes
     -----
-    An operation at rate 0 changes nothing. ``substitute:all`` is Scrambled Bench's Sub at any rate but 0; other substitutions
+    An operation at rate 0 changes nothing. ``substitute:all`` is Scrambled Bench's Sub at any rate but 0, ``published SUB`` the
+    released code's; other substitutions
     (two letters of a word) are scrambles.
     """
     operation = str(_parsed(provenance).get("operation") or "")

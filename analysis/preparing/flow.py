@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.answers import not_failed
+from analysis.answers import judged, not_failed
 from analysis.preparing.bounds import TimeRule
 from analysis.preparing.exclusions import ORDER
 from analysis.readers import group_order, kinds_of
@@ -63,12 +63,14 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     parts = used
     count("Sessions analysed", lambda part: part["session_id"].nunique())
     count("Trials analysed", len)
-    statuses = trials.loc[trials["excluded_reason"].isna(), "response_status"].dropna().unique()
-    for status in sorted(s for s in statuses if s != "valid"):
-        count(
-            f"of these counted as wrong: {status}",
-            lambda part, s=status: (part["response_status"] == s).sum(),
-        )
+    can_be_wrong = judged(trials)
+    for counted, rows in (("counted as wrong", can_be_wrong), ("not valid", ~can_be_wrong)):
+        statuses = trials.loc[trials["excluded_reason"].isna() & rows, "response_status"].dropna().unique()
+        for status in sorted(s for s in statuses if s != "valid"):
+            count(
+                f"of these {counted}: {status}",
+                lambda part, s=status, of=rows: (of[part.index] & (part["response_status"] == s)).sum(),
+            )
     return pd.DataFrame(counts, index=groups).T
 
 

@@ -4,63 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
 from analysis.descriptives import Cell, describe, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.measures import DESCRIBED, RECOVERED, Measure
-from analysis.names import stem_of
 from analysis.plan import Plan
-from analysis.planned import kinds_of_trials
 from analysis.position import Cost, costs
 from analysis.preparing import time_bounds
 from analysis.report import description_tables
 from analysis.report.apa_tables import ApaTable
-from analysis.report.filters import where
+from analysis.report.parted import Part, parts_of, table_of_part
 from analysis.tables import Tables
-from analysis.within import Within, parted_by_sessions, said, shown
 
 Pair = tuple[str, str]
 """Names of a measure and of a factor."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Trials whose means stand in one table: by one factor, of one way of answering, within levels by which sessions differ.
-
-    Attributes
-    ----------
-    factor : str
-    levels : tuple of str
-        That these trials show, in the design's order.
-    trials : str or None
-        The step that they end with, where the study has several whose answers are right or wrong.
-    within : tuple of (str, str)
-        Levels of other factors.
-    """
-
-    factor: str
-    levels: tuple[str, ...]
-    trials: str | None = None
-    within: Within = ()
-
-    @property
-    def stem(self) -> str:
-        """End of the names of its tables and figures."""
-        return stem_of(self.factor, self.trials, self.within)
-
-    @property
-    def told(self) -> str:
-        """Say of which trials it is, for a title; empty for all."""
-        told = ", ".join(one for one in (self.trials, said(self.within)) if one)
-        return f" ({told})" if told else ""
-
-    def rows(self, trials: pd.DataFrame) -> pd.DataFrame:
-        """Return the trials that are in it."""
-        kept = shown(trials, self.within)
-        return trials[kept if self.trials is None else kept & (trials["trial_type"] == self.trials)]
 
 
 @dataclass(frozen=True)
@@ -69,35 +29,6 @@ class Description:
 
     part: Part
     cells: dict[Measure, list[Cell]]
-
-
-def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
-    """Yield what is described apart.
-
-    Parameters
-    ----------
-    used : pandas.DataFrame
-        The analysed trials.
-    tables : Tables
-
-    Notes
-    -----
-    Of two factors that both part sessions the first is described, within levels of the second: the other way round the same
-    means would stand there again.
-    """
-    kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
-    # trials that ask for nothing that is right or wrong have times
-    kinds = kinds if kinds == (None,) else tuple(dict.fromkeys([*kinds, *used["trial_type"].dropna()]))
-    for kind in kinds:
-        of_kind = used if kind is None else used[used["trial_type"] == kind]
-        told: set[str] = set()
-        for factor, levels in tables.factors.items():
-            for within in parted_by_sessions(of_kind, factor, tables.factors):
-                rows = of_kind[shown(of_kind, within)]
-                there = tuple(one for one in levels if (rows[factor] == one).any())
-                if there and not {name for name, _ in within} & told:
-                    yield Part(factor, there if kind or within else tuple(levels), kind, within)
-            told.add(factor)
 
 
 def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
@@ -143,18 +74,10 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
             laid = description_tables.accuracy_and_recovery_table(own, near, part.factor, prose)
         else:
             laid = description_tables.descriptive_table(own, measure, part.factor)
-        yield (measure.name, part.factor), of_part(laid, part, f"descriptives_{measure.name}")
-
-
-def of_part(table: ApaTable, part: Part, name: str) -> ApaTable:
-    """Return a table of a part under its name, with its trials in the title and in what is told of its rows."""
-    only = [where("trial_type", part.trials)] if part.trials else []
-    only += [where(factor, level) for factor, level in part.within]
-    origin = table.origin
-    if only and origin is not None and origin.where is not None:
-        columns = dict.fromkeys((*origin.columns, *(one.column for one in only)))
-        origin = replace(origin, columns=tuple(columns), where=(*origin.where, *only))
-    return replace(table, name=f"{name}_{part.stem}", title=f"{table.title}{part.told}", origin=origin)
+        yield (
+            (measure.name, part.factor),
+            table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}"),
+        )
 
 
 def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
@@ -163,7 +86,9 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
         rows = part.rows(used)
         shares = valid_only(rows[rows[part.factor].notna()], part.factor, part.levels)
         if len(shares) and (shares["valid"] < shares["trials"]).any():
-            yield of_part(description_tables.valid_only_table(shares, part.factor), part, "valid_only")
+            yield table_of_part(
+                description_tables.valid_only_table(shares, part.factor), part, f"valid_only_{part.stem}"
+            )
 
 
 def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator[tuple[Pair, Drawing]]:

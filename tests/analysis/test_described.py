@@ -12,9 +12,10 @@ import pytest
 from analysis import load
 from analysis.measures import MEASURES
 from analysis.report.content import gather
-from analysis.report.described import described, parts_of
+from analysis.report.described import described
 from analysis.report.in_short import in_short
 from analysis.report.numbered import Content
+from analysis.report.parted import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
 from tests.analysis.test_within import FACTORS, MANNERS, asked_in_two_ways

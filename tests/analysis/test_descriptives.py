@@ -5,9 +5,11 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis import load
+from analysis.answers import judged
 from analysis.descriptives import describe, valid_only, wilson, within_participant_half_widths
 from analysis.measures import MEASURES
 from analysis.position import bootstrap_interval, costs, is_letter_position
+from analysis.preparing import flow
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
 
@@ -109,3 +111,25 @@ def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
     assert (cell.trials, cell.mean) == (len(intact) - 2, 1.0)
     row = valid_only(used, "position", ("intact",)).iloc[0]
     assert (row["trials"], row["all_trials"]) == (len(intact) - 2, 1.0)
+
+
+def test_missing_answers_are_no_errors_where_valid_ones_are_never_judged(handover: Make) -> None:
+    """A summary that is not there is not wrong while no summary is right: accuracy would be made of failures alone."""
+    trials = load(handover(human=3, items=8, timeouts=0.0)).trials
+    used = trials[trials["excluded_reason"].isna()].copy()
+    used["correct"] = np.nan
+    used.loc[used.index[:2], "response_status"] = "empty"
+    assert not judged(used).any()
+    assert not describe(used, MEASURES["correct"], "position", POSITIONS)
+    assert "of these not valid: empty" in flow(used, {}).index
+    used.loc[used.index[-1], "correct"] = 1.0
+    assert judged(used).sum() == 3 and "of these counted as wrong: empty" in flow(used, {}).index
+
+
+def test_where_nobody_gave_a_valid_answer_the_answer_key_says_whether_one_could_be_right(
+    handover: Make,
+) -> None:
+    trials = load(handover(human=2, items=8)).trials
+    used = trials[trials["excluded_reason"].isna()].assign(correct=np.nan, response_status="empty")
+    assert judged(used.assign(answer="A")).all()
+    assert not judged(used.assign(answer=None)).any()

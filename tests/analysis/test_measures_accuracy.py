@@ -72,7 +72,7 @@ def test_adjusted_accuracy_is_that_of_the_answered() -> None:
     (row,) = adjusted_accuracy(ten_answers()).to_dict("records")
     assert (row["accuracy"], row["adjusted_accuracy"]) == (pytest.approx(0.6), pytest.approx(6 / 7))
     assert row["out_of_context_ratio"] == pytest.approx(0.3)
-    nothing = trials_of([{"correct": None, "response_status": "unparsed"}] * 4)
+    nothing = trials_of([{"correct": None, "response_status": "unparsed", "answer": "A"}] * 4)
     (row,) = adjusted_accuracy(nothing).to_dict("records")
     assert row["accuracy"] == 0
     assert np.isnan(row["adjusted_accuracy"])

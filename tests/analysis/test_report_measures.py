@@ -85,6 +85,8 @@ def test_what_a_level_does_is_read_from_the_items_and_not_from_its_name(classes:
         ("substitute:internal", "a c", "changed"),
         ("substitute:all(shape=keep)@0.5", "a c", "substituted"),
         ("other symbols", "a c", "substituted"),
+        ("published SUB", "a c", "substituted"),
+        ("published RS@0.2", "b a", "changed"),
         ("withheld", "", "withheld"),
         ("rule:rhyme", "a b", "intact"),
         ("hand-made", "b a", "changed"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from markupsafe import Markup
 
 from analysis.costs import fewer_participants, unit_costs, word_table
@@ -10,6 +13,8 @@ from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.blocks import Chapter, Material, marks_of
 from analysis.report.chapters import cost_linking, cost_ratios, cost_times, cost_words
 from analysis.report.chapters.cost_parts import Part
+from analysis.report.parted import Part as Shown
+from analysis.report.parted import of_part, parts_by
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -23,9 +28,11 @@ def write(material: Material) -> Chapter | None:
     """
     tables, left = fewer_participants(material.tables)
     whole = Part()
+    trials = tables.trials
+    used = trials[trials["excluded_reason"].isna()]
     for factor, levels in material.tables.factors.items():
         if len(levels) > 1:
-            whole.add(_of_factor(material, tables, factor, left))
+            whole.add(_of_factor(material, tables, factor, parts_by(factor, used, tables), left))
     if not whole.blocks:
         return None
     if left:
@@ -44,13 +51,30 @@ def write(material: Material) -> Chapter | None:
     )
 
 
-def _of_factor(material: Material, tables: Tables, factor: str, left: tuple[str, ...]) -> Part:
+def _of_factor(
+    material: Material, tables: Tables, factor: str, shown: Sequence[Shown], left: tuple[str, ...]
+) -> Part:
     part = Part()
     if cost_times.has_times(tables):
-        part.add(cost_times.distributions(material.tables, factor))
+        for one in shown:
+            part.add(_named(cost_times.distributions(one.of(material.tables), factor), one))
         part.add(cost_times.on_two_scales(material, tables, factor, left))
+    for one in shown:
+        material.told(f"cost: each item's cost by {factor}{one.told}")
+        own = replace(material, tables=one.of(material.tables))
+        part.add(_named(_side_by_side(own, one.of(tables), factor, left), one))
+    return part
+
+
+def _named(part: Part, one: Shown) -> Part:
+    """Name what was written of a part of the trials by it."""
+    fits = [replace(fit, title=f"{fit.title}{one.told}") for fit in part.fits]
+    return replace(part, blocks=of_part(part.blocks, one), fits=fits)
+
+
+def _side_by_side(material: Material, tables: Tables, factor: str, left: tuple[str, ...]) -> Part:
+    part = Part()
     words, why = _words(tables, factor)
-    material.told(f"cost: each item's cost by {factor}")
     costs = unit_costs(tables, factor, words, of_words=words is not None)
     if words is not None:
         part.add(_word_by_word(material, tables, factor, words, left))

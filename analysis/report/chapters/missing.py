@@ -24,6 +24,7 @@ from analysis.report.chapters.missing_tables import (
     ways_table,
 )
 from analysis.report.model_tables import contrast_table, model_table
+from analysis.report.parted import Part, of_part, parts_of
 from analysis.report.prose import named, paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
@@ -138,17 +139,20 @@ def _missing(material: Material, said: _Said) -> None:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
         said.say(f"Failures could not be put at chance: {error.message}.")
-    for factor in tables.factors:
-        rows = asked(trials)
-        rows = rows[rows[factor].notna() & rows["item_id"].notna()]
+    judged = asked(trials)
+    judged = judged[judged["item_id"].notna()]
+    for part in parts_of(judged, tables):
+        factor = part.factor
+        rows = part.rows(judged)
+        rows = rows[rows[factor].notna()]
         if rows.empty:
             continue
-        material.told(f"missing answers by {factor}")
+        material.told(f"missing answers by {factor}{part.told}")
         counts = missingness(rows, [factor])
         if not counts["missing"].sum():
             said.say(
-                f"Every answer to a trial with a level of {factor} was valid: with failures as wrong, left out or at chance "
-                "accuracy is the same."
+                f"Every answer to a trial with a level of {factor}{part.told} was valid: with failures as wrong, left out or at "
+                "chance accuracy is the same."
             )
             continue
         order = {level: place for place, level in enumerate(tables.factors[factor])}
@@ -156,16 +160,19 @@ def _missing(material: Material, said: _Said) -> None:
         counts = _sorted(counts, factor, groups, order)
         shares = _sorted(accuracy(rows, [factor], study=study), factor, groups, order)
         kinds = kinds_of(rows)
-        said.blocks.append(
-            Markup("[[table:{0}]] counts missing answers, [[table:{1}]] has accuracy three ways. ").format(
-                f"missing_{factor}", f"three_ways_{factor}"
+        of_factor = _Said()
+        of_factor.blocks.append(
+            Markup("[[table:{0}]] counts missing answers{2}, [[table:{1}]] has accuracy three ways. ").format(
+                f"missing_{factor}", f"three_ways_{factor}", part.told
             )
             + escape(" ".join(_differences(shares, factor, kinds)))
         )
-        said.blocks += [missing_table(counts, factor, kinds), ways_table(shares, factor, kinds)]
-        plan = _plan_of(material, factor)
+        of_factor.blocks += [missing_table(counts, factor, kinds), ways_table(shares, factor, kinds)]
+        plan = _plan_of(material, part)
         if plan is not None:
-            _model(plan, counts, material, said)
+            _model(plan, counts, material, of_factor)
+        said.blocks += of_part(of_factor.blocks, part)
+        said.fits += [replace(one, title=f"{one.title}{part.told}") for one in of_factor.fits]
 
 
 def _sorted(table: pd.DataFrame, factor: str, groups: list[str], order: dict[str, int]) -> pd.DataFrame:
@@ -201,18 +208,24 @@ def _differences(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> It
         yield text + "."
 
 
-def _plan_of(material: Material, factor: str) -> Plan | None:
+def _plan_of(material: Material, part: Part) -> Plan | None:
     """Return a comparison of accuracy by a factor, freed of what was planned for accuracy alone."""
     found = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
-    of_factor = [plan for plan in found if plan.factor == factor]
+    of_factor = [
+        plan
+        for plan in found
+        if plan.factor == part.factor
+        and plan.trials in (part.trials, None)
+        and plan.within in (part.within, ())
+    ]
     if not of_factor:
         return None
     plan = of_factor[0]
     groups = tuple(dict.fromkeys(group for one in of_factor for group in one.groups))
     contrasts = tuple(Difference(one.first, one.second) for one in plan.contrasts)
     return replace(
-        plan, name=f"accuracy by {factor}", planned=False, groups=groups, contrasts=contrasts, key="", family="",
-        equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=None, within=(),
+        plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
+        family="", equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=part.trials, within=part.within,
     )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.families import with_adjusted
 from analysis.figures.ranks import recovery_figure, size_figure, told_size
+from analysis.measures.accuracy import asked
 from analysis.rankings import recovery_order, robustness, robustness_by_size, robustness_table, sizes
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.chapters.rankings_errors import METHODS as METHODS_OF_ERRORS
 from analysis.report.chapters.rankings_errors import errors_part, origin_of
+from analysis.report.parted import Part, of_part, parts_by
 from stimuli.errors import UserError
 
 MANY_MODELS = 8
@@ -43,13 +46,13 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = []
     methods: list[Markup] = []
     sources: list[str] = []
+    parts = parts_by(factor, asked(used), material.tables)
     if models:
-        for part in (_sizes_part, _recovery_part):
-            made = part(material, factor, missing)
-            blocks += made
+        blocks += _by_parts(_sizes_part, material, parts, missing)
+        blocks += _recovery_part(material, factor, missing)
         methods.append(METHODS)
         sources.append("kendall1938")
-    errors = errors_part(material, factor, missing)
+    errors = _by_parts(errors_part, material, parts, missing)
     if errors:
         methods.append(METHODS_OF_ERRORS)
         sources.append("geirhos2020")
@@ -91,6 +94,22 @@ def _factor(material: Material) -> str:
     planned = [one.plan.factor for one in material.analyses if one.plan.planned]
     known = list(material.tables.factors)
     return next((factor for factor in planned if factor in known), known[0])
+
+
+def _by_parts(
+    write_one: Callable[[Material, str, list[str]], list[Block]],
+    material: Material,
+    parts: Sequence[Part],
+    missing: list[str],
+) -> list[Block]:
+    """Write the same of each part's trials; what cannot be said names its part."""
+    found: list[Block] = []
+    for part in parts:
+        lacking: list[str] = []
+        own = replace(material, tables=part.of(material.tables))
+        found += of_part(write_one(own, part.factor, lacking), part)
+        missing += [one.replace(":", f"{part.told}:", 1) for one in lacking]
+    return found
 
 
 def _sizes_part(material: Material, factor: str, missing: list[str]) -> list[Block]:

@@ -19,6 +19,7 @@ from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.ratios_chance import chance_blocks
 from analysis.report.chapters.ratios_similarity import similarity_blocks
 from analysis.report.chapters.ratios_tables import cost_table, gain_table, retention_table
+from analysis.report.parted import of_part, parts_of
 from analysis.report.prose import named
 from analysis.tables import Tables
 
@@ -42,24 +43,26 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = []
     lacking: list[str] = []
     unrecorded: list[str] = []
-    for factor, names in tables.factors.items():
-        present = [name for name in names if (used[factor] == name).any()]
+    for part in parts_of(used, tables):
+        factor, there = part.factor, part.of(tables)
+        present = [name for name in part.levels if (part.rows(used)[factor] == name).any()]
         if len(present) < 2:
             continue
-        does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
-        material.told(f"ratios: {factor}")
-        own = [*_gains(tables, does, study), *_retentions(tables, does, study), *_costs(tables, does, study)]
-        own += similarity_blocks(tables, does, study)
+        does = levels_of(there.items, factor, present, tables.dictionary.get("between"))
+        material.told(f"ratios: {factor}{part.told}")
+        own = [*_gains(there, does, study), *_retentions(there, does, study), *_costs(there, does, study)]
+        own += similarity_blocks(there, does, study)
         if own:
-            blocks += [Markup("<h3>{}</h3>").format(f"Ratios by {factor}"), escape(_said(does)), *own]
+            head = Markup("<h3>{}</h3>").format(f"Ratios by {factor}")
+            blocks += of_part([head, escape(_said(does)), *own], part)
         elif does.unknown:
             unrecorded.append(factor)
         else:
-            lacking.append(_why_not(does))
+            lacking.append(_why_not(does, part.told))
     if unrecorded:
         lacking.append(
-            f"The items do not record what the levels of {apa.listing(unrecorded)} do to the text, so no relative gain, retention or "
-            "cost ratio by it can be given."
+            f"The items do not record what the levels of {apa.listing(list(dict.fromkeys(unrecorded)))} do to the text, so no "
+            "relative gain, retention or cost ratio by it can be given."
         )
     blocks += chance_blocks(tables, study)
     if not blocks:
@@ -91,10 +94,10 @@ def _said(does: Levels) -> str:
     return f"As the items record it, the text is {apa.listing(told)}.{unknown}"
 
 
-def _why_not(does: Levels) -> str:
+def _why_not(does: Levels, told: str) -> str:
     if does.intact is None:
-        return f"No level of {does.factor} shows every text as it is, so there is no intact baseline for ratios by it."
-    return f"No ratio by {does.factor} can be given: no level beside {does.intact} was answered or cost anything."
+        return f"No level of {does.factor}{told} shows every text as it is, so there is no intact baseline for ratios by it."
+    return f"No ratio by {does.factor}{told} can be given: no level beside {does.intact} was answered or cost anything."
 
 
 def _accuracy_rows(tables: Tables, does: Levels) -> pd.DataFrame:

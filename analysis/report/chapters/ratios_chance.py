@@ -16,6 +16,7 @@ from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
 from analysis.report.filters import JUDGED, filled, where
+from analysis.report.parted import of_part, parts_of
 from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -33,8 +34,9 @@ def chance_blocks(tables: Tables, study: str) -> Iterator[Block]:
         return
     kinds = kinds_of(trials)
     first = True
-    for factor, names in tables.factors.items():
-        found = against_chance(rows, [factor], study=study)
+    for part in parts_of(rows[rows["excluded_reason"].isna() & (rows["trial_type"] == "choose")], tables):
+        factor, names = part.factor, part.levels
+        found = against_chance(part.rows(rows), [factor], study=study)
         if found.empty:
             continue
         place = {name: number for number, name in enumerate(names)}
@@ -46,12 +48,11 @@ def chance_blocks(tables: Tables, study: str) -> Iterator[Block]:
             yield Markup("<h3>{}</h3>").format("Answers against chance")
             first = False
         present = [name for name in names if (found[factor] == name).any()]
-        does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
+        does = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
         name = plain("chance", factor)
-        yield Markup("[[table:{}]] holds accuracy by {} against chance. ").format(name, factor) + escape(
-            " ".join(_sentences(found, factor, does, kinds))
-        )
-        yield _table(name, found, factor, does, kinds)
+        told = Markup("[[table:{}]] holds accuracy by {}{} against chance. ").format(name, factor, part.told)
+        told += escape(" ".join(_sentences(found, factor, does, kinds)))
+        yield from of_part([told, _table(name, found, factor, does, kinds)], part)
 
 
 def _sentences(found: pd.DataFrame, factor: str, does: Levels, kinds: dict[str, str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from analysis.readers import PARTICIPANT_KINDS, group_order, headed, marked
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.robustness_tables import classes_table, deviations_table
 from analysis.report.model_tables import component_in_words
+from analysis.report.parted import parts_of, table_of_part
 from analysis.results import Analysis
 from analysis.robustness import deviations
 
@@ -57,9 +58,12 @@ def by_class(material: Material) -> Iterator[Block]:
     tables = material.tables
     rows = asked(tables.trials)
     rows = rows[rows["item_id"].notna()]
-    for factor, levels in list(tables.factors.items())[:2]:
-        used = rows[rows[factor].notna()]
-        if used.empty:
+    first = list(tables.factors)[:2]
+    for part in parts_of(rows, tables):
+        factor, levels = part.factor, part.levels
+        used = part.rows(rows)
+        used = used[used[factor].notna()]
+        if used.empty or factor not in first:
             continue
         column, what = _class_column(used, factor, list(tables.factors))
         shares = accuracy(used, [factor, *([column] if column else [])], resamples=0)
@@ -73,7 +77,7 @@ def by_class(material: Material) -> Iterator[Block]:
             table = table.reindex(index=order, columns=[one for one in levels if (used[factor] == one).any()])
             table.index = [marked(group, material.kinds.get(group, "model")) for group in order]
             blocks.append((str(name), table))
-        title = f"Accuracy by {what + ', ' if column else ''}{factor} and reader"
+        title = f"Accuracy by {what + ', ' if column else ''}{factor} and reader{part.told}"
         note = "Percent correct over all trials of a cell; failures count as wrong. An en dash: no trials."
         if column is None:
             note += " All items are of one class."
@@ -81,16 +85,17 @@ def by_class(material: Material) -> Iterator[Block]:
             note += f" The {MOST_CLASSES} largest of {used[column].nunique()} classes are shown."
         kinds = {group: material.kinds.get(group, "model") for group in group_order(used)}
         figure = heat_map_figure(
-            f"heat_map_{factor}", title, blocks, kinds, unit="% correct, failures wrong", limits=(0.0, 100.0), note=note
+            f"heat_map_{part.stem}", title, blocks, kinds, unit="% correct, failures wrong", limits=(0.0, 100.0), note=note
         )  # fmt: skip
         yield Markup(
             "[[figure:{}]] has the share of right answers of every reader in every condition"
         ).format(figure.name) + (
-            Markup(", [[table:classes_{}]] its numbers.").format(factor) if column else Markup(".")
+            Markup(", [[table:classes_{}]] its numbers.").format(part.stem) if column else Markup(".")
         )
         yield figure
         if column:
-            yield classes_table(blocks, factor, f"classes_{factor}", what)
+            laid = classes_table(blocks, factor, f"classes_{part.stem}", what)
+            yield table_of_part(laid, part, laid.name)
 
 
 def _class_column(used: pd.DataFrame, factor: str, factors: list[str]) -> tuple[str | None, str]:

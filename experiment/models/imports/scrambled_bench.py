@@ -22,7 +22,11 @@ from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance
 
-CONDITIONS = ("original", "rs20", "rs50", "rs100", "kf", "kfl", "sub")
+CONDITIONS = {
+    "original": "none", "rs20": "published RS@0.2", "rs50": "published RS@0.5", "rs100": "published RS", "kf": "published KF",
+    "kfl": "published KFL", "sub": "published SUB",
+}  # fmt: skip
+"""The released conditions, and what items that are built of the same data say was done to them."""
 RECOVERY, QUESTIONS = "recovery", "questions"
 PARSER = "scrambled_bench"
 METHODS = {RECOVERY: ("zero-shot", "few-shot"), QUESTIONS: ("zero-shot",)}
@@ -115,7 +119,7 @@ def _items(
 ) -> list[Item]:
     provenance: Provenance = {
         "source": "Scrambled Bench (Cao et al., 2023), released stimuli", "source_id": str(row.values["i"]), "split": None,
-        "licence": None, "operation": level, "seed": 10,
+        "licence": None, "operation": CONDITIONS[level], "seed": 10,
     }  # fmt: skip
     intact = row.values["original"] if choices is None else row.values["evidence"]["original"]
     return [

@@ -223,6 +223,11 @@ def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(t
     assert {(one["sessions"], one["trials"], one["predictions"], one["agreeing"]) for one in told} == {
         (17, 6502, 6502, 6502)
     }
+    items = [
+        json.loads(line) for line in (tmp_path / "bench" / "items.jsonl").read_text("utf-8").splitlines()
+    ]
+    done_by = {(one["condition"]["text"], one["provenance"]["operation"]) for one in items}
+    assert {("original", "none"), ("rs20", "published RS@0.2"), ("sub", "published SUB")} <= done_by
 
 
 def test_two_columns_of_one_name_are_refused_with_their_places(folder) -> None:

@@ -1,0 +1,154 @@
+"""Parts of a study that are told apart: by task and way of asking, since means over several are of no one thing.
+
+What is written of one part's trials (:meth:`Part.of`) is the same as of all trials; :func:`of_part` then gives its tables and
+figures names of their own and says in titles and sources of which trials they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis.figures import Drawing
+from analysis.names import plain, stem_of
+from analysis.planned import kinds_of_trials
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import REFERENCE, Block
+from analysis.report.filters import where
+from analysis.tables import Tables
+from analysis.within import Within, parted_by_sessions, said, shown
+
+
+@dataclass(frozen=True)
+class Part:
+    """Trials that are told together: by one factor, of one way of answering, within levels by which sessions differ.
+
+    Attributes
+    ----------
+    factor : str
+    levels : tuple of str
+        That these trials show, in the design's order.
+    trials : str or None
+        The step that they end with, where the study has several whose answers are right or wrong.
+    within : tuple of (str, str)
+        Levels of other factors.
+    """
+
+    factor: str
+    levels: tuple[str, ...]
+    trials: str | None = None
+    within: Within = ()
+
+    @property
+    def stem(self) -> str:
+        """End of the names of its tables and figures."""
+        return stem_of(self.factor, self.trials, self.within)
+
+    @property
+    def told(self) -> str:
+        """Say of which trials it is, for a title; empty for all."""
+        told = ", ".join(one for one in (self.trials, said(self.within)) if one)
+        return f" ({told})" if told else ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all trials."""
+        return self.trials is None and not self.within
+
+    def rows(self, trials: pd.DataFrame) -> pd.DataFrame:
+        """Return the trials that are in it."""
+        kept = shown(trials, self.within)
+        return trials[kept if self.trials is None else kept & (trials["trial_type"] == self.trials)]
+
+    def of(self, tables: Tables) -> Tables:
+        """Return the tables with these trials and the items that they show."""
+        if self.whole:
+            return tables
+        trials, items = self.rows(tables.trials), tables.items
+        keys = [name for name in ("set", "item_id") if name in items]
+        if keys:
+            seen = pd.MultiIndex.from_frame(trials[keys].astype(object))
+            items = items[pd.MultiIndex.from_frame(items[keys].astype(object)).isin(seen)]
+        return replace(tables, trials=trials, items=items)
+
+
+def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
+    """Yield what is told apart.
+
+    Parameters
+    ----------
+    used : pandas.DataFrame
+        The analysed trials.
+    tables : Tables
+
+    Notes
+    -----
+    Of two factors that both part sessions the first is told, within levels of the second: the other way round the same
+    numbers would stand there again.
+    """
+    kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
+    # trials that ask for nothing that is right or wrong have times
+    kinds = kinds if kinds == (None,) else tuple(dict.fromkeys([*kinds, *used["trial_type"].dropna()]))
+    for kind in kinds:
+        of_kind = used if kind is None else used[used["trial_type"] == kind]
+        told: set[str] = set()
+        for factor, levels in tables.factors.items():
+            for within in parted_by_sessions(of_kind, factor, tables.factors):
+                rows = of_kind[shown(of_kind, within)]
+                there = tuple(one for one in levels if (rows[factor] == one).any())
+                if there and not {name for name, _ in within} & told:
+                    yield Part(factor, there if kind or within else tuple(levels), kind, within)
+            told.add(factor)
+
+
+def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[Part]:
+    """Return the parts by one factor; all trials as one part where there is none."""
+    found = [part for part in parts_of(used, tables) if part.factor == factor]
+    return found or [Part(factor, tuple(tables.factors[factor]))]
+
+
+def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
+    """Give what was written of a part's trials names of its own, and say in titles, headings and sources which they are.
+
+    Parameters
+    ----------
+    blocks : iterable of Markup, ApaTable or Drawing
+        Their paragraphs name tables and figures among them alone.
+    part : Part
+    """
+    if part.whole:
+        return list(blocks)
+    ending = plain(part.stem).removeprefix(plain(part.factor))
+    told = escape(part.told)
+    found: list[Block] = []
+    for block in blocks:
+        if isinstance(block, ApaTable):
+            found.append(table_of_part(block, part, f"{block.name}{ending}"))
+        elif isinstance(block, Drawing):
+            found.append(block.renamed(f"{block.name}{ending}", _titled(block.title, part)))
+        else:
+            text = REFERENCE.sub(rf"[[\1:\2{ending}]]", str(block))
+            found.append(Markup(text.replace("</h3>", f"{told}</h3>")))
+    return found
+
+
+def table_of_part(table: ApaTable, part: Part, name: str) -> ApaTable:
+    """Return a table of a part under a name, with its trials in the title and in what is told of its rows."""
+    only = [where("trial_type", part.trials)] if part.trials else []
+    only += [where(factor, level) for factor, level in part.within]
+    origin = table.origin
+    if only and origin is not None and origin.where is not None:
+        more = [one for one in only if one not in origin.where]
+        columns = dict.fromkeys((*origin.columns, *(one.column for one in more)))
+        origin = replace(origin, columns=tuple(columns), where=(*origin.where, *more))
+    return replace(table, name=name, title=_titled(table.title, part), origin=origin)
+
+
+def _titled(title: str, part: Part) -> str:
+    """Add which trials they are to a title, within its brackets where it ends with some."""
+    if title.endswith(")") and not part.whole:
+        return f"{title[:-1]}; {part.told.strip(' ()')})"
+    return f"{title}{part.told}"
