@@ -64,7 +64,7 @@ def with_chance(
         lacking = int((told.isna().to_numpy() & used).sum())
         if lacking:
             raise UserError(
-                f"the items table does not say how many choices {lacking} trials had",
+                f"the items table does not say how many choices {lacking:,} trials had",
                 mend="Hand the study over again, with the items that its sessions showed.",
             )
         chance.loc[choosing] = (1.0 / told.to_numpy(dtype=float)).tolist()

@@ -173,10 +173,11 @@ def _item_of(study: Study, columns: Columns, row: Line) -> Item:
     condition = columns.texts("condition", row)
     _check_condition(study, condition, row)
     item_id = _needed(columns, "item", row)
-    choices = columns.given.get("choices")
+    set_name = columns.text("set", row) or SET
+    choices = columns.given.get("choices") or _labels(study, set_name)
     return Item(
         item_id=item_id,
-        set_name=columns.text("set", row) or SET,
+        set_name=set_name,
         role="test",
         condition=condition,
         shown=columns.texts("show", row),
@@ -261,16 +262,22 @@ def _response(study: Study, columns: Columns, row: Line, item: Item) -> str | No
     return next(label for label in labels if (label == item.answer) == is_right)
 
 
-def _two_labels(study: Study, item: Item) -> list[str]:
-    number = blocks_showing(study, item.set_name)[0]
+def _labels(study: Study, set_name: str) -> tuple[str, ...] | None:
+    """Return the labels that a set's trials have keys for; None where they come with the item or nothing is chosen."""
     blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
-    keys = blocks[number]["trial"][-1].get("choose", {}).get("keys")
-    if not isinstance(keys, dict) or len(keys) != 2:
+    showing = blocks_showing(study, set_name)
+    keys = blocks[showing[0]]["trial"][-1].get("choose", {}).get("keys") if showing else None
+    return tuple(map(str, keys)) if isinstance(keys, dict) else None
+
+
+def _two_labels(study: Study, item: Item) -> tuple[str, ...]:
+    labels = _labels(study, item.set_name)
+    if labels is None or len(labels) != 2:
         raise UserError(
             f"{study.place('procedure')}: whether an answer was right tells the answer only where there are two labels",
             mend="Map the column with the answers themselves under `response`.",
         )
-    return list(map(str, keys))
+    return labels
 
 
 def _needed(columns: Columns, name: str, row: Line) -> str:

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
+from analysis.measures.accuracy import with_chance
 from analysis.report.chapters import Material, sensitivity
 from analysis.report.methods import method_parts
 from experiment.cli import main
@@ -174,6 +175,15 @@ def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_da
     assert chapter is not None and "every level has one right answer" in " ".join(
         str(block) for block in chapter.blocks
     )
+
+
+def test_items_of_an_import_have_the_labels_of_the_study_as_choices_so_that_chance_is_known(folder) -> None:
+    assert take(folder).exit_code == 0
+    with opened_study(folder) as opened:
+        tables = load(hand_over(opened.study, opened.store, folder / "handed-over"))
+    assert {item.choices for item in opened.study.items} == {("word", "nonword")}
+    chance = with_chance(tables.trials, tables.items, tables.factors)["chance"]
+    assert len(chance) == len(tables.trials) > 0 and set(chance) == {0.5}
 
 
 def test_a_latin_square_that_the_table_cannot_fill_is_refused_with_the_mend(folder) -> None:
