@@ -28,6 +28,8 @@ Index = NDArray[np.intp]
 
 MOST_DENSE = 20_000
 """Order of the largest matrix that is held densely; 3.2 GB."""
+FEW = 16
+"""Later columns of a block up to which their pairs are always listed."""
 MIRRORED = 256
 """Rows of a matrix that are mirrored at once."""
 
@@ -150,12 +152,13 @@ class BlockStructure:
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.buckets: list[Pairs] = []
         self.cliques: list[Cliques] = []
+        many = np.flatnonzero(counts > min(FEW, MOST_PAIRED))
+        if len(many):
+            self.cliques = cliques(many, self.starts, column, rest, MOST_PAIRED)
+        for one in self.cliques:
+            counts[one.levels] = 0
         for r in np.unique(counts[counts > 0]).tolist():
             levels = np.flatnonzero(counts == r)
-            if r > MOST_PAIRED:
-                entries = self.starts[levels][:, None] + np.arange(r)
-                self.cliques += cliques(levels, entries, column[entries], rest)
-                continue
             lower, upper = np.tril_indices(r)
             step = max(1, AT_ONCE // len(lower))
             for some in np.split(levels, range(step, len(levels), step)):
@@ -196,6 +199,8 @@ class _BlockFactor:
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", lower)).sum())
         self.inverse_lower: Array = np.asarray(np.linalg.inv(lower) if k > 1 else 1.0 / lower, dtype=float)
         self.meets = values[s.at_entries : s.at_rest].reshape(-1, k)
+        # a last row of zeros: what a level does not meet of the columns of its clique
+        self.padded = np.vstack([self.meets, np.zeros((1, k))]) if s.cliques else self.meets
         rest = values[s.at_rest :].copy()
         # Bucket by bucket, but one sum over as many as may be held at once.
         places, products, held = [], [], 0
@@ -213,7 +218,7 @@ class _BlockFactor:
 
     def _left(self, blocks: Array, group: Pairs | Cliques) -> Array:
         """Multiply each level's block (k, k) and its entries: (G, r, k)."""
-        at, entries = blocks[group.levels], self.meets[group.entries]
+        at, entries = blocks[group.levels], self.padded[group.entries]
         return np.asarray(at * entries if self.structure.k == 1 else entries @ np.swapaxes(at, 1, 2))
 
     def solve(self, r: Array) -> Array:
@@ -232,7 +237,7 @@ class _BlockFactor:
         s = self.structure
         p22 = self.later.inverse()
         p11: Array = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
-        p12 = np.empty_like(self.meets)
+        p12 = np.empty_like(self.padded)
         of_level = p11.copy()
         groups: list[Pairs | Cliques] = [*s.buckets, *s.cliques]
         for group in groups:
@@ -240,7 +245,7 @@ class _BlockFactor:
             meets = -group.times(p22, e, s.full_order)
             p12[group.entries] = meets
             p11[group.levels] -= np.swapaxes(e, 1, 2) @ meets
-        return np.concatenate([p11.ravel(), p12.ravel(), p22])
+        return np.concatenate([p11.ravel(), p12[: len(self.meets)].ravel(), p22])
 
 
 class SortedStructure:

@@ -2,11 +2,13 @@
 
 A block that meets few columns keeps the places of their pairs (``Pairs``). One that meets many keeps the columns alone
 (``Cliques``): where a full matrix ends the values, whole parts of it are taken out and put back, those of all blocks that meet
-the same columns at once.
+nearly the same columns at once: what one of them lacks of the columns of all is an entry of zeros.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,10 +20,20 @@ Index = NDArray[np.intp]
 
 AT_ONCE = 4_000_000
 """Products of pairs of columns held at once."""
+ROOM = 1.2
+"""Columns that levels meet together, by those that one of them meets, up to which they are taken together."""
+WORTH = 20_000
+"""Products in a full matrix that take as long as taking a part out of it and putting it back."""
+TRIED, TAKEN = 64, 0.5
+"""After so many different sets of columns, with more groups than this share of them, no more are compared."""
+COMPARED = 16
+"""Groups with which a level's columns are compared, the last ones; of more, comparing takes longer than it saves."""
 
 
 class Later(Protocol):
-    """Where a symmetric matrix keeps its values, the last of them those of a full matrix."""
+    """Where a symmetric matrix keeps its values, the last of them those of a full matrix of order ``full_order``."""
+
+    full_order: int
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries; (i, j) and (j, i) are one."""
@@ -52,17 +64,17 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Cliques:
-    """Levels that meet the same columns of the full matrix at the end, and some before it.
+    """Levels that meet nearly the same columns of the full matrix at the end, and some before it.
 
     Attributes
     ----------
     levels : ndarray of int, shape (G,)
     entries : ndarray of int, shape (G, r)
-        Their entries.
+        Their entries; where a level does not meet a column the number of all entries, which stands for zeros.
     before, within : ndarray of int, shapes (o,) and (r - o,)
         Which of the r columns lie before the full matrix, and in it.
     places : ndarray of int, shape (G, o, r)
-        Where pairs with a column before the full matrix are stored.
+        Where pairs with a column before the full matrix are stored; any place where a level does not meet the column.
     columns : slice or ndarray of int
         Columns of the full matrix.
     """
@@ -113,36 +125,106 @@ class Cliques:
         return found
 
 
-def cliques(levels: Index, entries: Index, meets: Index, rest: Later) -> list[Cliques]:
-    """Gather levels that meet the same columns of the full matrix.
+def cliques(levels: Index, starts: Index, column: Index, rest: Later, paired: int) -> list[Cliques]:
+    """Gather levels that meet nearly the same columns of the full matrix; those whose pairs are listed for less stay out.
 
     Parameters
     ----------
     levels : ndarray of int, shape (G,)
-    entries, meets : ndarray of int, shape (G, r)
-        Entries of each level and the later columns that they stand for.
+    starts : ndarray of int, shape (m + 1,)
+        Where the entries of each level begin, and where those of the last end.
+    column : ndarray of int, shape (entries,)
+        The later column of each entry.
     rest : Later
         Where the later columns' matrix keeps its values.
+    paired : int
+        Most columns of a level that may stay out.
     """
-    full = rest.in_full(meets)
-    alike: dict[bytes, list[int]] = {}
-    for at, row in enumerate(full):
-        alike.setdefault(row.tobytes(), []).append(at)
+    full = rest.in_full(column)
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    for level in levels.tolist():
+        own = full[starts[level] : starts[level + 1]]
+        alike.setdefault((int((own < 0).sum()), own[own >= 0].tobytes()), []).append(level)
     found = []
-    for members in alike.values():
-        row = full[members[0]]
-        before, within = np.flatnonzero(row < 0), np.flatnonzero(row >= 0)
-        columns = row[within]
+    for before, columns, members in _together(alike, rest.full_order):
+        is_worth = len(members) * len(columns) ** 2 >= WORTH and 4 * before <= len(columns)
+        if not is_worth and before + len(columns) <= paired:
+            continue
+        entries = np.full((len(members), before + len(columns)), len(column), dtype=np.intp)
+        for row, level in zip(entries, members, strict=True):
+            at = np.arange(starts[level], starts[level + 1])
+            met = full[at]
+            row[:before] = at[met < 0]
+            row[before + np.searchsorted(columns, met[met >= 0])] = at[met >= 0]
         is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
         among = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
-        step = max(1, AT_ONCE // (len(row) * max(len(before), 1)))
-        for some in np.split(np.array(members), range(step, len(members), step)):
-            shape = (len(some), len(before), len(row))
-            high = np.broadcast_to(meets[some][:, before, None], shape)
-            low = np.broadcast_to(meets[some][:, None, :], shape)
-            places = rest.locate(high.ravel(), low.ravel()).reshape(shape)
-            found.append(Cliques(levels[some], entries[some], before, within, places, among))
+        step = max(1, AT_ONCE // (entries.shape[1] * max(before, 1)))
+        for start in range(0, len(members), step):
+            some = entries[start : start + step]
+            places = _places(some, before, column, rest)
+            within = np.arange(before, entries.shape[1])
+            own_levels = np.array(members[start : start + step], dtype=np.intp)
+            found.append(Cliques(own_levels, some, np.arange(before), within, places, among))
     return found
+
+
+def _places(entries: Index, before: int, column: Index, rest: Later) -> Index:
+    """Places of pairs with a column before the full matrix, shape (G, before, r)."""
+    shape = (len(entries), before, entries.shape[1])
+    places = np.zeros(shape, dtype=np.intp)
+    low = np.broadcast_to(entries[:, None, :], shape)
+    there = low < len(column)
+    high = np.broadcast_to(entries[:, :before, None], shape)
+    places[there] = rest.locate(column[high[there]], column[low[there]])
+    return places
+
+
+def _together(
+    alike: dict[tuple[int, bytes], list[int]], order: int
+) -> Iterator[tuple[int, Index, list[int]]]:
+    """Yield levels with as many columns before the full matrix and nearly the same in it: that number, the columns, the levels.
+
+    Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
+    that are missing here and there do not part levels that would meet the same columns.
+    """
+    groups: deque[_Group] = deque()
+    made = 0
+    for tried, ((before, key), members) in enumerate(alike.items()):
+        columns = np.frombuffer(key, dtype=np.intp)
+        compared = groups if tried < TRIED or made <= TAKEN * tried else ()
+        near = next((one for one in reversed(compared) if one.has_room(before, columns)), None)
+        if near is not None:
+            near.there[columns] = True
+            near.levels += members
+            near.fewest = min(near.fewest, len(columns))
+            continue
+        there = np.zeros(order, dtype=bool)
+        there[columns] = True
+        groups.append(_Group(before, there, list(members), len(columns)))
+        made += 1
+        if len(groups) > COMPARED:
+            yield groups.popleft().found()
+    for one in groups:
+        yield one.found()
+
+
+@dataclass
+class _Group:
+    """Levels that are taken together so far: columns before the full matrix, those in it, the fewest that a level meets."""
+
+    before: int
+    there: NDArray[np.bool_]
+    levels: list[int]
+    fewest: int
+
+    def has_room(self, before: int, columns: Index) -> bool:
+        """Whether levels that meet these columns can be taken in."""
+        union = int(self.there.sum()) + len(columns) - int(self.there[columns].sum())
+        return before == self.before and union <= ROOM * min(self.fewest, len(columns))
+
+    def found(self) -> tuple[int, Index, list[int]]:
+        """Return what :func:`_together` yields."""
+        return self.before, np.flatnonzero(self.there), sorted(self.levels)
 
 
 def _tril(r: int) -> Index:

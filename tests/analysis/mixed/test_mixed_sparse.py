@@ -76,6 +76,27 @@ def test_cells_give_what_dense_blocks_give(effects: list[Effects], seed: int, mo
     assert q.leverages() == pytest.approx(p.leverages(), rel=1e-7, abs=1e-9)
 
 
+def test_rows_missing_here_and_there_do_not_part_levels_that_meet_the_same_columns() -> None:
+    draw = np.random.default_rng(4)
+    item, person = (codes.ravel() for codes in np.indices((100, 40)))
+    kept = draw.random(len(item)) > 0.02
+    effects = largest_first(
+        [grouping(draw, person[kept], 3), grouping(draw, item[kept], 1), grouping(draw, (item % 7)[kept], 1)]
+    )
+    structure = CellLayout(effects).structure
+    assert isinstance(structure, BlockStructure)
+    assert len(np.unique(np.diff(structure.starts))) > 3, "people lack different items"
+    assert len(structure.cliques) <= 7
+    taken = np.concatenate([one.levels for one in structure.cliques])
+    assert sorted(taken) == list(range(40)), "each person once"
+    dense, cells = Layout(effects), CellLayout(effects)
+    weights, lambdas = draw.uniform(0.05, 1.0, dense.n), [np.eye(one.width) for one in effects]
+    one, other = (each.factor(each.products(weights), lambdas) for each in (dense, cells))
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
+    for a, b in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert b == pytest.approx(a, rel=1e-8)
+
+
 def test_the_inverse_is_that_of_the_whole_matrix() -> None:
     draw = np.random.default_rng(3)
     effects = largest_first(
