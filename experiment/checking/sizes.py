@@ -15,6 +15,8 @@ from sqlalchemy import func, select
 
 from experiment.checking.giving import checkpoint_folder
 from experiment.disk import free_bytes, gigabytes
+from experiment.durations import duration_in_words
+from experiment.models.engine import ANSWERS, UNFINISHED
 from experiment.models.planning import manner_of
 from experiment.models.planning.script import Script
 from experiment.models.settings import ModelSettings
@@ -100,15 +102,16 @@ def states_size(
     asked = len(script.places)
     if not positions or not asked:
         return None
-    each = asked * sum(position != "regions" for position in positions)
-    if "regions" in positions and script.manner.reads:
-        each += sum(len(script.turn(number).words) for number in range(asked))
     shape = _shape(settings)
     if shape == (0, 0):
         return None
     files, width = shape or (None, None)
     return StatesSize(
-        positions, round(each * trials / asked), files, width, free_bytes(study.folder / "states")
+        positions,
+        round(script.state_rows * trials / asked),
+        files,
+        width,
+        free_bytes(study.folder / "states"),
     )
 
 
@@ -140,7 +143,7 @@ def stored_speeds(store: Store, study: str) -> dict[str, float]:
             func.max(calls.c.created_at).label("last"),
         )
         .join(sessions, sessions.c.session_id == calls.c.session_id)
-        .where(sessions.c.study == study, calls.c.status != "error")
+        .where(sessions.c.study == study, calls.c.purpose.in_(ANSWERS), calls.c.status.not_in(UNFINISHED))
         .group_by(calls.c.requested_model, calls.c.run_id)
     )
     longest: dict[str, tuple[int, float]] = {}
@@ -160,14 +163,8 @@ def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
         return "How long that takes is not known before its first run; a run says so after its first trials."
     return (
         f"At the speed of its longest run so far ({speed:,.1f} trials a second) all of it takes roughly "
-        f"{_duration(trials / speed)}."
+        f"{duration_in_words(trials / speed)}."
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def size_of(

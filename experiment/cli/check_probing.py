@@ -19,6 +19,8 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     """
     from analysis.inside.probing_cost import probing_bytes, probing_seconds
     from analysis.inside.probing_settings import settings_of
+    from experiment.disk import gigabytes
+    from experiment.durations import duration_in_words
 
     settings = settings_of(study.get("analysis", "probing"))
     if settings is None or not _has_options(study):
@@ -30,10 +32,10 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
             continue
         trials = int(known["trials"])
         seconds = probing_seconds(trials, int(size["files"]), int(size["width"]), settings)
-        memory = max(0.1, probing_bytes(trials, int(size["width"])) / 1e9)
+        memory = max(1e8, probing_bytes(trials, int(size["width"])))
         told.append(
-            f"Probing the states of {name} (wrods report): about {_duration(seconds)} of one core, less with several, and "
-            f"{memory:.1f} GB of memory; kept layer by layer, so that it is computed once."
+            f"Probing the states of {name} (wrods report): about {duration_in_words(seconds)} of one core, less with several, and "
+            f"{gigabytes(memory)} of memory; kept layer by layer, so that it is computed once."
         )
     return told
 
@@ -42,9 +44,3 @@ def _has_options(study: Study) -> bool:
     """Whether any block's trials end in a choice."""
     blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
     return any("choose" in block["trial"][-1] for block in blocks)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
 from stimuli.errors import UserError, unknown_name
@@ -192,6 +193,11 @@ def run(
     if not_billed:
         from experiment.cli.run_not_billed import give_back
 
+        if others := _given_beside("study", "not_billed"):
+            raise UserError(
+                f"--not-billed cannot be given with {', '.join(others)}: it asks nothing",
+                mend="Give it alone.",
+            )
         give_back(loaded)
         return
     given = {"--base-url": base_url, "--key-env": key_env, "--concurrency": concurrency}
@@ -244,6 +250,17 @@ def run(
         how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},
     )  # fmt: skip
     _finish(loaded, models, outcomes, faults, as_json=as_json)
+
+
+def _given_beside(*names: str) -> list[str]:
+    """Return the options of this command that were given beside those of these names."""
+    context = click.get_current_context()
+    return [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in names
+        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
 
 
 def _finish(

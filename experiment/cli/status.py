@@ -153,7 +153,6 @@ def _print(told: Mapping[str, Any]) -> None:
         click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
     money = told["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
-        notes: list[str] = []
         parts = [f"spent {written(money['spent_usd'])}"]
         if money["set_aside_usd"]:
             parts.append(f"set aside for requests under way {written(money['set_aside_usd'])}")
@@ -161,13 +160,12 @@ def _print(told: Mapping[str, Any]) -> None:
             parts.append(
                 f"may have been spent on what was never answered {written(money['may_have_been_spent_usd'])}"
             )
-            lost = "requests under way when a run was killed, cut off, or out of time"
-            notes.append(
-                f"What may have been spent is the most that {lost} can have cost; it counts against the budget, since the "
-                "provider may bill it. Should its bill show that it did not: wrods run STUDY --not-billed gives it back."
-            )
         if money["budget_usd"] is not None:
             parts.append(f"budget {written(money['budget_usd'])}, left {written(money['left_usd'])}")
         click.echo("; ".join(parts))
-        for note in notes:
-            click.echo(f"  {note}")
+        if money["may_have_been_spent_usd"]:
+            click.echo(
+                "  What may have been spent is the most that requests under way when a run was killed, cut off, or out of time "
+                "can have cost; it counts against the budget, since the provider may bill it. Should its bill show that it did "
+                "not: wrods run STUDY --not-billed gives it back."
+            )

@@ -22,6 +22,9 @@ REPLY_STATUSES: tuple[ReplyStatus, ...] = get_args(ReplyStatus)
 UNFINISHED: frozenset[ReplyStatus] = frozenset({"timeout", "error"})
 """Statuses that say nothing about the reader: the trial is asked again by the next run."""
 
+ANSWERS = ("answer", "read")
+"""Purposes of the requests that answer a trial, one a trial; others (``unscramble``) go before."""
+
 STATES = ("last", "regions", "mean")
 """Positions of a prompt at which hidden states can be kept."""
 

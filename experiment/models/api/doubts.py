@@ -9,13 +9,11 @@ fault; if it does not, nothing more is sent until it does, and what failed meanw
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from importlib.resources import files
 
-from experiment.models.api.probe import Asking, Refused, Till, Unanswered
+from experiment.models.api.probe import Asking, Refused, Till, Unanswered, questions
 from experiment.models.api.retrying import FIRST_TRIES, FIRST_WAIT_S, Retry, RunStopped
 from experiment.models.api.surfaces import Speaker
 from experiment.models.api.transport import Transport
@@ -120,7 +118,7 @@ def plain_question(
 
     Where there is no money for it, the server counts as one that answers.
     """
-    text = json.loads((files(__package__) / "probe.json").read_text("utf-8"))["structure"]["user"]
+    text = questions()["structure"]["user"]
     wishes = replace(speaker.wishes, label_only=False, whole_labels=False, thinking_tokens=0)
     plain = replace(speaker, wishes=wishes)
     request = Request("health", (Message("user", text),), None, 16, 0.0, 0)

@@ -206,6 +206,11 @@ class Asking:
             )
 
 
+def questions() -> dict[str, Any]:
+    """Return what a server is asked to find out what it can give, and whether it answers at all."""
+    return dict(json.loads((files(__package__) / "probe.json").read_text("utf-8")))
+
+
 async def probe(
     transport: Transport,
     speaker: Speaker,
@@ -235,7 +240,7 @@ async def probe(
     """
     asking = Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
     dialect, wishes = speaker.dialect, speaker.wishes
-    texts = json.loads((files(__package__) / "probe.json").read_text("utf-8"))
+    texts = questions()
     remarks: list[str] = []
     plain = replace(speaker, wishes=replace(wishes, label_only=False, whole_labels=False))
     reply = await _first(asking, plain, _choice(texts["choice"]), remarks)

@@ -102,7 +102,7 @@ class Nearness:
 
 
 def nearness(
-    embedder: Embedder, texts: Sequence[Text], seed: int | str, told: Told | None = None
+    embedder: Embedder, texts: Sequence[Text], seed: int | str, told: Told = lambda done, of: None
 ) -> Nearness:
     """Take the cosine of each changed text with the intact one, and of intact texts of different items.
 
@@ -112,7 +112,7 @@ def nearness(
     texts : sequence of Text
     seed : int or str
         Of the order in which different items are paired.
-    told : callable, optional
+    told : callable
         Called with how many texts are embedded, of how many.
     """
     different = list(dict.fromkeys(one for text in texts for one in (text.changed, text.intact)))
@@ -120,7 +120,7 @@ def nearness(
     if not different:
         return found
     found.cut = embedder.cut(different)
-    vectors = dict(zip(different, embedder.embed(different, told or (lambda done, of: None)), strict=True))
+    vectors = dict(zip(different, embedder.embed(different, told), strict=True))
     for text in texts:
         found.shown.setdefault(text.condition, []).append(float(vectors[text.changed] @ vectors[text.intact]))
         found.items.setdefault(text.condition, []).append(text.item)
@@ -160,8 +160,7 @@ def whole_prompts(study: Study) -> tuple[list[Text], int]:
     """
     prompts: dict[tuple[str, str], tuple[str, str]] = {}
     intact: dict[str, dict[str, str]] = {}
-    for trial in _trials(study):
-        plan, asked = trial
+    for plan, asked in _trials(study):
         item, condition = f"{asked['set']}/{asked['item_id']}", ", ".join(asked["condition"].values())
         if (item, condition) in prompts:
             continue

@@ -77,11 +77,6 @@ class Similarity:
     texts: Nearness = field(default_factory=Nearness)
     prompts: Nearness | None = None
 
-    @property
-    def shown(self) -> dict[str, list[float]]:
-        """Cosine of shown and intact text, item by item, by condition."""
-        return self.texts.shown
-
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
         found: dict[tuple[str, str], list[float]] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from experiment.models.engine import UNFINISHED, Message, Reply, Request, Span
+from experiment.models.engine import ANSWERS, UNFINISHED, Message, Reply, Request, Span
 from experiment.models.planning.keys import canonical_hash
 from experiment.models.planning.restoring import UNSCRAMBLE, given_back, restored_text
 from experiment.models.planning.script import DIGEST, Script, right_answer
@@ -21,6 +21,7 @@ from experiment.models.prompts import changed_field
 from experiment.models.prompts.prompter import BLANK
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
+from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from stimuli.seeds import stable_seed
 
@@ -244,7 +245,10 @@ class ModelSession:
         """Return the right answer by work key, for readers that look it up."""
         found = {}
         for number, key in zip(self.numbers, self.keys, strict=True):
-            answer = right_answer(self.script.places[number].trial)
+            trial = self.script.places[number].trial
+            answer = right_answer(trial)
+            if self._scorer is not None:
+                answer = in_its_form(trial, answer)
             if self._person is not None:
                 answer = str(self._told[number].text)
             found[key] = answer
@@ -383,7 +387,7 @@ class ModelSession:
             trial["trial_index"],
         )
         more = (self.yoked_to,) if self.yoked_to is not None else ()
-        what = "sampling" if purpose in ("answer", "read") else f"sampling {purpose}"
+        what = "sampling" if purpose in ANSWERS else f"sampling {purpose}"
         seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
         if purpose == UNSCRAMBLE:
             # the model's own limit is meant for its answers

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, insert, select, update
 
-from experiment.models.engine import UNFINISHED
+from experiment.models.engine import ANSWERS, UNFINISHED
 from experiment.store import Store, records
 from experiment.store.tables import TRIAL_KEY, calls, runs, scores, trials
 from stimuli.errors import UserError
@@ -25,9 +25,6 @@ EVERY_S = 3.0
 
 SILENT_S = 30.0
 """A run that was not heard of for so long is taken as dead."""
-
-ANSWERS = ("answer", "read")
-"""Purposes of the calls that answer a trial."""
 
 WINDOW_S = 60.0
 """Speed is that of the last minute."""

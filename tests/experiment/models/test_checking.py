@@ -17,6 +17,7 @@ from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.procedure import plan_session
 from experiment.scoring.again import require_judge
+from experiment.store import open_store, records
 from experiment.study import read_study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
@@ -236,6 +237,29 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
     monkeypatch.setattr("experiment.checking.sizes.ENOUGH", 2)
     told = checked(folder)
     assert told["hours"] > 0 and "At the speed of its longest run so far" in " ".join(told["size"])
+
+
+def test_hours_count_trials_and_not_the_calls_before_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from experiment.checking import sizes
+
+    monkeypatch.setattr(sizes, "ENOUGH", 3)
+    study = load_study(written(tmp_path / "s", one("hf:somewhere/model")))
+    plan = plan_session(study, make_items(study).items, list_id=1)
+    call = {"session_id": "s", "attempt": 1, "run_id": "r", "requested_model": "hf:m", "status": "answered"}
+
+    def store_calls(connection: Any) -> None:
+        records.create_session(connection, plan, reader_kind="model", reader="m", session_id="s")
+        for second in range(3):
+            for purpose in ("unscramble", "answer"):
+                moment = f"2026-01-01T00:00:0{second}+00:00"
+                where = {"trial_index": second, "request_key": f"{second} {purpose}"}
+                records.store_call(connection, {**call, **where, "purpose": purpose, "created_at": moment})
+
+    with open_store(tmp_path / "s") as store:
+        store.write(store_calls).result()
+        assert sizes.stored_speeds(store, study.id) == {"hf:m": 1.0}
 
 
 def test_hours_come_from_a_run_and_a_full_disk_is_told(

@@ -86,6 +86,7 @@ def test_one_line_says_all_of_a_model() -> None:
         (("--timing", "--batch"), "answers of a batch have no times"),
         (("--max-minutes", "nan"), "--max-minutes cannot be given here"),
         (("--workers", "2"), "--workers cannot be given here"),
+        (("--not-billed", "--max-trials", "3"), "--not-billed cannot be given with --max-trials"),
         (("--max-cost", "5"), "--max-cost is '5', without a currency"),
         (("--max-cost", "5 EUR"), "US dollars"),
         (("--max-cost", "much"), "no amount of money"),

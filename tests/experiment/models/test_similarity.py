@@ -95,7 +95,7 @@ def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text
 
 
 def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder) -> None:
-    shown = compare_texts(study, store, Embedder(embedding_settings(study))).shown
+    shown = compare_texts(study, store, Embedder(embedding_settings(study))).texts.shown
     assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
     assert max(shown["scrambled"]) < 0.999
 
