@@ -69,7 +69,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Family:
-    """A model and what was trained from it, in the order of the study.
+    """A model and what was trained from it, in the order in which the trainings began.
 
     Attributes
     ----------
@@ -107,7 +107,12 @@ def families(tables: Tables) -> list[Family]:
         if training and base and group in asked:
             one = Trained(str(group), str(base), str(training), record_of(tables, str(training)))
             found.setdefault(str(base), []).append(one)
-    return [Family(base, base in asked, tuple(models)) for base, models in found.items()]
+    return [
+        Family(
+            base, base in asked, tuple(sorted(models, key=lambda one: str(one.record.get("began_at") or "")))
+        )
+        for base, models in found.items()
+    ]
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:

@@ -255,7 +255,7 @@ def _rates(means: NDArray[np.float64]) -> NDArray[np.float64]:
 def modelled(part: Part, family: Family) -> Modelled | str:
     """Fit a logistic mixed model of training by condition with a variance between items.
 
-    Words recovered of words changed for recovery, with a variance between answers; else right or wrong.
+    Words recovered of words changed for recovery, with a variance between answers of several words; else right or wrong.
 
     Returns
     -------
@@ -278,8 +278,11 @@ def modelled(part: Part, family: Family) -> Modelled | str:
             rows["not_recovered"].astype(float),
         )
         data["answer"] = [str(place) for place in range(len(data))]
-        data = data[data["recovered"] + data["not_recovered"] > 0]
-        response, random = "cbind(recovered, not_recovered)", "(1 | item) + (1 | answer)"
+        words = data["recovered"] + data["not_recovered"]
+        data = data[words > 0]
+        # answers of one changed word each vary about their items as the binomial says, and give nothing to tell more
+        random = "(1 | item) + (1 | answer)" if (words > 1).any() else "(1 | item)"
+        response = "cbind(recovered, not_recovered)"
     else:
         data["correct"] = np.asarray(failures_as_wrong(rows), dtype=float)
         response, random = "correct", "(1 | item)"

@@ -33,6 +33,16 @@ TEXT_WIDTH = 6.5
 """Inches between the margins of a letter page."""
 SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
 """Font size of a table by its number of columns; beyond, 7 points."""
+MOST_WITH_ROOM = 10
+"""Columns beyond which the first one gets no more than its longest word, so that no head breaks inside a word."""
+_LETTER_WIDTHS = {
+    **dict.fromkeys("ijl.,:;!|'-()[] ", 0.55),
+    **dict.fromkeys("ftI", 0.7),
+    **dict.fromkeys("rsc*†", 0.9),
+    **dict.fromkeys("mw", 1.5),
+    **dict.fromkeys("MW", 1.75),
+}
+"""Widths of letters of a serif font by that of a usual one."""
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
@@ -258,16 +268,20 @@ def _table(word: WordDocument, shown: Numbered) -> None:
 
 
 def _widths(table: Table, laid: ApaTable) -> None:
-    """Share the width of the page by what columns hold; the first column may wrap."""
+    """Share the width of the page by what columns hold; the first column may wrap, and heads between words."""
     rows = [row for row in laid.rows if len(row) > 1]
+    has_room = len(laid.columns) <= MOST_WITH_ROOM
+    margin = 1.5 if has_room else 1.1
     needs = []
     for place, column in enumerate(laid.columns):
-        cells = [len(str(row[place])) for row in rows if place < len(row)]
-        words = max((len(word) for word in str(column).split()), default=1)
-        needs.append(max([words, *cells, 3]) + 1.5)
+        cells = [_reach(str(row[place])) for row in rows if place < len(row)]
+        words = max((_reach(word) for word in str(column).split()), default=1)
+        needs.append(max([words, *cells, 3]) + margin)
     # the first column may wrap between words, never inside one; rows under a head are indented
-    longest = max((len(word) for row in rows for word in str(row[0]).split()), default=3)
-    needs[0] = max(min(needs[0], max(14.0, 0.45 * sum(needs))), longest + 4.5)
+    longest = max((_reach(word) for row in rows for word in str(row[0]).split()), default=3)
+    least = longest + margin + (3.0 if laid.has_heads or has_room else 0.0)
+    most = max(14.0, 0.45 * sum(needs)) if has_room else least
+    needs[0] = max(min(needs[0], most), least)
     whole = max(TEXT_WIDTH / 2, min(TEXT_WIDTH, 0.085 * sum(needs)))
     widths = [Inches(whole * need / sum(needs)) for need in needs]
     for column, width in zip(table.columns, widths, strict=True):
@@ -275,6 +289,11 @@ def _widths(table: Table, laid: ApaTable) -> None:
     for row in table._tbl.tr_lst:
         for cell, width in zip(row.tc_lst, widths, strict=True):
             cell.width = width
+
+
+def _reach(text: str) -> float:
+    """Return about how long a text is on the page, in letters of usual width."""
+    return sum(_LETTER_WIDTHS.get(character, 1.25 if character.isupper() else 1.05) for character in text)
 
 
 def _fill(row: _Row, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False) -> None:

@@ -180,7 +180,7 @@ def _at_provider(
     with held(training):
         if (done := api.finished(study, training)) is not None:
             return done
-        prepared = api.prepare(study, training)
+        prepared = api.prepare(study, training, say=say)
         files = prepared.files
         said = (
             f"{training.name}: {files.examples:,} examples in {files.training}"

@@ -63,7 +63,7 @@ class Prepared:
     likely_usd: float | None
 
 
-def prepare(study: Study, training: Training) -> Prepared:
+def prepare(study: Study, training: Training, *, say: Callable[[str], None] = lambda line: None) -> Prepared:
     """Write a job's files; nothing is sent.
 
     Raises
@@ -71,8 +71,8 @@ def prepare(study: Study, training: Training) -> Prepared:
     UserError
         Settings have changed since a job was made, or records break the format.
     """
-    require_same(training, read_record(training.folder), json.loads(json.dumps(training.to_json())))
-    records = make_records(study, training)
+    require_same(training, read_record(training.folder))
+    records = make_records(study, training, say=say)
     files = write_job_files(training, records)
     spec = job_of(training, files)
     price = _price(training)
@@ -96,7 +96,7 @@ def finished(study: Study, training: Training) -> Outcome | None:
     told = read_record(training.folder)
     if told.get("state") != FINISHED:
         return None
-    require_same(training, told, json.loads(json.dumps(training.to_json())))
+    require_same(training, told)
     found = _outcome(training, _read(training), FINISHED, told, was_finished=True)
     return replace(found, remark=built_again(study, training))
 
@@ -131,7 +131,10 @@ def submit(
                 f"training {training.name} can cost up to {written(most)}, and --max-cost is {written(max_cost)}",
                 mend="Raise --max-cost, or train for fewer epochs.",
             )
-        token = secrets.token_hex(16)
+        token = job.setdefault("next_token", secrets.token_hex(16))
+        _write(
+            training, job
+        )  # before money is booked under it: a command that dies in between books nothing twice
         _set_aside(study, training, store, token, most)
         job |= {
             "token": token,
@@ -292,6 +295,7 @@ def _set_aside(study: Study, training: Training, store: Store, token: str, most:
 
     def write(connection: Connection) -> float | None:
         lock_for_change(connection)
+        _booked(connection, study, training, token, 0.0)  # where a command died behind booking it
         left = None if budget is None else budget - spending(connection, study.id).total
         if left is None or most <= left:
             _booked(connection, study, training, token, most)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiment.tuning.records import Record, Records
-from experiment.tuning.rows import permutation
+from experiment.tuning.records import Record, Records, messages_of
+from experiment.tuning.rows import parted
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file
@@ -64,12 +64,8 @@ def write_job_files(training: Training, records: Records) -> JobFiles:
             f"{training.place}: {training.on} is running text, and {training.model.use} is trained on prompts with replies",
             mend="Give prompts with replies, or name a local model (hf:…) for running text.",
         )
-    number = round(training.validation * records.number) if training.validation else 0
-    held_out = set(
-        permutation(records.number, training.seed, "training: which records are held out")[:number].tolist()
-    )
-    if held_out and (len(held_out) < FEWEST_EXAMPLES or records.number - len(held_out) < FEWEST_EXAMPLES):
-        held_out = set()
+    trained, apart = parted(records.number, training.validation, training.seed)
+    held_out = set(apart.tolist()) if min(len(trained), len(apart)) >= FEWEST_EXAMPLES else set()
     parts: dict[bool, list[Record]] = {False: [], True: []}
     for place, record in enumerate(records):
         parts[place in held_out].append(chat_of(record))
@@ -107,8 +103,7 @@ def job_of(training: Training, files: JobFiles) -> dict[str, Any]:
 
 def chat_of(record: Record) -> dict[str, Any]:
     """Return a prompt with its reply as a chat."""
-    turns = record.get("messages") or [{"role": "user", "content": record["prompt"]}]
-    messages = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
+    messages = [{"role": turn.role, "content": turn.content} for turn in messages_of(record)]
     return {"messages": [*messages, {"role": "assistant", "content": record["reply"]}]}
 
 

@@ -6,7 +6,7 @@ themselves are trained (Kaplan et al., 2020, section 2.1).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from experiment.disk import free_bytes, gigabytes
@@ -102,8 +102,3 @@ def hours_of(size: Size, training: Training, tokens: int, device: str) -> float:
     again = 4 / 3 if training.gradient_checkpointing else 1.0
     speed = OPERATIONS_A_SECOND[device.partition(":")[0]]
     return per_token * again * size.parameters * tokens / speed / 3600
-
-
-def describe(size: Size) -> dict[str, Any]:
-    """Return a size as ``--json`` prints it."""
-    return asdict(size)

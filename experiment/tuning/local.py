@@ -47,7 +47,7 @@ def train_here(
         The disk is full.
     """
     told = read_record(training.folder)
-    require_same(training, told, json.loads(json.dumps(training.to_json())))
+    require_same(training, told)
     if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():
         _tidied(training.folder)
         return replace(_outcome(training, told, was_finished=True), remark=built_again(study, training))
@@ -63,7 +63,7 @@ def train_here(
     records = make_records(study, training, stop=stop, say=say)
     say(f"{training.name}: {records.number:,} records, in tokens")
     data = rows.encoded(training.folder, records, base.wording, most=base.most, stop=stop)
-    train, held_out = data.parted(training.validation, training.seed)
+    train, held_out = rows.parted(len(data), training.validation, training.seed)
     length = min(training.sequence_length, base.most or training.sequence_length)
     epochs = training.epochs_of(replies=records.replies)
     batch = training.batch_of(replies=records.replies, mean_length=float(data.lengths()[train].mean()))
@@ -96,7 +96,6 @@ def train_here(
         epochs=epochs,
         device=base.device,
         padding=int(padding),
-        folder=training.folder,
         settings=_named(training, data.key, base),
     )
     if trainer.resume():

@@ -149,10 +149,7 @@ def _with_adapter(network: Any, lora: Lora, training: Training) -> Any:
         task_type="CAUSAL_LM",
     )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", FutureWarning
-            )  # peft asks transformers by a name of older versions
+        with _newer_names():
             return get_peft_model(network, wanted)
     except ValueError as fault:
         raise UserError(

@@ -61,7 +61,7 @@ def write_record(folder: Path, told: Mapping[str, Any]) -> None:
     replace_file(folder / RECORD, text.encode("utf-8"))
 
 
-def require_same(training: Training, told: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def require_same(training: Training, told: Mapping[str, Any]) -> None:
     """Refuse to go on with a training whose settings are others by now.
 
     Raises
@@ -72,6 +72,7 @@ def require_same(training: Training, told: Mapping[str, Any], now: Mapping[str, 
     before = told.get("settings")
     if before is None:
         return
+    now = training.to_json()
     changed = [
         f"{key} was {before.get(key)!r} and is {now.get(key)!r}"
         for key in {**before, **now}
@@ -97,7 +98,7 @@ def opening_record(study: Study, training: Training) -> dict[str, Any]:
         "study": study.id,
         "state": "under way",
         "base": training.base,
-        "settings": json.loads(json.dumps(training.to_json())),
+        "settings": training.to_json(),
         "settings_hash": training.hash,
         "versions": found,
         "hardware": dict(hardware()),

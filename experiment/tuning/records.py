@@ -10,12 +10,14 @@ import hashlib
 import heapq
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from experiment.models.engine import Message
 from experiment.models.runs.limits import Stop
 from experiment.study import Study
 from experiment.study.trained import RECORD
@@ -29,6 +31,10 @@ FILE, ABOUT = "training.jsonl", "training.meta.json"
 FEWEST = 10
 """Records without which nothing is trained."""
 TOLD_EVERY = 20_000
+LEFT_OUT = "samples_left_out"
+"""Under which name it is counted how many records held a text of the study (as in :class:`stimuli.training.Counts`)."""
+_WORDING = 0.1
+"""A text that more than this share of the items show is how the study asks, not what it asks about."""
 
 Record = Mapping[str, Any]
 
@@ -150,20 +156,27 @@ def make_records(
                     say(f"{training.name}: {number:,} records made")
             stream.flush()
             os.fsync(stream.fileno())
+        counts = about()
+        left_out = counts.get(LEFT_OUT)
         if number < FEWEST:
+            beside = f" beside {left_out} that hold texts of the study" if left_out else ""
             raise UserError(
-                f"{training.place}: {training.on} gives {number} {'record' if number == 1 else 'records'} to train on, and "
+                f"{training.place}: {training.on} gives {number} {'record' if number == 1 else 'records'} to train on{beside}, and "
                 f"a training needs {FEWEST} or more",
-                mend="Give more texts.",
+                mend="Give more texts, none of them the study's." if left_out else "Give more texts.",
             )
         partial.replace(training.folder / FILE)
     finally:
         partial.unlink(missing_ok=True)
     told = {
-        "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": about(),
+        "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": counts,
         "of": made_from(study, training),
     }  # fmt: skip
     replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1).encode("utf-8"))
+    if left_out:
+        say(
+            f"{training.name}: {left_out:,} of {number + left_out:,} records held a text of the study and were left out"
+        )
     found = kept_records(training.folder)
     assert found is not None
     return found
@@ -180,7 +193,7 @@ def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Call
             mend="Give a file or folder of texts, from the study's folder, or on: htest.",
         )
     if training.rule is None and has_replies(path):
-        return _lines(path, training), dict
+        return _of_prompts(study, training, path)
     return _of_texts(study, training, path)
 
 
@@ -239,6 +252,41 @@ def _of_texts(
         shown.update(item.shown.values(), item.intact.values())
     passages = ScrambledTexts(chosen, training.rule or "FT-Ori", seed=training.seed, held_out=HeldOut(shown))
     return (one.to_json() for one in passages), lambda: passages.counts.to_json()
+
+
+def _of_prompts(
+    study: Study, training: Training, path: Path
+) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
+    """Return the lines of a file of prompts with replies, but for those that hold what the study asks about."""
+    from stimuli.training import HeldOut
+
+    items_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for item in study.items:
+        if item.role not in ("exemplar", "practice"):
+            for text in (*item.shown.values(), *item.intact.values()):
+                items_of[text].add((item.set_name, item.item_id))
+    most = max(10.0, _WORDING * len({item for items in items_of.values() for item in items}))
+    held_out = HeldOut(text for text, items in items_of.items() if len(items) <= most)
+    counts = {LEFT_OUT: 0}
+
+    def kept() -> Iterator[Record]:
+        for number, record in enumerate(_lines(path, training), 1):
+            if _checked(record, training, number) and any(map(held_out.in_prompt, _said_in(record))):
+                counts[LEFT_OUT] += 1
+            else:
+                yield record
+
+    return kept(), lambda: counts
+
+
+def messages_of(record: Record) -> tuple[Message, ...]:
+    """Return the messages of a prompt."""
+    turns = record.get("messages") or [{"role": "user", "content": record["prompt"]}]
+    return tuple(Message(turn["role"], turn["content"]) for turn in turns)
+
+
+def _said_in(record: Record) -> list[str]:
+    return [one.content for one in messages_of(record)] + [str(record["reply"])]
 
 
 class _Some:

@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.engine import Message, Request
+from experiment.models.engine import Request
 from experiment.models.local.tokens import Wording
 from experiment.models.runs.limits import Stop
-from experiment.tuning.records import Records
+from experiment.tuning.records import Records, messages_of
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -71,11 +70,12 @@ class Rows:
         """Return the tokens of a record."""
         return self.ids[self.starts[number] : self.starts[number + 1]]
 
-    def parted(self, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records that are trained on and those that are held out, drawn by the seed."""
-        number = min(MOST_HELD_OUT, max(1, round(share * len(self)))) if share > 0 and len(self) > 1 else 0
-        order = permutation(len(self), seed, "training: which records are held out")
-        return np.sort(order[number:]), np.sort(order[:number])
+
+def parted(number: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which of so many records are trained on and which are held out, drawn by the seed."""
+    apart = min(MOST_HELD_OUT, max(1, round(share * number))) if share > 0 and number > 1 else 0
+    order = permutation(number, seed, "training: which records are held out")
+    return np.sort(order[apart:]), np.sort(order[:apart])
 
 
 def permutation(number: int, *parts: str | int) -> NDArray[np.int64]:
@@ -141,12 +141,6 @@ def encoded(
     found = _kept(place, key, replies=records.replies)
     assert found is not None
     return found
-
-
-def messages_of(record: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return the messages of a prompt."""
-    turns = record.get("messages") or [{"role": "user", "content": record["prompt"]}]
-    return tuple(Message(turn["role"], turn["content"]) for turn in turns)
 
 
 def _kept(place: Path, key: str, *, replies: bool) -> Rows | None:

@@ -27,7 +27,6 @@ TEXT_EPOCHS, REPLY_EPOCHS = 1, 3
 TEXT_BATCH, REPLY_BATCH = 8192, 16
 """Tokens of a step of running text, prompts of a step where they have replies."""
 LEARNING_RATES: Mapping[Method, float] = {"lora": 2e-4, "full": 2e-5}
-RULES = ("FT-RS", "FT-KF&Adj", "FT-Ori")
 
 
 @dataclass(frozen=True)

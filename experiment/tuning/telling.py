@@ -1,12 +1,13 @@
 """Says before a training what it will take: on what, how, tokens, steps, memory, disk, and rough hours or dollars.
 
-Tokens are those of the kept records where they were made, else rough: four characters a token.
+Tokens are those that a training counted where it was begun, else rough: four characters a token. Hours are those of a training of
+the same model on this device where one was begun in the study, else very rough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,20 @@ from experiment.models.local.checkpoints import find_source
 from experiment.models.money import written
 from experiment.study import Study
 from experiment.tuning import estimate
+from experiment.tuning.curve import FILE as CURVE
+from experiment.tuning.curve import read_curve
 from experiment.tuning.networks import Base, look_at
 from experiment.tuning.record import FINISHED, read_record
 from experiment.tuning.records import built_again, has_replies, kept_records
-from experiment.tuning.settings import RELEASED, Training
+from experiment.tuning.settings import RELEASED, Training, trainings
 from stimuli.errors import UserError, reason_of
+from stimuli.training.htest_sets import NUMBER
 
 CHARACTERS_PER_TOKEN = 4
-LINES, LINE_CHARACTERS = 1000, 60
-"""Lines of an H-TEST training, and about how long each is."""
+FEWEST_SECONDS = 1.0
+"""Spent in steps, before a training's speed says something."""
+LINE_CHARACTERS = 60
+"""About how long a line of H-TEST is."""
 RULES_IN_WORDS = {
     "FT-RS": "all letters shuffled in 30% of the words of more than two letters, in 60% of the texts (FT-RS)",
     "FT-KF&Adj": "two neighbouring letters behind the first exchanged in 30% of the words of more than two letters, in 60% of the "
@@ -58,7 +64,7 @@ def _tell(study: Study, training: Training) -> ToldTraining:
     if training.is_api:
         more, found = _at_provider(training, tokens, epochs)
     else:
-        more, found = _here(training, tokens, epochs)
+        more, found = _here(study, training, tokens, epochs)
     is_done = numbers["state"] == FINISHED
     ending = f" It is trained: use: tuned:{training.name} lets it read the study." if is_done else ""
     if (stale := built_again(study, training)) is not None:
@@ -79,10 +85,13 @@ def _on(training: Training) -> str:
 def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
     """Return roughly how many tokens an epoch has, None where nothing is there yet, and whether records have replies."""
     kept = kept_records(training.folder)
+    counted = (read_record(training.folder).get("records") or {}).get("tokens_an_epoch")
+    if kept is not None and counted is not None:
+        return int(counted), kept.replies
     if kept is not None:
         return int(kept.file.stat().st_size // CHARACTERS_PER_TOKEN), kept.replies
     if training.is_htest:
-        return (LINES * LINE_CHARACTERS // CHARACTERS_PER_TOKEN if training.asked == "bare" else None), True
+        return (NUMBER * LINE_CHARACTERS // CHARACTERS_PER_TOKEN if training.asked == "bare" else None), True
     path = study.folder / Path(training.on).expanduser()
     try:
         size = _bytes(path)
@@ -97,7 +106,7 @@ def _bytes(path: Path) -> int:
     return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
 
 
-def _here(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
+def _here(study: Study, training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
     how = (
         "every weight"
@@ -112,16 +121,36 @@ def _here(training: Training, tokens: int | None, epochs: int) -> tuple[str, dic
     if base is None:
         return f"{said}. How large the model is, its files tell once they are downloaded", found
     size = estimate.size_of(base, training)
-    found |= estimate.describe(size)
+    found |= asdict(size)
     said += (
         f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {gigabytes(size.memory)} of memory "
         f"({base.device}) and up to {gigabytes(size.disk)} of disk"
     )
     if tokens is not None:
-        hours = estimate.hours_of(size, training, tokens * epochs, base.device)
-        found["hours"] = round(hours, 4)
-        said += f", very roughly {_hours(hours)}"
+        measured = _speed(study, training, base.device)
+        hours = (
+            estimate.hours_of(size, training, tokens * epochs, base.device)
+            if measured is None
+            else tokens * epochs / measured[0] / 3600
+        )
+        found |= {"hours": round(hours, 4), "measured_by": None if measured is None else measured[1]}
+        said += f", {'very roughly ' if measured is None else ''}{_hours(hours)}"
+        said += "" if measured is None else f" at the speed of training {measured[1]}"
     return said, found
+
+
+def _speed(study: Study, training: Training, device: str) -> tuple[float, str] | None:
+    """Return how many tokens a second a training of the same kind read on this device, and its name; None before there is one."""
+
+    def kind(one: Training) -> tuple[Any, ...]:
+        return one.model.use, one.lora, one.gradient_checkpointing, one.sequence_length, one.asked
+
+    alike = [one for one in trainings(study).values() if kind(one) == kind(training)]
+    for one in sorted(alike, key=lambda one: one.name != training.name):
+        points = read_curve(one.folder / CURVE) if read_record(one.folder).get("device") == device else []
+        if points and points[-1].seconds >= FEWEST_SECONDS:
+            return points[-1].tokens / points[-1].seconds, one.name
+    return None
 
 
 def _looked_at(training: Training) -> Base | None:

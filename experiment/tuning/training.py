@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from experiment.models.local.computing import give_back
@@ -83,8 +82,6 @@ class Trainer:
     device : str
     padding : int
         A token for where there is none.
-    folder : Path
-        Where checkpoints and the loss curve are kept.
     settings : str
         Names settings, records and base; a checkpoint of others is not gone on from.
     """
@@ -99,7 +96,6 @@ class Trainer:
         epochs: int,
         device: str,
         padding: int,
-        folder: Path,
         settings: str,
     ) -> None:
         import torch
@@ -110,7 +106,7 @@ class Trainer:
         self.held_out = held_out
         self.device = device
         self.padding = padding
-        self.folder = folder
+        self.folder = training.folder
         self.settings = settings
         self.weights = trained_weights(network)
         self.optimiser = torch.optim.AdamW(

@@ -86,7 +86,7 @@ def _digits() -> dict[str, str]:
 
 
 class HeldOut:
-    """Texts of a study that samples of running text must not hold.
+    """Texts of a study that samples of running text, prompts and replies must not hold.
 
     Parameters
     ----------
@@ -109,9 +109,18 @@ class HeldOut:
     def in_text(self, text: str) -> bool:
         """Tell whether a sample is one of the texts, or has 13 words in a row of one (a shorter one of 8 or more words: all)."""
         words = _running_words(text)
-        return words in self._whole or any(
-            hash(row) in known for size, known in self._rows.items() for row in _rows(words, size)
+        return words in self._whole or self._has_row(words)
+
+    def in_prompt(self, text: str) -> bool:
+        """Tell whether a prompt or a reply has one of the texts as a line of its own, a caption before it or not, or a row of one."""
+        return self._has_row(_running_words(text)) or any(
+            _running_words(part) in self._whole
+            for line in text.splitlines()
+            for part in (line, line.partition(":")[2])
         )
+
+    def _has_row(self, words: Key) -> bool:
+        return any(hash(row) in known for size, known in self._rows.items() for row in _rows(words, size))
 
 
 def _running_words(text: str) -> Key:

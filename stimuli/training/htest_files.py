@@ -12,7 +12,6 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.seeds import stable_seed
 from stimuli.training.held_out import Key, word_keys
-from stimuli.training.htest_sets import Prompt
 from stimuli.training.records import Exchange
 
 
@@ -46,7 +45,6 @@ def released_training_set(
     seed: int,
     held_out: Iterable[str],
     published: bool = False,
-    prompt: Prompt | None = None,
 ) -> ReleasedTraining:
     """Load the fine-tuning file of a task.
 
@@ -62,8 +60,6 @@ def released_training_set(
         Every text of the study's items of the task.
     published : bool
         Take every line as it stands and in its order, all A before all B; faults are counted all the same.
-    prompt : callable, optional
-        Text → what the model reads; the bare text where None, as published.
 
     Raises
     ------
@@ -99,9 +95,8 @@ def released_training_set(
         return stable_seed(seed, "released training set of H-TEST", task, one[2])
 
     balanced = [one for label in LABELS for one in sorted(classes[label], key=drawn)[:fewer]]
-    ask = prompt or str
     exchanges = tuple(
-        Exchange(ask(text), label, {"task": task, "text": text, "label": label, "line": number})
+        Exchange(text, label, {"task": task, "text": text, "label": label, "line": number})
         for text, label, number in (every if published else sorted(balanced, key=drawn))
     )
     return ReleasedTraining(task, exchanges, len(every), doubles, near_copies, len(kept) - 2 * fewer)

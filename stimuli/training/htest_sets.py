@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stimuli.errors import UserError
@@ -16,8 +16,6 @@ NUMBER = 1000
 """Texts of a task, half of each label (Lee & Lim, 2024, section 5)."""
 _MORE = 1.5
 
-Prompt = Callable[[str], str]
-
 
 @dataclass(frozen=True)
 class HtestSet:
@@ -28,7 +26,7 @@ class HtestSet:
     task : str
         Name of the rule.
     exchanges : tuple of Exchange
-        Prompt and label of each text, in an order drawn with the seed.
+        Each text by itself with its label, in an order drawn with the seed.
     near_copies : int
         Pairs that were made and left out because one of their texts is a text of the study or a near copy.
     repeated : int
@@ -47,7 +45,6 @@ def htest_training_set(
     seed: int,
     held_out: Iterable[str],
     number: int = NUMBER,
-    prompt: Prompt | None = None,
 ) -> HtestSet:
     """Make the training set of one task with the rule's own generator.
 
@@ -61,9 +58,6 @@ def htest_training_set(
         Every text of the study's items of the task: exemplars, practice and test items.
     number : int
         How many texts, even: half of them A.
-    prompt : callable, optional
-        Text → what the model reads, such as the study's own prompt with its exemplars; the bare text where None, as
-        published.
 
     Raises
     ------
@@ -87,10 +81,9 @@ def htest_training_set(
         (item for pair in found.pairs[: number // 2] for item in pair),
         key=lambda item: stable_seed(own, "order", item.number),
     )
-    ask = prompt or str
     exchanges = tuple(
         Exchange(
-            ask(item.text),
+            item.text,
             item.label,
             {"task": task, "text": item.text, "label": item.label, "pair": item.pair, "seed": seed},
         )

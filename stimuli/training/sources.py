@@ -10,14 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from stimuli.corpora.rows import array_rows, line_rows
 from stimuli.corpora.source_text import SourceText
-from stimuli.errors import UserError, missing_column, unknown_name
+from stimuli.errors import UserError, missing_column
 
-TextUnit = Literal["line", "paragraph", "file"]
-UNITS: tuple[TextUnit, ...] = get_args(TextUnit)
 _WIKI = re.compile(r"wiki_\d+")
 _DOC = re.compile(r"<doc\b(?P<attributes>[^>]*)>\s*")
 _ID = re.compile(r'\bid="(?P<id>[^"]*)"')
@@ -31,15 +29,14 @@ _KNOWN = "texts (.txt), JSON Lines (.jsonl, .ndjson, .json), Parquet (.parquet),
 class TextFiles:
     """Texts of files and folders; each time it is gone through, the files are read again, with flat memory.
 
+    A ``.txt`` file of a folder is one text; one that is named by itself is cut into paragraphs at its empty lines.
+
     Parameters
     ----------
     paths : tuple of Path
         Files, or folders whose files of a known kind count, in the order of their names.
     field : str
         Which field of a row holds the text.
-    unit : {"line", "paragraph", "file"}, optional
-        What one text of a ``.txt`` file is; where None, a file of a folder is one text, and a file named by itself is cut
-        into paragraphs at its empty lines.
 
     Yields
     ------
@@ -49,16 +46,13 @@ class TextFiles:
     Raises
     ------
     UserError
-        When a path is missing or of no known kind, a unit is unknown, a row lacks the field, or a file is broken.
+        When a path is missing or of no known kind, a row lacks the field, or a file is broken.
     """
 
     paths: tuple[Path, ...]
     field: str = "text"
-    unit: TextUnit | None = None
 
     def __post_init__(self) -> None:
-        if self.unit is not None and self.unit not in UNITS:
-            raise unknown_name("unit of plain text", str(self.unit), UNITS)
         if not self.paths:
             raise UserError("no file of texts is given", mend="Give a file or a folder with texts.")
 
@@ -106,17 +100,14 @@ def _reader(file: Path) -> _Reader | None:
 
 
 def _plain(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[str, str]]:
-    unit = asked.unit or ("file" if in_folder else "paragraph")
-    if unit == "file":
+    if in_folder:
         yield file.stem, "".join(line for _, line in _lines(file))
         return
     gathered: list[str] = []
     begin = 0
     for number, line in _lines(file):
         text = line.rstrip("\n")
-        if unit == "line":
-            yield f"{file.stem}, line {number}", text
-        elif text.strip():
+        if text.strip():
             begin = begin if gathered else number
             gathered.append(text)
         elif gathered:

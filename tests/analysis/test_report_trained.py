@@ -12,6 +12,7 @@ import pytest
 from analysis import Tables
 from analysis.figures import Drawing
 from analysis.figures.trained import loss_figure
+from analysis.published.h_test_tables import TASKS
 from analysis.readers import kinds_of
 from analysis.report import write_report
 from analysis.report.apa_tables import ApaTable
@@ -114,6 +115,7 @@ def test_method_tells_every_setting_in_words(of_h_test: Chapter, of_scrambled: C
         assert said in told
     told = " ".join(map(str, of_scrambled.methods))
     assert "in all its weights" in told and "the same words changed" in told and "FT-" not in told
+    assert "13 words of one in a row, were left out: 2 a training." in told
 
 
 def test_scrambled_text_is_set_against_base_and_control(of_scrambled: Chapter) -> None:
@@ -167,3 +169,27 @@ def test_losses_that_fall_far_stand_on_a_logarithmic_axis() -> None:
         drawn = loss_figure("loss", "Loss", [("one", curve)])
         assert (drawn.figure.axes[0].get_yscale() == "log") is is_log
         assert ("logarithmic" in drawn.note) is is_log
+
+
+def test_no_head_of_the_ten_by_ten_table_breaks_inside_a_word_in_word() -> None:
+    """Measured in a serif font that is wider than the one the file asks for."""
+    from docx import Document as WordFile
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    from analysis.report import docx_file
+    from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN
+    from analysis.report.numbered import Numbered
+
+    heads = [NAMES[task] for task in TASKS]
+    rows = [(name, "50.0", *["50.5*"] * 9, "85.0†*") for name in heads]
+    word = WordFile()
+    docx_file._styles(word)
+    columns = ("Task tested", "Qwen3-0.6B, not trained", *heads)
+    docx_file._table(word, Numbered(1, ApaTable("transfer", "Transfer", columns, tuple(rows), "", ORIGIN)))
+    (table,) = word.tables
+    serif = FontProperties(family="DejaVu Serif")
+    for cell in [*table.rows[0].cells, *(row.cells[0] for row in table.rows)]:
+        room = cell.width.inches - 2 * 40 / 1440
+        for piece in cell.text.replace("-", "- ").split():
+            assert TextPath((0, 0), piece, size=7, prop=serif).get_extents().width / 72 <= room, piece

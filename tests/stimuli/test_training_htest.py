@@ -81,11 +81,9 @@ def test_the_order_is_drawn_and_no_label_tells_the_next() -> None:
     assert abs(same - 199.5) < 4 * (399 / 4) ** 0.5
 
 
-def test_a_prompt_of_the_study_stands_around_the_text() -> None:
-    made = htest_training_set(
-        "uppercase", seed=9, held_out=[], number=10, prompt=lambda text: f'Input: "{text}" Label: '
-    )
-    assert all(one.prompt == f'Input: "{one.provenance["text"]}" Label: ' for one in made.exchanges)
+def test_texts_are_told_with_where_they_come_from() -> None:
+    made = htest_training_set("uppercase", seed=9, held_out=[], number=10)
+    assert all(one.prompt == one.provenance["text"] for one in made.exchanges)
     assert made.exchanges[0].to_json().keys() == {"prompt", "reply", "provenance"}
 
 

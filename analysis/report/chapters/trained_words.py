@@ -50,10 +50,24 @@ def told_of_trainings(family: Family) -> list[Markup]:
             "No line of a training set was a text of the study or a near copy of one (the same words in any order, with other "
             "capitals, marks or notation)."
         )
+    left_out = [_left_out(one) for one in known if one.task is None]
+    counts = [number for number in left_out if number is not None]
+    if counts and len(counts) == len(left_out):
+        several = f"{apa.count(min(counts))} to " if min(counts) < max(counts) else ""
+        told.append(
+            "Records that held a text of the study, or 13 words of one in a row, were left out: "
+            f"{several}{apa.count(max(counts))}{' a training' if len(counts) > 1 else ''}."
+        )
     lacking = [one.group for one in family.models if not one.settings]
     if lacking:
         told.append(f"Of {apa.listing(lacking)} no record of the training is at hand.")
     return [escape(" ".join(told))]
+
+
+def _left_out(one: Trained) -> int | None:
+    """Return how many records held a text of the study; None where it was not counted."""
+    number = ((one.record.get("records") or {}).get("about") or {}).get("samples_left_out")
+    return None if number is None else int(number)
 
 
 def _data_of_all(family: Family) -> list[str]:

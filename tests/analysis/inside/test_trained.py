@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,16 @@ def test_trained_models_are_known_by_their_base_and_their_records(h_test: Tables
     losses = loss_of(scrambled, "ft-rs")
     assert losses is not None and list(losses["step"]) == list(range(41))
     assert np.isnan(losses["training_loss"].iloc[0]) and losses["validation_loss"].iloc[0] == 2.0
+
+
+def test_models_stand_in_the_order_of_their_trainings(tmp_path: Path) -> None:
+    tables = h_test_study(tmp_path, FIVE[:3], items=12)
+    for day, task in zip("321", FIVE[:3], strict=True):
+        file = tmp_path / "tuning" / f"each-{task}" / "tuning.json"
+        told = json.loads(file.read_text("utf-8")) | {"began_at": f"2026-01-0{day}T09:00:00+00:00"}
+        file.write_text(json.dumps(told), "utf-8")
+    (family,) = families(tables)
+    assert [one.task for one in family.models] == [*reversed(FIVE[:3])]
 
 
 def test_a_study_that_trains_nothing_has_no_family(h_test: Tables) -> None:
@@ -200,6 +211,16 @@ def test_the_mixed_model_finds_what_training_does_and_where(scrambled: Tables) -
     alike = fit("cbind(recovered, lost) ~ g + c + (1 | item) + (1 | answer)", data, "binomial")
     whole = fit("cbind(recovered, lost) ~ g * c + (1 | item) + (1 | answer)", data, "binomial")
     assert found.interaction.statistic == pytest.approx(2 * (whole.loglik - alike.loglik), abs=1e-4)
+
+
+def test_answers_of_one_word_have_no_variance_of_their_own(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    is_right = (part.measured["recovered"] > part.measured["not_recovered"]).astype(int)
+    single = replace(part, measured=part.measured.assign(recovered=is_right, not_recovered=1 - is_right))
+    for one, groups in ((part, {"item", "answer"}), (single, {"item"})):
+        found = modelled(one, family)
+        assert isinstance(found, Modelled) and set(found.fit.groups) == groups
 
 
 def test_without_the_base_the_control_is_still_compared(tmp_path: Path) -> None:

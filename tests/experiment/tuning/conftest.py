@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,13 @@ PLACES = [
 DEEDS = ["sleeps", "waits", "jumps", "hides", "rests", "stays", "sits", "plays", "walks", "runs"]
 
 
-def sentences(number: int, seed: int) -> list[tuple[str, str]]:
+def sentences(number: int, seed: int, apart_from: Sequence[tuple[str, str]] = ()) -> list[tuple[str, str]]:
     draw = random.Random(seed)
-    found = []
-    for place in range(number):
-        animal, answer = ("cat", "yes") if place % 2 else ("dog", "no")
-        found.append((f"The {animal} {draw.choice(DEEDS)} in the {draw.choice(PLACES)}.", answer))
+    found: list[tuple[str, str]] = []
+    while len(found) < number:
+        animal, answer = ("cat", "yes") if len(found) % 2 else ("dog", "no")
+        one = (f"The {animal} {draw.choice(DEEDS)} in the {draw.choice(PLACES)}.", answer)
+        found += [] if one in apart_from else [one]
     return found
 
 
@@ -90,9 +92,11 @@ def write_study(folder: Path, **more: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"whole": "", "beside": "", "texts": "", **more}
     (folder / "study.yaml").write_text(STUDY.format(**settings), "utf-8")
-    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(sentences(24, 1))]
+    asked = sentences(24, 1)
+    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(asked)]
     (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
-    lines = [json.dumps({"prompt": prompt_of(text), "reply": answer}) for text, answer in sentences(240, 2)]
+    learnt = sentences(240, 2, apart_from=asked)
+    lines = [json.dumps({"prompt": prompt_of(text), "reply": answer}) for text, answer in learnt]
     (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     texts = [
         f"{text} {other}" for (text, _), (other, _) in zip(sentences(40, 3), sentences(40, 4), strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,9 +50,11 @@ def server() -> Iterator[ScriptedJobs]:
 def write(folder: Path, server: ScriptedJobs, more: str = "", number: int = 60) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "study.yaml").write_text(STUDY.format(url=server.url, more=more), "utf-8")
-    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(sentences(8, 1))]
+    asked = sentences(8, 1)
+    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(asked)]
     (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
-    lines = [json.dumps({"prompt": text, "reply": answer}) for text, answer in sentences(number, 2)]
+    learnt = sentences(number, 2, apart_from=asked)
+    lines = [json.dumps({"prompt": text, "reply": answer}) for text, answer in learnt]
     (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     done = wrods("build", folder)
     assert done.exit_code == 0, done.output
@@ -192,3 +195,25 @@ def test_running_text_is_no_job(tmp_path, server) -> None:
     done = wrods("tune", study)
     assert done.exit_code == 2 and "is running text" in done.output
     assert trainings(load_study(study))["animals"].is_api
+
+
+def test_money_that_a_killed_command_set_aside_is_not_set_aside_again(
+    study: Path, server: ScriptedJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (study / "study.yaml").read_text("utf-8")
+    (study / "study.yaml").write_text(text.replace("budget: 1 USD", "budget: 0.3 USD"), "utf-8")
+    once = api._set_aside
+
+    def and_dies(*given: Any) -> None:
+        once(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(api, "_set_aside", and_dies)
+        assert wrods("tune", study, "--submit", "--yes").exit_code != 0
+    most = spent(study)
+    assert 0.15 < most < 0.3 and not server.jobs  # set aside twice it would be beyond the budget
+    server.becomes = ["running"]
+    done = wrods("tune", study, "--submit", "--yes", "--max-minutes", "0.02")
+    assert "the job is running" in done.output, done.output
+    assert spent(study) == pytest.approx(most) and len(server.jobs) == 1

@@ -203,6 +203,31 @@ def test_texts_of_the_study_are_never_trained_on(tmp_path: Path) -> None:
     )
 
 
+def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tmp_path: Path) -> None:
+    write(tmp_path, "  a: {model: base, on: t.jsonl}")
+    assert wrods("build", tmp_path).exit_code == 0
+    study = load_study(tmp_path)
+    tested = [item.shown["text"] for item in study.items if item.role == "test"]
+    examples = [item.shown["text"] for item in study.items if item.role == "exemplar"]
+    head = "\n".join(["Which group?", *examples])
+    own = [{"prompt": f"{head}\nThey wait for number {n}.", "reply": "A"} for n in range(20)]
+    leaks = [
+        {"prompt": f"{head}\n{tested[0]}", "reply": "A"},
+        {"prompt": f"Which group?\nText: {tested[1].upper()}", "reply": "B"},
+        {"messages": [{"role": "user", "content": "Say a line."}], "reply": tested[2]},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks + own[5:])) + "\n", "utf-8")
+    said: list[str] = []
+    assert [*make_records(study, trainings(study)["a"], say=said.append)] == own
+    about = json.loads((tmp_path / "tuning" / "a" / "training.meta.json").read_text("utf-8"))["about"]
+    assert about == {"samples_left_out": 3}
+    assert said == ["a: 3 of 23 records held a text of the study and were left out"]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks * 4)) + "\n", "utf-8")
+    (tmp_path / "tuning" / "a" / "training.meta.json").unlink()
+    with pytest.raises(UserError, match="gives 5 records to train on beside 12 that hold texts of the study"):
+        make_records(study, trainings(study)["a"])
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [

@@ -16,7 +16,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.models.runs.limits import Clock, Stop
 from experiment.tuning import checkpoints, trainings
-from experiment.tuning.curve import read_curve
+from experiment.tuning.curve import Curve, Point, read_curve
 from experiment.tuning.local import train_here
 from experiment.tuning.training import Progress
 from stimuli.errors import UserError
@@ -239,6 +239,17 @@ def test_check_and_dry_run_say_what_a_training_takes(study: Path) -> None:
     assert told["beside"]["trained"] == numbers["trained"] and not (study / "tuning").exists()
     from experiment.tuning.networks import load_network, look_at, trained_weights
 
+    assert told["beside"]["measured_by"] is None
+    folder = study / "tuning" / "beside"
+    folder.mkdir(parents=True)
+    (folder / "tuning.json").write_text(json.dumps({"device": "cpu"}), "utf-8")
+    curve = Curve(folder, None)
+    curve.add(Point(1, 0.1, 5_000, 2.0, None, 0.01, 20.0))
+    told = json.loads(wrods("tune", study, "--dry-run", "--json").stdout)["trainings"]
+    assert told["beside"]["measured_by"] == "beside" and told["whole"]["measured_by"] is None
+    tokens = told["beside"]["tokens_an_epoch"] * told["beside"]["epochs"]
+    assert told["beside"]["hours"] == pytest.approx(tokens / 250 / 3600, abs=1e-4)
+    assert "at the speed of training beside" in " ".join(wrods("check", study).output.split())
     training = trainings(load_study(study))["beside"]
     network = load_network(look_at(training), training)
     assert sum(one.numel() for one in trained_weights(network).values()) == numbers["trained"]
