@@ -158,11 +158,11 @@ def _typobench(trial: Mapping[str, Any], reply: str) -> Score:
     name = f"published_typobench-{VERSION}"
     gold = str(trial["answer"] or "")
     if step["step"] == "recover":
-        fixed = named_fields(reply, ("fixed",)).get("fixed")
+        fixed = named_fields(reply, (_typobench_field(step),)).get("fixed")
         if fixed is None:
             return Score(None, "unparsed", None, None, name)
         return Score(fixed, "valid", None, words_in_place(fixed, gold), name)
-    field = "answer_number" if step.get("read_as") == "number" else "answer"
+    field = _typobench_field(step)
     names = ("answer_number", "process") if field == "answer_number" else ("answer", "reason")
     given = named_fields(reply, names).get(field)
     if given is None:
@@ -174,6 +174,13 @@ def _typobench(trial: Mapping[str, Any], reply: str) -> Score:
     else:
         correct = contains_either_way(given, gold)
     return Score(given, "valid", correct, float(correct), name)
+
+
+def _typobench_field(step: Mapping[str, Any]) -> str:
+    """Name the field in which Mind Scramble's prompt asks for the answer."""
+    if step["step"] == "recover":
+        return "fixed"
+    return "answer_number" if step.get("read_as") == "number" else "answer"
 
 
 def _options(step: Mapping[str, Any]) -> list[str]:
@@ -238,6 +245,18 @@ def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
     if paper not in PUBLISHED:
         raise unknown_name("parser", parser, PARSERS)
     return replace(PUBLISHED[paper](trial, reply), version=VERSION)
+
+
+def in_its_form(trial: Mapping[str, Any], answer: str) -> str:
+    """Write a right answer as the parser of a trial's paper reads one: in the field, or behind the words, that it looks for."""
+    paper, step = paper_of(trial), trial["steps"][-1]
+    if not answer:
+        return answer
+    if paper == "typobench":
+        return f">{_typobench_field(step)}: {trial['answer']}"
+    if paper == "scrambled_bench" and trial["set"] == "problem" and answer in _options(step):
+        return f"The answer is {string.ascii_uppercase[_options(step).index(answer)]}."
+    return answer
 
 
 def parser_of(study: Study) -> str | None:

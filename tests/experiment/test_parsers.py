@@ -27,7 +27,9 @@ from experiment.scoring.published import (
     choice_letter,
     contains_either_way,
     htest_label,
+    in_its_form,
     named_fields,
+    paper_of,
     published_score,
     recovered_sentence,
     same_digits,
@@ -247,6 +249,20 @@ def test_published_scores_of_whole_trials() -> None:
         score_trial(trial(), "I cannot tell", reply_status="answered", parser="published").scorer
         == "published_htest-1"
     )
+
+
+def test_an_answer_in_its_papers_form_is_read_and_right() -> None:
+    """The oracle answers so: else the papers' parsers find no answer, and a yardstick of 100% shows 0."""
+    number = {"set": "complete", "answer": "18", "accepted": ["18"], "shown": {"question": "?"}}
+    boolq = {"set": "question", "answer": "yes", "shown": {"passage": "p", "question": "q"},
+             "of_step": {"labels": ["A", "B"], "responses": ["yes", "no"]}}  # fmt: skip
+    aqua = {"set": "problem", "answer": "7", "accepted": ["7"], "shown": {"question": "?"}, "exemplars": [{"answer": "5"}],
+            "of_step": {"read_as": "option", "options": ["5", "7", "9", "11", "13"]}}  # fmt: skip
+    for one in (trial("answer", **number), trial(**boolq), trial("answer", **aqua)):
+        assert paper_of(one) in ("typobench", "scrambled_bench")
+        assert published_score("published", one, in_its_form(one, str(one["answer"]))).correct is True
+    program = trial("answer", set="complete", answer="x", shown={"text": "?"}, of_step={"read_as": "code"})
+    assert in_its_form(program, "x") == "x" and in_its_form(trial(**boolq), "") == ""
 
 
 COLLECTED = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))
