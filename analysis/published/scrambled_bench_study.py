@@ -154,8 +154,9 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
     -------
     pandas.DataFrame
         ``reader_group, column, category, items``; for recovery ``ED`` (characters) and ``RR`` (%) with ``low, high`` of RR, for
-        questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub) with ``low, high`` of RPG; 95% percentile
-        bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or one of DREAM's.
+        questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub, and where Ori is not above Sub) with ``low, high``
+        of RPG; 95% percentile bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
+        one of DREAM's.
         For problems ``examples`` (the column of the examples) and ``Acc``. Failures count as wrong, a text that is not
         there as empty.
     """
@@ -191,6 +192,8 @@ def _gains(trials: pd.DataFrame, part: StudyPart, category: str, study: str) -> 
         found = relative_gains(
             trials, part.factor, intact=str(intact), substituted=str(floor), study=study
         ).rename(columns={"accuracy": "Acc", "rpg": "RPG", "rpg_low": "low", "rpg_high": "high"})
+        # a gain is a share of what intact text is worth, and here it is worth nothing
+        found.loc[~(found["gap"] > 0), ["RPG", "low", "high"]] = np.nan
     else:
         rows = asked(trials)
         rows = rows.assign(right=100.0 * failures_as_wrong(rows))

@@ -125,7 +125,10 @@ def items_from_corpus(study: Study) -> Made:
     require_readable(study, made.items)
     if "answer" in answering and any(not accepted(item) for item in made.items if item.role == "test"):
         remarks.append(
-            f"  note: nothing says which answers to task {name} are right: responses are stored, and not scored"
+            f"  note: answers to task {name} are programs, right by their tests: responses are stored, and scored when "
+            "`wrods score --execute` runs them"
+            if any(item.key.get("tests") for item in made.items)
+            else f"  note: nothing says which answers to task {name} are right: responses are stored, and not scored"
         )
     return Made(in_design(study, made.items), sources, remarks, skipped)
 

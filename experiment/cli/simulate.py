@@ -58,7 +58,12 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         told=lambda _: bar.update(1),
                     )
     click.echo(f"{readers} simulated readers answered {done} trials; each is stored and marked as simulated.")
-    click.echo(f"Next: wrods report {shlex.quote(str(study))}")
+    where = shlex.quote(str(study))
+    if any(item.key.get("tests") for item in loaded.items):
+        click.echo(
+            f"Programs are right by their tests, which are run when asked: wrods score {where} --execute"
+        )
+    click.echo(f"Next: wrods report {where}")
 
 
 def _told(reader: str, trials: int) -> None:

@@ -114,6 +114,18 @@ def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) 
     assert made["GPT-4", "Acc"] == {"Ori": "96.68", "100%": "87.40", "KFL": "96.39", "Sub": "46.48"}
 
 
+def test_a_reader_to_whom_intact_text_is_worth_nothing_has_no_gain(tmp_path: Path) -> None:
+    material = questions(tmp_path)
+    trials = material.tables.trials
+    own = (trials["reader"] == "small") & trials["position"].isin(
+        [n for n, d in OPERATIONS.items() if d == "none"]
+    )
+    trials.loc[own, "correct"] = 0.0
+    made = table(write(material), "scrambled_bench_6")
+    assert set(made["small", "RPG"].values()) == {"–"}
+    assert made["large", "RPG"]["KFL"] == "62.50"
+
+
 def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp_path: Path) -> None:
     chapter = write(questions(tmp_path))
     accuracies, gains = table(chapter, "scrambled_bench_7"), table(chapter, "scrambled_bench_8")

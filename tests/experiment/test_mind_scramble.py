@@ -136,10 +136,11 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shar
     folder = made(tmp_path, "mbpp", shared / "data", corrected=True, items=2, levels=FEW, edits=ONCE)
     wrods("build", folder)
     wrods("run", folder, "--model", "oracle")
+    assert "wrods score" in wrods("simulate", folder, "--readers", "1")
     before = wrods("score", folder, "--execute", "--dry-run")
-    assert "every test held" in before and "Nothing was written." in before
+    assert "oracle: every test held" in before and "S001: " in before and "Nothing was written." in before
     wrods("score", folder, "--execute")
-    assert re.search(r"[4-6] responses stay as their tests judged them", wrods("score", folder))
+    assert re.search(r"[6-8] responses stay as their tests judged them", wrods("score", folder))
 
 
 def test_studies_without_tests_run_nothing(tmp_path: Path) -> None:

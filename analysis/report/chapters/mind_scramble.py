@@ -86,7 +86,8 @@ def _of_values(values: Values, kinds: Mapping[str, str], study: str) -> Iterator
         yield edit_table("ms_edits", parts, kinds)
     found = slopes(values, study)
     if found:
-        steepest = min(found, key=lambda one: one.slope)
+        readers = [one for one in found if kinds[one.group] != "baseline"]
+        steepest = min(readers or found, key=lambda one: one.slope)
         yield Markup(
             "[[figure:ms_series]] and [[table:ms_slopes]] show what each further operation inside a word does. The steepest slope "
             "is that of {} for {}: {} percentage points for each operation, 95% CI {}."

@@ -60,7 +60,8 @@ def _pairs(
     about = (
         "ED = mean character edit distance from the intact sentence; RR = recovery rate in %"
         if names[0] == "ED"
-        else "Acc = % correct, failures as wrong; RPG = relative performance gain in %"
+        else "Acc = % correct, failures as wrong; RPG = relative performance gain in %, where intact text is answered better than "
+        "substituted"
     )
     note = f"{about}. {_RATE} Columns: share of words with all letters shuffled; KF, KFL, KR2, KL&KR1, KF&KR1 as in the paper."
     return ApaTable(
