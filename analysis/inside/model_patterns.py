@@ -24,7 +24,7 @@ from analysis.inside.pattern_similarity import (
 )
 from analysis.inside.representations import Represented
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import resampled_means
+from analysis.measures.resampling import percentile_ends, resampled_means
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -102,9 +102,7 @@ def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(known, flat, 0.0).sum(axis=0) / known.sum(axis=0)
     if len(flat) > 1:
-        draws = resampled_means(flat, seed)
-        with np.errstate(invalid="ignore"):
-            low, high = np.nanquantile(draws, [0.025, 0.975], axis=0)
+        low, high = percentile_ends(resampled_means(flat, seed))
     else:
         low, high = np.full_like(value, np.nan), np.full_like(value, np.nan)
     shape = whole.shape[1:]

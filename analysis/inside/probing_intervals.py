@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.inside.probing import Probing
+from analysis.measures.resampling import percentile_ends
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -216,16 +217,13 @@ def _estimates(value: Array, draws: Array, wider: float, least: float) -> Estima
     The simultaneous ones are as many standard errors wide as the largest deviation of a draw, in standard errors, over all values
     is in 95% of the draws (max-t). A value that no draw changes has no width.
     """
-    if not value.size or np.isnan(value).all():
-        empty = np.full(value.shape, np.nan)
-        return Estimates(value, empty, empty, empty, empty)
-    outside = (1 - LEVEL) / 2
-    low, high = np.nanquantile(draws, [outside, 1 - outside], axis=0)
-    error = np.nanstd(draws, axis=0, ddof=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        away = np.abs(draws - value) / error
-    away = np.where(error > 0, away, 0.0)
-    largest = np.nanmax(away.reshape(len(draws), -1), axis=1)
+    low, high = percentile_ends(draws, LEVEL)
+    known = np.isfinite(value)
+    away, error = np.zeros_like(draws), np.full(value.shape, np.nan)
+    error[known] = np.nanstd(draws[:, known], axis=0, ddof=1)
+    moved = known & (error > 0)
+    away[:, moved] = np.abs(draws[:, moved] - value[moved]) / error[moved]
+    largest = np.nanmax(away.reshape(len(draws), -1), axis=1, initial=0.0)
     width = float(np.quantile(largest, LEVEL)) * error
     ends = (value + wider * (end - value) for end in (low, high, value - width, value + width))
     return Estimates(value, *(np.clip(end, least, 1.0) for end in ends))

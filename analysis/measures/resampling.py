@@ -78,6 +78,18 @@ def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Arr
     return np.concatenate(means)
 
 
+def percentile_ends(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """Return both ends of percentile intervals, shape (resamples, …) to (…) each; nan where no resample has a value."""
+    flat = draws.reshape(len(draws), -1)
+    known = np.isfinite(flat).any(axis=0)
+    ends = np.full((2, flat.shape[1]), np.nan)
+    outside = (1 - level) / 2
+    if known.any():
+        ends[:, known] = np.nanquantile(flat[:, known], [outside, 1 - outside], axis=0)
+    low, high = ends.reshape(2, *draws.shape[1:])
+    return low, high
+
+
 def interval(draws: Array, level: float = 0.95) -> Interval:
     """Return the percentile interval of bootstrap draws, shape (resamples,); undefined draws (nan, inf) are counted."""
     defined = draws[np.isfinite(draws)]

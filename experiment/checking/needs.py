@@ -10,7 +10,7 @@ from experiment.models.api import Need
 from experiment.models.label_ends import begins_another
 from experiment.models.planning import Manner, manner_of
 from experiment.models.planning.consent import require_permission
-from experiment.models.planning.manner import is_remote
+from experiment.models.planning.manner import is_remote, state_positions
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
@@ -69,8 +69,8 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
         found.append(Asked("surprisal", "surprisal of the words that are read"))
     if is_forced and any(trial["trial_type"] in ("recover", "answer") for trial in trials):
         found.append(Asked("long_labels", "the log-probability of what people typed"))
-    if manner.states:
-        found.append(Asked("states", f"hidden states ({', '.join(manner.states)})"))
+    if manner.presentation != "image" and (states := state_positions(study)):
+        found.append(Asked("states", f"hidden states ({', '.join(states)})"))
     replicates = int(study.get("models", "replicates", default=1))
     if replicates > 1:
         found.append(Asked("sampling", f"{replicates} replicates that differ"))

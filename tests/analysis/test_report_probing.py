@@ -77,6 +77,20 @@ def test_sentences_say_where_the_answer_can_be_read_out(reported: Reported) -> N
     assert any("A 33%, B 33%, and C 33% of 270 trials" in one for one in said)
 
 
+def test_what_is_said_of_two_models_alike_stays_in_the_page_for_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = probing_study(
+        tmp_path, items=30, layers=2, models=("net", "other"), probing={"penalties": [0.01], "controls": 0}
+    )
+    monkeypatch.setattr(chapters, "WRITERS", (probing.write,))
+    monkeypatch.setattr(content, "plans", lambda tables: [])
+    page = write_report(load(data), tmp_path / "reports", datetime(2026, 11, 22, tzinfo=UTC))
+    said = page.read_text("utf-8")
+    for name in ("net", "other"):
+        assert f"In no layer did accuracy of {name} lie above chance." in said
+
+
 def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported: Reported) -> None:
     found = accuracies(of_model(reported.data, "other"), "planted")
     path = next((reported.folder / "tables").glob("*probing_layers_answer_full.csv"))

@@ -187,7 +187,13 @@ def _model_table(name: str, one: Profiles, told: PeopleTold, factor: str, kinds:
         tuple(rows),
         "r: correlation over conditions of a reader’s shares right with those of people; of a person with the mean of "
         "the others (median, and the "
-        "middle 90% of people). Models are means of many more trials than a person’s, so that noise lowers theirs less.",
+        "middle 90% of people)."
+        + (
+            f" {apa.counted(unlike, 'person', 'people')} with the same share right in every condition left out."
+            if (unlike := len(told.typical) - len(known))
+            else ""
+        )
+        + " Models are means of many more trials than a person’s, so that noise lowers theirs less.",
         Origin(
             columns=("correct", "response_status", "reader", "item_id", factor),
             where=(*JUDGED, *filled(factor)),

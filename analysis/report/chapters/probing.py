@@ -75,9 +75,12 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables) -> Iterato
         [ModelLayers(one.name, one.found) for one in models],
         what,
     )
-    pointers = [f"[[table:{overview}]]", f"[[figure:{layers}]]", f"[[figure:{steps[0]}]]"]
-    listed = ", ".join(pointers[:2]) if models[0].found.steps.value.size == 0 else ", ".join(pointers)
-    yield Markup("{} ({}).").format(_asked(target, models), Markup(listed))
+    stepped = [name for name, one in zip(steps, models, strict=True) if one.found.steps.value.size]
+    pointers = [
+        f"[[table:{overview}]]",
+        *(f"[[figure:{name}]]" for name in (layers, *stepped[:_TOLD_IN_FULL])),
+    ]
+    yield Markup("{} ({}).").format(_asked(target, models), Markup(", ".join(pointers)))
     for one in models[:_TOLD_IN_FULL]:
         yield Markup(escape(_told(one)))
     yield from (Markup(escape(text)) for text in _cautions(models))
@@ -142,7 +145,7 @@ def _above_chance(one: Probed) -> str:
         else:
             above.setdefault(first, []).append(level)
     if not above:
-        return "In no layer did accuracy lie above chance."
+        return f"In no layer did accuracy of {one.name} lie above chance."
     parts = [f"at layer {first} in {apa.listing(levels)}" for first, levels in sorted(above.items())]
     parts += [f"nowhere in {apa.listing(never)}"] if never else []
     return f"Accuracy first lay above chance {'; '.join(parts)}."

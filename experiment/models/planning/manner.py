@@ -93,7 +93,6 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     usual = "answered" if context == "session" else "none"
     practice = cast(Practice, study.get("models", "practice", default=usual))
     strategy = cast(Strategy, options.get("strategy", study.get("models", "strategy", default="direct")))
-    states = study.get("models", "states", default=())
     presentation, of_examples = presentation_of(options)
     sees = presentation == "image"
     manner = Manner(
@@ -103,10 +102,10 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
         feedback=study.get("models", "feedback", default="as_people") != "none",
         system=options.get("system", "user") == "system",
         also_text=bool(options.get("also_text", False)),
-        # a picture has no words of which each has a surprisal, and no tokens with states of their own
+        # a picture has no words of which each has a surprisal, and no tokens with states of their own; servers tell no states
         reads=not is_baseline and not sees,
         tells=tells_of_prompts(settings.kind, options) and not sees,
-        states=() if sees else _positions(states),
+        states=state_positions(study) if settings.kind == "hf" and not sees else (),
         is_local=settings.kind == "hf",
         stops=settings.kind != "openai",
         max_tokens=_integer(options, "max_tokens"),
@@ -120,8 +119,9 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     return manner
 
 
-def _positions(asked: str | Sequence[str]) -> tuple[str, ...]:
-    """Return where states are kept, each once and in one order, so that another order in the file asks for nothing anew."""
+def state_positions(study: Study) -> tuple[str, ...]:
+    """Return where states are asked for, each once and in one order, so that another order in the file asks for nothing anew."""
+    asked: str | Sequence[str] = study.get("models", "states", default=())
     named = (asked,) if isinstance(asked, str) else asked
     return tuple(position for position in STATES if position in named)
 

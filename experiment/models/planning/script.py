@@ -96,6 +96,15 @@ class Script:
             found += digest.digest()
         return bytes(found)
 
+    @cached_property
+    def state_rows(self) -> int:
+        """Rows of hidden states that its prompts leave: one a position, and one a word that is read where ``regions`` are kept."""
+        positions = self.manner.states
+        found = len(self.places) * sum(position != "regions" for position in positions)
+        if "regions" in positions and self.manner.reads:
+            found += sum(len(self.turn(number).words) for number in range(len(self.places)))
+        return found
+
     @property
     def talks(self) -> bool:
         """Whether trials stand in a conversation."""

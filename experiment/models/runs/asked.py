@@ -50,8 +50,9 @@ def state_writer(study: Study, run_id: str, session: ModelSession, left: int) ->
         return None
     from experiment.models.states import StateWriter
 
-    each = sum(position != "regions" for position in session.manner.states)
-    return StateWriter(study.folder / "states" / run_id, expected=left * each)
+    script = session.script
+    expected = round(left * script.state_rows / max(1, len(script.places)))
+    return StateWriter(study.folder / "states" / run_id, expected=expected)
 
 
 def has_probe(engine: Engine, settings: ModelSettings) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.inside import patterns
+from analysis.inside import model_patterns, patterns
 from analysis.inside.distinctness import between_readers, exchanged, identified, identified_models
 from analysis.inside.pattern_similarity import alike, at_depths, centred, common, halves
 from analysis.inside.patterns import layer_cosines, means, pair_rows
@@ -239,3 +241,19 @@ def test_a_result_is_computed_once_and_anew_where_anything_changed(tmp_path) -> 
     file.write_bytes(file.read_bytes()[:40])
     assert (remembered(tmp_path, "x", mark, compute)["a"] == [0, 1, 2]).all() and len(done) == 3
     assert not [one for one in (tmp_path / "results").iterdir() if one.name.startswith(".")]
+
+
+def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None:
+    of_items = np.random.default_rng(1).random((12, 3, 2))
+    of_items[:, 1] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model_patterns.cells(of_items, 5)
+    assert (
+        np.isnan(found.value[1]).all()
+        and np.isnan(found.low[1]).all()
+        and found.items.tolist() == [12, 0, 12]
+    )
+    assert (found.low[[0, 2]] < found.value[[0, 2]]).all() and (
+        found.value[[0, 2]] < found.high[[0, 2]]
+    ).all()

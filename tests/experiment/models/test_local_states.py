@@ -12,9 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiment.checking import load_study
 from experiment.models.engine import State
+from experiment.models.planning import plan_sessions
+from experiment.models.runs.asked import state_writer
+from experiment.models.settings import ModelSettings
 from experiment.models.states import INDEX, StateWriter, layer_path, read_index, read_layer
 from stimuli.errors import UserError
+from tests.experiment.models.running import edit, study_in
 from tests.experiment.models.tiny_models import ask
 
 
@@ -134,6 +139,27 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path: Path, 
         writer.add("k0", [state(0)])
     assert "keep fewer positions" in (error.value.mend or "")
     assert not list((tmp_path / "large").iterdir())
+
+
+def test_room_is_asked_for_a_row_of_each_word_where_states_of_regions_are_kept(
+    tmp_path: Path, monkeypatch
+) -> None:
+    folder = study_in(tmp_path / "positions")
+    edit(folder, "models:", "models:\n  states: [last, regions]")
+    study = load_study(folder)
+    session = next(iter(plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"})))
+    words = sum(len(session.script.turn(number).words) for number in range(24))
+    assert words > 24 * 5
+    needed = (24 + words) * 3 * 8 * 2
+    for free, fits in ((needed, True), (needed - 1, False)):
+        monkeypatch.setattr("experiment.models.states.free_bytes", lambda _, free=free: free)
+        writer = state_writer(study, f"run-{fits}", session, 24)
+        if fits:
+            writer.add("k0", [state(0)])
+        else:
+            with pytest.raises(UserError, match=f"hidden states of {24 + words:,} rows need"):
+                writer.add("k0", [state(0)])
+        writer.close()
 
 
 def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatch) -> None:
