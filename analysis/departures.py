@@ -113,7 +113,8 @@ def in_words(plan: Plan, wanted: Any = None) -> str:
         family,
     ]
     if plan.equivalence is not None:
-        parts.append(f"readers count as equivalent within {plan.equivalence.said}")
+        compared = "readers" if len(plan.groups) > 1 else "conditions over the same items"
+        parts.append(f"{compared} count as equivalent within {plan.equivalence.said}")
     if plan.formula is not None:
         parts.append(f"model {plan.formula}")
     if plan.fallback is not None:

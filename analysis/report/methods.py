@@ -306,7 +306,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup
         f"{cite('cousineau2005')}; {cite('morey2008')}). Explained variance is Nakagawa’s R², marginal and conditional "
         f"({cite('nakagawa2013')}; {cite('nakagawa2017')}; random slopes: {cite('johnson2014')})."
     )
-    if any(one.plan.equivalence is not None for one in fitted):
+    if any(one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in fitted):
         yield escape(
             "Equivalence was tested with two one-sided tests against the bound fixed in the plan "
             f"({cite('schuirmann1987')}; {cite('lakens2017')})."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiment.study import Study
-from experiment.study.plans import PlannedAnalysis, planned_analyses
+from experiment.study.plans import PlannedAnalysis, compares_items, planned_analyses
 
 DEFAULT = " (default)"
 STRUCTURE = (
@@ -40,13 +40,18 @@ def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
     if one.within:
         yield f"within: only trials with {', '.join(f'{name} {level}' for name, level in one.within.items())}"
     yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, study)}"
-    if one.equivalence is not None:
+    if one.equivalence is not None and len(one.readers) > 1:
         pairs = ", ".join(f"{one.readers[0]} and {other}" for other in one.readers[1:])
         yield (
             f"equivalence: {pairs} count as equal in a contrast where two one-sided tests at alpha {one.alpha:g} reject a "
             f"difference of {one.equivalence} or more between them, Holm's correction over them"
         )
-    elif len(one.readers) > 1:
+    if one.equivalence is not None and compares_items(study):
+        yield (
+            f"equivalence: conditions that asked a model about the same items count as equal where two one-sided tests reject a "
+            f"difference of {one.equivalence} or more, frozen beforehand"
+        )
+    elif one.equivalence is None and len(one.readers) > 1:
         yield f"equivalence: no bound, so that nothing is claimed to be equal{DEFAULT}"
     yield from _model(one)
     yield f"left out: {_left_out(one, study)}"

@@ -15,6 +15,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from experiment.study.bounds import read_bounds, read_rule
+from experiment.study.factors import OWN_FACTOR
 from stimuli.errors import UserError, nearest, unknown_name
 
 if TYPE_CHECKING:
@@ -321,12 +322,17 @@ def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
                 raise UserError(f"{study.place(*path, 'direction', text)}: {fault.message}", mend=fault.mend)
 
 
+def compares_items(study: Study) -> bool:
+    """Whether the report compares conditions of one reader over the same items, and takes a plan's bound for it."""
+    return any(study.get("materials", name) is not None for name in OWN_FACTOR)
+
+
 def _check_bound(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
     said = spec.get("equivalence")
     if said is None:
         return
     place = study.place(*path, "equivalence")
-    if len(spec["between"]) < 2:
+    if len(spec["between"]) < 2 and not compares_items(study):
         raise UserError(
             f"{place} is {said!r}; it bounds the difference between readers, and the analysis has one",
             mend="Name a second reader in between, or take the bound out.",

@@ -231,7 +231,7 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert compared["small, released items", "small, large (F)"][5] == "30.0"
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
-    assert "The plan states no bound" in text and "large 80.0%" in text
+    assert "No bound was fixed beforehand" in text and "large 80.0%" in text
 
 
 def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(

@@ -118,6 +118,27 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
     assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
 
 
+def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
+    tmp_path: Path, shared: Path
+) -> None:
+    """The bound of `examples` is what the paired tests of models take, also where the plan names people alone."""
+    bound = "conditions that asked a model about the same items count as equal"
+    people, models = tmp_path / "people", tmp_path / "models"
+    made(people, shared / "data", *SMALL, *FEW)
+    named = ("between: [human]", "between: [human, guesser]")
+    made(models, shared / "data", *SMALL, *FEW, named)
+    told = CliRunner().invoke(main, ["check", str(people), "--explain"])
+    assert told.exit_code == 0, told.output
+    said = " ".join(told.output.split())
+    assert (
+        bound in said
+        and "a difference of 5 points or more, frozen beforehand" in said
+        and "human and" not in said
+    )
+    told = CliRunner().invoke(main, ["check", str(models)])
+    assert told.exit_code == 2 and "no fixed effect of reader_group" in told.output
+
+
 def test_published_prompts_are_the_papers_and_a_rule_is_asked_for_in_our_words(small: Study) -> None:
     items = make_items(small).items
     plan = plan_session(small, items, list_id=1)

@@ -301,7 +301,7 @@ def _compared(
             f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
         )
     if bound is None:
-        told.append("The plan states no bound, so that none of the others is said to be without effect.")
+        told.append("No bound was fixed beforehand, so that none of the others is said to be without effect.")
     else:
         told.append(
             f"Within {bound} of each other by two one-sided tests: "

@@ -141,7 +141,7 @@ def _told(text: str, looks: str, tested: Sequence[Tested], bound: str | None, wo
     if rest:
         told.append(f"Open: {listed(rest)}.")
     if bound is None:
-        told.append(f"The plan states no bound, so that no {words.noun} is said to be alike in both.")
+        told.append(f"No bound was fixed beforehand, so that no {words.noun} is said to be alike in both.")
     return " ".join(told)
 
 
