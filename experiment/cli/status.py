@@ -165,7 +165,7 @@ def _print(told: Mapping[str, Any]) -> None:
         click.echo("; ".join(parts))
         if money["may_have_been_spent_usd"]:
             click.echo(
-                "  What may have been spent is the most that requests under way when a run was killed, cut off, or out of time "
-                "can have cost; it counts against the budget, since the provider may bill it. Should its bill show that it did "
-                "not: wrods run STUDY --not-billed gives it back."
+                "  What may have been spent is the most that requests can have cost that were under way, or had their money set "
+                "aside, when a run was killed, cut off, or out of time; it counts against the budget, since the provider may bill "
+                "it. Should its bill show that it did not: wrods run STUDY --not-billed gives it back."
             )
