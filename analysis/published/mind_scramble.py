@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import bootstrap, interval, item_means
+from analysis.readers import group_order
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
@@ -115,7 +116,8 @@ def values_of(tables: Tables, factor: str) -> Values | None:
     levels = tuple(level for level in tables.factors[factor] if (rows[factor] == level).any())
     levels = (BASE, *(level for level in levels if level != BASE))
     means = item_means(rows, rows["worth"], factor).reindex(columns=list(levels))
-    of_items = {str(group): own.to_numpy(dtype=float) for group, own in means.groupby(level=0, sort=False)}
+    parts = {str(group): own.to_numpy(dtype=float) for group, own in means.groupby(level=0, sort=False)}
+    of_items = {group: parts[group] for group in group_order(rows) if group in parts}
     by_replicate = (
         rows.assign(replicate=rows["replicate"].fillna(1))
         .groupby([GROUP, factor, "replicate"], observed=True)["worth"]

@@ -80,7 +80,7 @@ def _body(made: Reproduction, version: str) -> Iterator[Markup]:
     for number, fault in enumerate(made.faults, 1):
         yield Markup("<h3>{}. {}</h3><p>{}</p>").format(number, fault.title, fault.about)
         shown = fault.price.map(lambda value, places=fault.decimals: _number(value, places))
-        yield _table(f"Price {number}", fault.title, shown, "", f"{fault.name}.csv", {})
+        yield _table(f"Price {number}", "", shown, "", f"{fault.name}.csv", {})
     if made.lacking:
         yield Markup("<h2>What is not here</h2><ul>")
         for one in made.lacking:

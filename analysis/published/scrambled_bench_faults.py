@@ -74,6 +74,8 @@ def reproduce(
     has_outputs = any((folder / "outputs").glob("*.jsonl*"))
     files = [one for one in authors_files(folder) if not (has_outputs and one.data == DATA_SET)]
     replies = [*(released_replies(folder) if has_outputs or not files else ()), *authors_replies(files)]
+    places = {name: place for place, name in enumerate(NAMES)}
+    replies.sort(key=lambda one: places.get(one.model, len(places)))
     trials = measured(replies)
     has_dream = (trials["data"] == DREAM).any()
     categories = check_dream(files, data[DREAM]) if has_dream and DREAM in data else None
@@ -227,11 +229,11 @@ def _faults_of_texts(trials: pd.DataFrame, texts: pd.DataFrame) -> list[Fault]:
     )
     own["ed_own"] = texts["own"].to_numpy()
     rates: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for (method, model, column), some in own.groupby(["method", "model", "column"], sort=False):
+    for (model, method, column), some in own.groupby(["model", "method", "column"], sort=False):
         before = some["ed_shown"].sum()
         changed = some[some["ed_shown"] > 0]
         per = 100.0 * (1 - changed["ed_given"] / changed["ed_shown"])
-        rates.setdefault((str(method), str(model)), {})[str(column)] = {
+        rates.setdefault((str(model), str(method)), {})[str(column)] = {
             "printed": recovery_rate(before, some["ed_given"].sum()),
             "own": recovery_rate(before, some["ed_own"].sum()),
             "mean": float(per.mean()),
@@ -245,12 +247,12 @@ def _faults_of_texts(trials: pd.DataFrame, texts: pd.DataFrame) -> list[Fault]:
             }
             for key, cells in rates.items()
         }
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=["method", "model"])[columns]
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=["model", "method"])[columns]
 
     printed = pd.DataFrame.from_dict(
         {key: {column: cell["printed"] for column, cell in cells.items()} for key, cells in rates.items()},
         orient="index",
-    ).rename_axis(index=["method", "model"])[columns]
+    ).rename_axis(index=["model", "method"])[columns]
     values = printed.to_numpy(dtype=float)
     values = values[~np.isnan(values)]
     negative = int((values < 0).sum())

@@ -63,9 +63,9 @@ def test_each_fault_has_its_price(tmp_path: Path) -> None:
     assert inside.to_dict() == {"replies": 6, "letter inside a word": 3, "of them scored right": 3}
     # one of two answers is no answer to wrods
     assert faults["reading_of_answers"].price.loc["GPT-4", "Ori"] == -50
-    rates = faults["values_below_zero"].price.loc[("zero-shot", "GPT-4"), "20%"]
+    rates = faults["values_below_zero"].price.loc[("GPT-4", "zero-shot"), "20%"]
     assert rates < 0, "the next example was left in the answer, for it begins with a capital"
-    assert faults["sign_of_equation_1"].price.loc[("zero-shot", "GPT-4"), "20%"] == -rates
+    assert faults["sign_of_equation_1"].price.loc[("GPT-4", "zero-shot"), "20%"] == -rates
 
 
 def test_the_page_is_one_file_that_marks_cells_that_differ_from_print(tmp_path: Path) -> None:
