@@ -15,7 +15,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,15 +139,20 @@ def show(design: str, found: list[dict[str, Any]], seconds: float) -> None:
     print(
         f"people − model: {rate(between)}; intervals that hold 0: {covered / max(1, len(between)):.3f}; mean {bias:+.3f}"
     )
-    print("\n| fits | reported random structure | studies | of them sound | p < .05 of people − model |")
-    print("| --- | --- | --- | --- | --- |")
-    cells = sorted({(one["steps"], one["structure"]) for one in found})
-    for steps, structure in cells:
-        own = [one for one in found if (one["steps"], one["structure"]) == (steps, structure)]
-        sound = sum(one["stands"] for one in own)
+    counted("fits down to the reported one", found, lambda one: str(one["steps"]))
+    counted(
+        "reported random structure", found, lambda one: f"`{one['structure'].replace('|', chr(92) + '|')}`"
+    )
+
+
+def counted(head: str, found: list[dict[str, Any]], of: Callable[[dict[str, Any]], str]) -> None:
+    """Print false alarms by what is said of a study, the most frequent first."""
+    print(f"\n| {head} | studies | of them sound | p < .05 of people − model |")
+    print("| --- | --- | --- | --- |")
+    for said, many in Counter(map(of, found)).most_common():
+        own = [one for one in found if of(one) == said]
         tests = [test for one in own for test in one["between"]]
-        told = structure.replace("|", "\\|")
-        print(f"| {steps} | `{told}` | {len(own)} | {sound} | {rate(tests)} |", flush=True)
+        print(f"| {said} | {many} | {sum(one['stands'] for one in own)} | {rate(tests)} |", flush=True)
 
 
 def main() -> None:
