@@ -131,7 +131,8 @@ def _print(told: Mapping[str, Any]) -> None:
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
-        why = f": {figures.stopped}" if figures.stopped else ""
+        # the first line says why, those after it what to do
+        why = f": {figures.stopped.splitlines()[0]}" if figures.stopped else ""
         how = "the same command goes on" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"
         never = f", {figures.given_up} can never be answered" if figures.given_up else ""

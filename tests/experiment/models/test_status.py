@@ -144,7 +144,8 @@ def test_a_run_that_ended_with_its_probe_is_told_with_the_reason(study: Path, se
     assert invoke("run", study).exit_code == 1
     (run,) = told(study)["runs"]
     assert run["state"] == "failed" and not run["alive"] and "elsewhere" in run["stopped"]
-    assert f"0 of {TRIALS} trials (failed: " in invoke("status", study).output
+    last = next(one for one in invoke("status", study).output.splitlines() if one.startswith("last run"))
+    assert f"0 of {TRIALS} trials (failed: " in last and last.endswith(")"), "the reason is one line"
 
 
 def probed(server: Any) -> str:
