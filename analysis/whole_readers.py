@@ -73,15 +73,16 @@ def draw(
         Units that a group keeps in any case, where it has them.
     """
     kept = np.zeros(len(groups), dtype=bool)
+    names = units.astype(str)
     counts: dict[str, tuple[int, int]] = {}
     for group in groups.unique():
         own = (groups == group).to_numpy()
-        sizes = units[own].astype(str).value_counts()
+        sizes = names[own].value_counts()
         order = sorted(sizes.index, key=lambda name: (place_in_order(name), name))
         bearable = most if isinstance(most, int) else most[group]
         least = fewest if isinstance(fewest, int) else fewest[group]
         many = min(len(order), max(least, int((sizes[order].cumsum() <= bearable).sum())))
-        kept |= own & units.astype(str).isin(order[:many]).to_numpy()
+        kept[own] = names[own].isin(order[:many])
         counts[str(group)] = (many, len(order))
     return Drawn(kept, counts)
 

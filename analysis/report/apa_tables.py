@@ -36,6 +36,10 @@ SYMBOLS = {
 NOT_ESTIMABLE = f"A row of en dashes ({apa.MISSING}) is not estimable: the data do not determine that effect."
 
 
+MOST_COLUMNS, WIDEST, LONG_CELL = 9, 96, 30
+"""Columns and letters across that a page holds in its usual type; cells of more letters wrap."""
+
+
 class Head(tuple[str, ...]):
     """A row that heads the rows below it: one cell across the table, or a head for each column."""
 
@@ -112,6 +116,18 @@ class ApaTable:
     def has_heads(self) -> bool:
         """Whether rows are grouped under heads."""
         return any(isinstance(row, Head) for row in self.rows)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a page holds it in small type only: by its columns, and by what cells take that do not wrap."""
+        rows = [row for row in self.rows if len(row) == len(self.columns)]
+        taken = 0
+        for place, column in enumerate(self.columns):
+            cells = [row[place] for row in rows]
+            words = [word for text in (column, *(cells if place == 0 else ())) for word in text.split()]
+            lengths = map(len, words if place == 0 else [*words, *cells])
+            taken += min(max(lengths, default=0), LONG_CELL) + 2
+        return len(self.columns) > MOST_COLUMNS or taken > WIDEST
 
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol."""

@@ -92,3 +92,14 @@ def test_a_few_differences_are_named_and_many_counted() -> None:
     assert which_of(names[:2], 23) == "level 0 − intact and level 1 − intact"
     assert which_of(names[: MOST_NAMED + 1], 23) == f"{MOST_NAMED + 1} of 23 differences"
     assert which_of(names, 23) == "all 23 differences"
+
+
+def test_a_table_is_set_in_small_type_by_its_columns_and_by_what_cells_take() -> None:
+    def laid(*cells: str) -> ApaTable:
+        return ApaTable("own", "Own", ("Difference", *("M [95% CI]",) * (len(cells) - 1)), (cells,))
+
+    interval = "−17.6 [−25.0, −10.1]"
+    assert not laid("initial − internal", interval, interval, interval).is_wide
+    assert laid("initial − internal", interval, interval, interval, "in log odds only", "restorer").is_wide
+    assert laid("a", *("1.0",) * 9).is_wide and not laid("a", *("1.0",) * 8).is_wide
+    assert not laid("a", "a sentence that wraps " * 20, interval).is_wide
