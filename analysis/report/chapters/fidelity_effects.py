@@ -165,7 +165,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         "interval leaves 0 out"
     )
     if plan.measure.scale == "points":
-        note += "; p tests log odds and the interval is in points, so that a difference may be shown on one scale only"
+        note += "; p is of log odds and the interval in points, so that a difference may be shown on one scale only"
     note += ". "
     if plan.equivalence is not None:
         note += (
