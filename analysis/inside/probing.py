@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.inside.kept import LAST, Kept, kept_states
+from analysis.inside.layers_done import LayersDone
 from analysis.inside.probing_fit import MOST_CELLS, UNTESTED, ProbedLayer, probe_layer
 from analysis.inside.probing_folds import (
     Dealt,
@@ -32,7 +33,6 @@ from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, reason_of, unknown_name
 
 Codes = NDArray[np.intp]
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def probings(
     ----------
     tables : Tables
     told : callable
-        Called with a line now and then: model, layer, and how long the rest may take.
+        Called before each layer that is computed, with a :class:`LayersDone`: model, layer, and how long the rest may take.
 
     Returns
     -------
@@ -240,14 +240,13 @@ def _layers(
     )
     found: list[ProbedLayer] = []
     is_kept = True
-    begun, last, computed = time.monotonic(), -np.inf, 0
+    what = f"probing {kept.group} ({TARGETS[target]})"
+    begun, computed = time.monotonic(), 0
     for number in range(kept.layers):
         before = read_layer(folder, number, len(label))
         if before is None:
-            now = time.monotonic()
-            if now - last >= _SECONDS_BETWEEN_LINES:
-                told(_progress(kept, target, number, (now - begun) / computed if computed else None))
-                last = now
+            seconds = (time.monotonic() - begun) / computed if computed else None
+            told(LayersDone.before(what, number, kept.layers, seconds))
             before = probe_layer(
                 lambda places, number=number: kept.layer(number, where[places]),  # type: ignore[misc]
                 label,
@@ -259,14 +258,6 @@ def _layers(
             is_kept &= keep_layer(folder, number, before)
         found.append(before)
     return tuple(found), is_kept
-
-
-def _progress(kept: Kept, target: str, number: int, seconds: float | None) -> str:
-    said = f"probing {kept.group} ({TARGETS[target]}): layer {number} of {kept.layers - 1}"
-    if seconds is None:
-        return said
-    left = seconds * (kept.layers - number)
-    return f"{said}, about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
 
 
 def _rare(labels: pd.Series[Any], families: Codes, settings: Settings) -> list[str]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.inside.kept import LAST, MEAN, REGIONS, Kept, kept_states
-from analysis.inside.patterns import LayerCosines, Pairs, Pattern, joined, layer_cosines, pair_rows
+from analysis.inside.layers_done import LayersDone
+from analysis.inside.patterns import LayerCosines, Pairs, Pattern, Reader, joined, layer_cosines, pair_rows
 from analysis.inside.remembered import fingerprint, remembered
 from analysis.measures.levels import Levels
 from analysis.tables import Tables
@@ -74,7 +75,7 @@ def represented(
     does : Levels
         What the factor's levels do; without an intact one there is no map.
     told : callable
-        Called with a line before each model.
+        Called before each layer that is computed, with a :class:`LayersDone`.
 
     Returns
     -------
@@ -89,12 +90,13 @@ def represented(
         kept = [one for one in kept_states(tables, position) if one.group not in seen]
         seen.update(one.group for one in kept)
         for one in kept:
-            told(f"representations of {one.group}: {one.layers} layers")
-            found += _of_model(one, does, tables.factors)
+            found += _of_model(one, does, tables.factors, told)
     return found
 
 
-def _of_model(kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]]) -> Iterator[Represented]:
+def _of_model(
+    kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]], told: Callable[[str], None]
+) -> Iterator[Represented]:
     assert does.intact is not None
     rows = kept.rows
     others = tuple(
@@ -109,6 +111,7 @@ def _of_model(kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]]) ->
         if len(pairs.items) >= FEWEST_ITEMS and pairs.conditions:
             parts.append((part, own.index.to_numpy(dtype=np.intp), pairs))
     for part, places, pairs in parts:
+        what = f"representations of {kept.group}{f' in {part}' if len(parts) > 1 else ''}"
         yield Represented(
             kept.group,
             kept.run,
@@ -116,14 +119,18 @@ def _of_model(kept: Kept, does: Levels, factors: Mapping[str, Sequence[str]]) ->
             part if len(parts) > 1 else "",
             does.factor,
             does.intact,
-            _pattern(kept, places, pairs),
+            _pattern(kept, places, pairs, partial(_tell, told, what, kept.layers)),
             len(pairs.item),
             int((~pairs.same_wording).sum()),
         )
 
 
-def _pattern(kept: Kept, places: Places, pairs: Pairs) -> Pattern:
-    """Compute a model's map layer by layer, each kept as it is done."""
+def _tell(told: Callable[[str], None], what: str, layers: int, number: int) -> None:
+    told(LayersDone.before(what, number, layers))
+
+
+def _pattern(kept: Kept, places: Places, pairs: Pairs, begins: Callable[[int], None]) -> Pattern:
+    """Compute a model's map layer by layer, each kept as it is done; ``begins`` hears of each that was not kept before."""
     keys = kept.rows["work_key"].astype(str).to_numpy()[places]
     told = {
         "version": VERSION,
@@ -142,15 +149,17 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs) -> Pattern:
         def read(rows: Places, number: int = number) -> States:
             return kept.layer(number, places[rows])
 
-        found = remembered(
-            kept.folder, f"representations_layer_{number:02d}", mark, partial(_arrays, read, pairs)
-        )
+        def compute(read: Reader = read, number: int = number) -> dict[str, NDArray[Any]]:
+            begins(number)
+            return _arrays(read, pairs)
+
+        found = remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute)
         apart, apart_centred = (float(one) for one in found["apart"])
         layers.append(LayerCosines(found["cosine"], found["centred"], apart, apart_centred))
     return joined(pairs.items, pairs.conditions, layers)
 
 
-def _arrays(read: Callable[[Places], States], pairs: Pairs) -> dict[str, NDArray[Any]]:
+def _arrays(read: Reader, pairs: Pairs) -> dict[str, NDArray[Any]]:
     found = layer_cosines(read, pairs)
     return {
         "cosine": found.cosine,

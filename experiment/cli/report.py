@@ -28,11 +28,12 @@ def report(study: Path, out: Path | None, show: bool) -> None:
     from analysis import load
     from analysis.report import files_of, write_report
 
+    from .report_progress import ReportProgress
+
     when = datetime.now().astimezone()
     tables = load(_handover(study, out, when))
-    page = write_report(
-        tables, out or study / "reports", when, lambda step: click.echo(f"  {step}", err=True)
-    )
+    with ReportProgress() as progress:
+        page = write_report(tables, out or study / "reports", when, progress)
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)

@@ -1,0 +1,40 @@
+"""Progress over the layers of a model: a line to print, with the numbers that a bar needs."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class LayersDone(str):
+    """A line such as ``probing net: layer 3 of 28, about 5 min left``.
+
+    Attributes
+    ----------
+    what : str
+        What is done to which model.
+    done, of : int
+        Layers that are done, and all of them.
+    """
+
+    what: str
+    done: int
+    of: int
+
+    @classmethod
+    def before(cls, what: str, number: int, layers: int, seconds: float | None = None) -> Self:
+        """Return the line that is told before a layer.
+
+        Parameters
+        ----------
+        number, layers : int
+            Number of the layer, 0 for the embedding, and how many files of layers there are.
+        seconds : float, optional
+            That a layer took until now; without it nothing is said of the time that is left.
+        """
+        said = f"{what}: layer {number} of {layers - 1}"
+        if seconds is not None:
+            left = seconds * (layers - number)
+            said += f", about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
+        told = cls(said)
+        told.what, told.done, told.of = what, number, layers
+        return told

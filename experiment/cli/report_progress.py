@@ -1,0 +1,66 @@
+"""Shows what a report is at: a line a step, and for layers of hidden states a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Self
+
+import click
+
+from analysis.inside.layers_done import LayersDone
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class ReportProgress:
+    """Prints steps on standard error; called with a line before each."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._what: str | None = None
+        self._last = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def __call__(self, step: str) -> None:
+        """Print a step; a layer moves the bar of its model."""
+        if not isinstance(step, LayersDone):
+            self._end()
+            click.echo(f"  {step}", err=True)
+        elif sys.stderr.isatty():
+            self._move(step)
+        elif step.what != self._what or time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._what, self._last = step.what, time.monotonic()
+            click.echo(f"  {step}", err=True)
+
+    def _move(self, step: LayersDone) -> None:
+        if step.what != self._what:
+            self._end()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("  {task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("layers, left:"),
+                TimeRemainingColumn(elapsed_when_finished=True),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._what = step.what
+            self._task = self._bar.add_task(step.what, total=step.of, completed=step.done)
+        self._bar.update(self._task, completed=step.done)
+
+    def _end(self) -> None:
+        """Take the last bar as full: the next step begins only when its layers are done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._bar.tasks[0].total)
+            self._bar.stop()
+        self._bar = self._what = None
