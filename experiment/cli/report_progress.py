@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from analysis.inside.layers_done import LayersDone
+if TYPE_CHECKING:
+    from analysis.inside.layers_done import LayersDone
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -30,6 +31,8 @@ class ReportProgress:
 
     def __call__(self, step: str) -> None:
         """Print a step; a layer moves the bar of its model."""
+        from analysis.inside.layers_done import LayersDone
+
         if not isinstance(step, LayersDone):
             self._end()
             click.echo(f"  {step}", err=True)
