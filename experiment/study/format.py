@@ -111,14 +111,13 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
         return f"{place} is {value}; allowed: {', '.join(allowed)}.{hint}"
-    if error.validator in ("minimum", "maximum"):
-        low, high = schema.get("minimum"), schema.get("maximum")
-        bounds = (
-            f"between {low} and {high}"
-            if None not in (low, high)
-            else (f"at least {low}" if high is None else f"at most {high}")
-        )
-        return f"{place} is {value}; it must be {bounds}"
+    if error.validator in ("minimum", "maximum", "exclusiveMinimum"):
+        low, above, high = (schema.get(name) for name in ("minimum", "exclusiveMinimum", "maximum"))
+        if None not in (low, high):
+            return f"{place} is {value}; it must be between {low} and {high}"
+        bounds = (("at least", low), ("above", above), ("at most", high))
+        said = " and ".join(f"{what} {bound}" for what, bound in bounds if bound is not None)
+        return f"{place} is {value}; it must be {said}"
     if error.validator == "multipleOf":
         return f"{place} is {value}; it must be a multiple of {rule}"
     if error.validator == "pattern":

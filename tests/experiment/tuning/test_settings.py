@@ -95,6 +95,7 @@ def test_each_makes_a_training_of_every_task(tmp_path: Path) -> None:
         ("  a: {model: base, on: htest, task: uppercase, rule: FT-RS}", "rule says nothing of H-TEST"),
         ("  a: {model: base, on: t.txt, rule: FT-XX}", "allowed: FT-RS, FT-KF&Adj, FT-Ori"),
         ("  a: {model: base, on: t.txt, learning_rates: 1}", "did you mean 'learning_rate'"),
+        ("  a: {model: base, on: t.txt, learning_rate: 0}", "is 0; it must be above 0 and at most 1"),
         ("  A b: {model: base, on: t.txt}", "small letters"),
     ],
 )
