@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
 from analysis.inside.distinctness import Identified, identified
-from analysis.inside.pattern_similarity import spearman_brown
+from analysis.inside.pattern_similarity import row_correlations, spearman_brown
 from analysis.measures.accuracy import GROUP, asked
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.seeds import stable_seed
@@ -211,5 +211,4 @@ def plane(found: Profiles) -> Plane:
 
 def _row_correlations(one: Array, other: Array) -> Array:
     a, b = (part - part.mean(axis=1, keepdims=True) for part in (one, other))
-    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return np.asarray(np.divide((a * b).sum(axis=1), size, out=np.full(len(a), np.nan), where=size > 1e-12))
+    return row_correlations(a[:, None], b[:, None])

@@ -158,7 +158,7 @@ def exchanged(
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(swaps, len(a)))
     signs = np.vstack([np.ones(len(a)), signs])
     moved = signs @ difference / len(a)
-    found = 1 - _row_cosines(total + moved, total - moved)
+    found = 1 - np.nan_to_num(row_correlations((total + moved)[:, None], (total - moved)[:, None]))
     return float((found >= found[0] - 1e-12).mean())
 
 
@@ -266,11 +266,6 @@ def _crossed(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Cen
 def _of_length_one(maps: Array) -> Array:
     size = float(np.linalg.norm(maps.mean(axis=0)))
     return maps / size if size > 0 else maps
-
-
-def _row_cosines(one: Array, other: Array) -> Array:
-    size = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    return np.asarray(np.divide((one * other).sum(axis=1), size, out=np.zeros(len(one)), where=size > 0))
 
 
 def _mean(values: Array) -> float:
