@@ -207,8 +207,8 @@ def rules_table(name: str, stated: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
         for what, column in (("Rules stated", "stated"), ("Readers", "readers")):
             rows.append((what, *(apa.count(one[column]) for one in totals)))
     note = (
-        "k: solved examples. Right: the highest rating of the rubric; en dash: none rated. The paper had one person for each k and "
-        "no ratings: 10 of 10 rules in each."
+        "k: solved examples. A person states each rule once, a model once in each list that it reads. Right: the highest rating of "
+        "the rubric; en dash: none rated. The paper had one person for each k and no ratings: 10 of 10 rules in each."
     )
     columns = ("", *("All" if pd.isna(k) else f"k = {int(k)}" for k in ks))
     origin = Origin(columns=("item_id", "score", "scorer", "reader_group"), rows="item_id ends in ' rule'")
