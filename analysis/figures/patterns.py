@@ -199,11 +199,10 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
 def _in_words(title: str, panels: Sequence[Panel]) -> str:
     told = []
     for panel in panels:
-        means = np.nanmean(panel.cosine, axis=1)
-        centred = np.nanmean(panel.centred, axis=1)
         rows = "; ".join(
-            f"{name} {apa.number(float(raw), 3)} and {apa.number(float(other), 3)}"
-            for name, raw, other in zip(panel.conditions, means, centred, strict=True)
+            f"{name} {apa.number(float(np.nanmean(raw)), 3)} and {apa.number(float(np.nanmean(other)), 3)}"
+            for name, raw, other in zip(panel.conditions, panel.cosine, panel.centred, strict=True)
+            if not np.isnan(raw).all()
         )
         told.append(f"{panel.title}, mean over layers of cosine and centred cosine: {rows}")
     return f"{title}. {'. '.join(told)}."
