@@ -528,30 +528,30 @@ report <- list(
 )
 }, note = "glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices; glmer has the expected information only; glmer's steps are for columns of ordinary size; here some are very small or large")
 
-# Model 8: accuracy where letters are changed, human: kind of change
-refit(8, "accuracy where letters are changed, human: kind of change", {
-# value ~ cov_letters + kind_substitution + (1 | participant) + (1 | item)
+# Model 8: accuracy where letters are changed, human: spatial coding, by length
+refit(8, "accuracy where letters are changed, human: spatial coding, by length", {
+# value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item)
 # ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_08.csv")
-numbers <- c("value", "cov_letters", "kind_substitution")
+numbers <- c("value", "cov_letters", "cov_match_spatial_length")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- glmer(
-  value ~ cov_letters + kind_substitution + (1 | participant) + (1 | item),
+  value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item),
   data = d,
   family = binomial(link = "logit"),
   nAGQ = 1,
-  start = list(theta = c(0.675682700275, 0.64848374431), fixef = c(3.11011199539, -0.357148542415, 0.843861264842)),
+  start = list(theta = c(0.55343145487, 0.609843955906), fixef = c(2.99776633204, 0.117097690706, -0.865211952733)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = FALSE, singular = FALSE, rows = 3972, loglik = -957.520424536,
-  terms = c("(Intercept)", "cov_letters", "kind_substitution"),
-  estimate = c(3.11011199539, -0.357148542415, 0.843861264842),
-  se = c(0.15397926166, 0.118971870976, 0.079284059151),
-  variance = c(0.456547111451, 0.420531166635)
+  linear = FALSE, singular = FALSE, rows = 3976, loglik = -978.477804324,
+  terms = c("(Intercept)", "cov_letters", "cov_match_spatial_length"),
+  estimate = c(2.99776633204, 0.117097690706, -0.865211952733),
+  se = c(0.140838520269, 0.115699747404, 0.0836554813997),
+  variance = c(0.306286375239, 0.371909650556)
 )
 })
 
@@ -567,18 +567,18 @@ m <- glmer(
   data = d,
   family = binomial(link = "logit"),
   nAGQ = 1,
-  start = list(theta = c(0.642294748255, 0.607080287566), fixef = c(2.82775206004, -0.341763618886)),
+  start = list(theta = c(0.523195731588, 0.545830064891), fixef = c(2.74869926493, -0.337723827758)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = FALSE, singular = FALSE, rows = 3972, loglik = -1029.3335171,
+  linear = FALSE, singular = FALSE, rows = 3976, loglik = -1044.0805088,
   terms = c("(Intercept)", "cov_letters"),
-  estimate = c(2.82775206004, -0.341763618886),
-  se = c(0.13910307448, 0.114151073575),
-  variance = c(0.412542543636, 0.368546475552)
+  estimate = c(2.74869926493, -0.337723827758),
+  se = c(0.125010287603, 0.101812378947),
+  variance = c(0.273733773552, 0.297930459739)
 )
 })
 
@@ -653,18 +653,18 @@ m <- lmer(
   value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item),
   data = d,
   REML = FALSE,
-  start = c(0.0690145312555, 0.10529436326),
+  start = c(0.0724116266668, 0.0867097724814),
   control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = TRUE, singular = FALSE, rows = 3972, loglik = -3127.53569695,
+  linear = TRUE, singular = FALSE, rows = 3976, loglik = -3191.35717986,
   terms = c("(Intercept)", "cov_letters", "cov_match_spatial_length"),
-  estimate = c(0.0710683104109, 0.0300072941298, 0.0416310517306),
-  se = c(0.0122051327783, 0.0119427929444, 0.00947459981812),
-  variance = c(0.00133054912581, 0.00309713455751, 0.279350741666)
+  estimate = c(0.0796379776115, 0.0193781982254, 0.0406481014218),
+  se = c(0.0116144670004, 0.0121966142989, 0.00959930595839),
+  variance = c(0.00151267568202, 0.00216902876344, 0.288488973152)
 )
 })
 
@@ -678,18 +678,18 @@ m <- lmer(
   value ~ cov_letters + (1 | participant) + (1 | item),
   data = d,
   REML = FALSE,
-  start = c(0.0707436004492, 0.101478206055),
+  start = c(0.07598217354, 0.082318247497),
   control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = TRUE, singular = FALSE, rows = 3972, loglik = -3137.14966313,
+  linear = TRUE, singular = FALSE, rows = 3976, loglik = -3200.27618196,
   terms = c("(Intercept)", "cov_letters"),
-  estimate = c(0.0710528217692, 0.0518940641374),
-  se = c(0.0120889484937, 0.010934967911),
-  variance = c(0.00140516529337, 0.00289133663038, 0.280771547802)
+  estimate = c(0.0796134984686, 0.0404671542262),
+  se = c(0.0115382586224, 0.0112741251546),
+  variance = c(0.00167311642977, 0.00196378966619, 0.289802907546)
 )
 })
 
@@ -733,7 +733,7 @@ m <- glmer(
   data = d,
   family = binomial(link = "probit"),
   nAGQ = 1,
-  start = list(theta = c(0.658030098192, 0.238327949616, 0.226651712687, 0.554287057033, 0.156943659379, 0.357827783548), fixef = c(-0.496684832962, 4.43165110984, 1.02337871955, 0.737209617771, -2.35537342257, -2.78425330683, -1.02337871955, 2.35537342257)),
+  start = list(theta = c(0.658030098192, 0.238327949616, 0.226651712687, 0.554287057033, 0.156943659379, 0.357827783548), fixef = c(0.496684832962, 4.43165110984, -1.02337871955, -0.737209617771, -2.35537342257, -2.78425330683, 1.02337871955, 2.35537342257)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
@@ -742,8 +742,8 @@ print(logLik(m), digits = 10)
 report <- list(
   linear = FALSE, singular = FALSE, rows = 20320, loglik = -5765.74702859,
   terms = c("(Intercept)", "truth", "fontcursive", "reader_groupletter-judge", "truth:fontcursive", "truth:reader_groupletter-judge", "fontcursive:reader_groupletter-judge", "truth:fontcursive:reader_groupletter-judge"),
-  estimate = c(-0.496684832962, 4.43165110984, 1.02337871955, 0.737209617771, -2.35537342257, -2.78425330683, -1.02337871955, 2.35537342257),
-  se = c(0.0901436507832, 0.0856565217362, 0.042083286292, 0.154117911956, 0.0770824627735, 0.24002447413, 0.1579155672, 0.314017514688),
+  estimate = c(0.496684832962, 4.43165110984, -1.02337871955, -0.737209617771, -2.35537342257, -2.78425330683, 1.02337871955, 2.35537342257),
+  se = c(0.0901436503196, 0.0856565217442, 0.0420832862888, 0.154117911788, 0.077082462786, 0.240024474189, 0.157915567142, 0.314017514743),
   variance = c(0.433003610127, 0.0568002115682, 0.051370998864, 0.307234141594, 0.0246313122194, 0.128040722679)
 )
 })

@@ -239,7 +239,7 @@ def test_three_sizes_of_a_family_and_a_recovery_block_are_told(tmp_path: Path) -
     assert chapter is not None
     assert_whole(chapter)
     text = words(chapter)
-    lost = next(row for row in named(chapter, "size_slopes").rows if row[1] == "points lost")
+    lost = next(row for row in named(chapter, "size_slopes_choose").rows if row[1] == "points lost")
     assert (
         f"{lost[3]} for ten times as many parameters, 95% CI over items {lost[4]}, over models {lost[5]}"
         in text
@@ -247,7 +247,8 @@ def test_three_sizes_of_a_family_and_a_recovery_block_are_told(tmp_path: Path) -
     assert "so few models cannot reach .05" in text
     assert "Over 3 models" in text and named(chapter, "recovery_order").rows
     assert {one.name for one in chapter.blocks if isinstance(one, Drawing)} == {
-        "robustness_by_size",
+        "robustness_by_size_choose",
+        "robustness_by_size_recover",
         "recovery_and_task",
     }
 
