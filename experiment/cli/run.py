@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import threading
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from experiment.cli.next_step import tell_report
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
 from stimuli.errors import UserError, unknown_name
 
@@ -290,7 +290,7 @@ def _finish(
         if one.stopped is not None:
             _say_error(f"{one.reader}: {one.stopped}")
     if outcomes and not as_json and all(one.is_whole and not one.left for one in outcomes):
-        click.echo(f"Next: wrods report {shlex.quote(str(study.folder))}")
+        tell_report(study, study.folder)
     if any(one.interrupted for one in outcomes):
         _leave_probes()
         raise KeyboardInterrupt

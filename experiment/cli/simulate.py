@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
+
+from experiment.cli.next_step import tell_report
 
 
 @click.command()
@@ -58,12 +59,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         told=lambda _: bar.update(1),
                     )
     click.echo(f"{readers} simulated readers answered {done} trials; each is stored and marked as simulated.")
-    where = shlex.quote(str(study))
-    if any(item.key.get("tests") for item in loaded.items):
-        click.echo(
-            f"Programs are right by their tests, which are run when asked: wrods score {where} --execute"
-        )
-    click.echo(f"Next: wrods report {where}")
+    tell_report(loaded, study)
 
 
 def _told(reader: str, trials: int) -> None:

@@ -135,7 +135,7 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shar
         pytest.skip(f"no sandbox here: {error.message}")
     folder = made(tmp_path, "mbpp", shared / "data", corrected=True, items=2, levels=FEW, edits=ONCE)
     wrods("build", folder)
-    wrods("run", folder, "--model", "oracle")
+    assert "wrods score" in wrods("run", folder, "--model", "oracle")
     assert "wrods score" in wrods("simulate", folder, "--readers", "1")
     before = wrods("score", folder, "--execute", "--dry-run")
     assert "oracle: every test held" in before and "S001: " in before and "Nothing was written." in before

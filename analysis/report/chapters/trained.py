@@ -146,7 +146,7 @@ def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> I
             f"{apa.interval(100 * one.compared.low, 100 * one.compared.high, 1)}, adjusted {apa.p_phrase(one.p_adjusted)}."
         )
     if bound is None:
-        told.append("The plan states no bound, so that no cell is said to be without effect.")
+        told.append("No bound was fixed beforehand, so that no cell is said to be without effect.")
     else:
         alike = sum(one.compared.p_equal < ALPHA for one in found.cells)
         told.append(
