@@ -27,6 +27,7 @@ from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
 from stimuli.seeds import generator
+from tests.experiment.tuning.byte_model import byte_model
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -41,28 +42,7 @@ SEED = 20261122
 
 def rules(folder: Path) -> None:
     """Put a model of one layer over bytes, of random weights, beside the study of H-TEST tasks."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from experiment.demo.training.network import build_tokenizer
-
-    tokenizer = build_tokenizer()
-    tokenizer.chat_template = None
-    tokenizer.save_pretrained(str(folder / "base"))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.1,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    LlamaForCausalLM(config).save_pretrained(str(folder / "base"))
+    byte_model(folder / "base")
 
 
 def words(folder: Path) -> None:

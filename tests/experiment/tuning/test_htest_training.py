@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiment.tuning.byte_model import byte_model
 from tests.experiment.tuning.conftest import wrods
 from tests.experiment.tuning.test_training import shares_right
 
@@ -30,32 +31,6 @@ procedure:
       trial:
         - choose: {show: text, ask: "?", keys: {A: f, B: j}}
 """
-
-
-def byte_model(folder: Path) -> None:
-    """One layer over bytes, drawn by chance."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from experiment.demo.training.network import build_tokenizer
-
-    tokenizer = build_tokenizer()
-    tokenizer.chat_template = None
-    tokenizer.save_pretrained(str(folder))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.1,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    LlamaForCausalLM(config).save_pretrained(str(folder))
 
 
 @pytest.mark.full
