@@ -109,4 +109,4 @@ def length_in_words(by_levels: Mapping[str, float]) -> str:
 
 def minutes_in_words(minutes: float) -> str:
     """Say a number of minutes, one at least."""
-    return "1 minute" if round(minutes) <= 1 else f"{minutes:.0f} minutes"
+    return "1 minute" if round(minutes) <= 1 else f"{minutes:,.0f} minutes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -23,11 +23,16 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
     baselines = [name for name, spec in readers.items() if spec.get("kind") == "baseline"]
     if models:
         where = f" (Table {table})" if table else ""
-        yield escape(
-            f"{apa.worded(len(models), 'language model').capitalize()} read the same items{_shown(readers, models)} under the same "
-            f"instructions{where}. Each model was one reader; its repeated sessions were not treated as participants."
+        many = apa.worded(len(models), "language model")
+        of_all = "Each model was one reader; its repeated sessions were not treated as participants."
+        elsewhere = all(imported(readers[name]) for name in models)
+        said = (
+            f"The answers of {many} were imported{where}."
+            if elsewhere
+            else f"{many.capitalize()} read the same items{_shown(readers, models)} under the same instructions{where}."
         )
-        yield escape(" ".join(_one_model(name, readers[name], tables) for name in models))
+        yield escape(f"{said} {of_all}")
+        yield escape(" ".join(_each_model(models, readers, tables)))
     if baselines:
         rest = (
             "served as a yardstick and is not data"
@@ -61,6 +66,50 @@ def _shown(readers: Mapping[str, Any], models: list[str]) -> str:
     if len(looking) == len(models):
         return " as pictures in the participants’ font"
     return f", as text or, for {apa.listing(looking)}, as pictures in the participants’ font,"
+
+
+class _Imported(NamedTuple):
+    """All that is known of a model whose answers were imported, where no more is known of it."""
+
+    answers: int
+    when: str
+    trials: int
+    sessions: int
+    settings: tuple[str, ...]
+
+    def told(self, names: list[str]) -> str:
+        """Say it of several models."""
+        settings = f" Their settings were {apa.listing(self.settings)}." if self.settings else ""
+        return (
+            f"The models {apa.listing(names)} gave their answers elsewhere ({apa.counted(self.answers, 'answer')} each, imported "
+            f"{self.when}) and have {apa.worded(self.trials, 'trial')} in {apa.worded(self.sessions, 'session')} each.{settings}"
+        )
+
+
+def _each_model(models: list[str], readers: Mapping[str, Any], tables: Tables) -> Iterator[str]:
+    """Say of each model what it is and did; those whose answers were imported alike are told together, first."""
+    alike: dict[_Imported, list[str]] = {}
+    for name in models:
+        facts = _imported_facts(readers[name], tables.trials[tables.trials["reader_group"] == name])
+        if facts is not None:
+            alike.setdefault(facts, []).append(name)
+    together = {facts: names for facts, names in alike.items() if len(names) > 1}
+    for facts, names in together.items():
+        yield facts.told(names)
+    told = {name for names in together.values() for name in names}
+    for name in models:
+        if name not in told:
+            yield _one_model(name, readers[name], tables)
+
+
+def _imported_facts(spec: Mapping[str, Any], own: pd.DataFrame) -> _Imported | None:
+    """Return what there is to say of a model whose answers were imported; None where there is more, or they were not."""
+    sessions = own["session_id"].nunique()
+    named = any(spec.get(key) for key in ("use", "resolved", "parameters"))
+    if not imported(spec) or named or not sessions or sessions_told(spec):
+        return None
+    when = apa.between_dates(spec["first_call"], spec["last_call"])
+    return _Imported(int(spec["calls"]), when, len(own), sessions, tuple(_settings_in_words(spec, own)))
 
 
 def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:

@@ -16,7 +16,8 @@ from analysis.measures import MEASURES
 from analysis.preparing import time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.random_structure import ITEMS_FOR_A_COLUMN, MOST_COLUMNS
-from analysis.report.method_models import sessions_told, told_of_models
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.report.method_models import imported, sessions_told, told_of_models
 from analysis.report.references import Reference, reference, software
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -245,6 +246,12 @@ def _all_imported(tables: Tables) -> bool:
     return bool(came.get("imported")) and not came.get("first_session")
 
 
+def _only_imported_models(tables: Tables) -> bool:
+    """Say whether nobody but models answered, all of them elsewhere."""
+    readers = tables.dictionary["readers"].values()
+    return bool(readers) and all(one.get("kind") == "model" and imported(one) for one in readers)
+
+
 def _procedure(tables: Tables) -> Iterator[Markup]:
     if _all_imported(tables):
         fewest, most = tables.dictionary["participants"]["imported_trials"]
@@ -254,16 +261,23 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
             "trials. The table does not say how sessions were held."
         )
         return
+    if _only_imported_models(tables):
+        yield Markup("All answers were imported from tables, which do not say how they were asked for.")
+        return
+    people = tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()
     for one in tables.dictionary.get("procedure") or []:
         if one.startswith("Procedure: "):
             screens, stop, rest = one.removeprefix("Procedure: ").partition(". ")
             said = f"A session consisted of {apa.listing(screens.rstrip('.').split(', '))}."
             rest = _WANTED.sub("", rest).strip() if stop else ""
+            rest = rest if people else _LENGTH.sub(".", rest)
             yield escape(in_past_tense(f"{said} {rest}".strip()))
         elif not one.startswith(("Materials:", "Design:")):
             yield escape(in_past_tense(one))
 
 
+_LENGTH = re.compile(r", roughly (?:[^.]|\.\d)*\.(?: Free answers count with [^.]*\.)?")
+"""How long a session is takes people: models have no minutes."""
 _WANTED = re.compile(r" ?[0-9,]+ participants? (?:is|are) wanted\.")
 
 

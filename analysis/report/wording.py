@@ -16,6 +16,7 @@ from analysis.report.numbered import Illustrated, Numbered
 LONGEST = 24
 """Tables of more rows than this stand in their files alone; no journal would print them."""
 _SENTENCE = re.compile(r"(?<=[.;])(?<!vs\.)(?<!al\.) (?=[A-Z]|n =|p |d′)")
+_POINTS_BACK = re.compile(r"(It|Its|They|Their)\b")
 _CODE = re.compile(r"(<code>.*?</code>|<[^>]+>)")
 
 
@@ -67,8 +68,8 @@ def _said(node: Node, said: Callable[[str], str]) -> Node:
 def without_repeated_remarks(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node]:
     """Leave out of body text each general sentence that was said before.
 
-    General is what holds no number, no markup and none of the study's own names; such a sentence says how something is to be
-    read, and once is enough. Warnings are kept.
+    General is what holds no number, no markup, none of the study's own names and does not begin with a pronoun for one of them;
+    such a sentence says how something is to be read, and once is enough. Warnings are kept.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def without_repeated_remarks(nodes: Iterable[Node], names: Iterable[str]) -> Ite
         for sentence in _SENTENCE.split(str(node.text)):
             if sentence in told:
                 continue
-            if own.search(sentence) is None and sentence.endswith("."):
+            if own.search(sentence) is None and not _POINTS_BACK.match(sentence) and sentence.endswith("."):
                 told.add(sentence)
             kept.append(sentence)
         if kept:

@@ -307,12 +307,12 @@ def _feedback(given: Mapping[str, Any] | None) -> str:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
-        f"Model {name} ({told['use']}): {told['sessions']} sessions, {told['trials']} trials, roughly "
+        f"Model {name} ({told['use']}): {told['sessions']:,} sessions, {told['trials']:,} trials, roughly "
         f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
         + (f" {told['costs']}" if told["costs"] else "")
         + f" Gives {told['gives']}.{told['reads']}"

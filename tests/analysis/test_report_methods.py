@@ -134,3 +134,45 @@ def test_small_numbers_are_words(value: int, said: str) -> None:
 
 def test_one_day_is_one_day() -> None:
     assert between_dates("2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z") == "on March 1, 2026"
+
+
+def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Path) -> None:
+    imported = {
+        "kind": "model", "sessions": 1, "finished": 1, "calls": 8, "imported_calls": 8, "dtype": [],
+        "first_call": "2026-03-01T10:00:00Z", "last_call": "2026-03-01T10:00:01Z",
+    }  # fmt: skip
+    procedure = ["Procedure: block. A session has 8 trials, roughly 6,237 minutes."]
+    tables = load(
+        write_handover(
+            tmp_path,
+            study_rows(models=("one", "other"), items=8),
+            readers={"one": imported, "other": imported},
+            procedure=procedure,
+        )
+    )
+    parts = {
+        one.heading: " ".join(plain_text(text) for text in one.paragraphs)
+        for one in method_parts(tables, (), 1)
+    }
+    assert parts["Language models"].startswith("The answers of two language models were imported (Table 1).")
+    assert (
+        "The models one and other gave their answers elsewhere (8 answers each, imported on March 1, 2026) and have"
+        in parts["Language models"]
+    )
+    assert (
+        parts["Procedure"]
+        == "All answers were imported from tables, which do not say how they were asked for."
+    )
+
+
+def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
+    procedure = [
+        "Procedure: block. A session has 8 trials, roughly 12 minutes (rate 0.5), 14 minutes (rate 1). Free answers count with up to "
+        "a minute each; their time limits allow 3 minutes more. 20 participants are wanted."
+    ]
+    rows = study_rows(models=("restorer",), items=8)
+    tables = load(
+        write_handover(tmp_path, rows, readers={"restorer": READERS["restorer"]}, procedure=procedure)
+    )
+    said = next(one for one in method_parts(tables, (), 1) if one.heading == "Procedure").paragraphs
+    assert [plain_text(one) for one in said] == ["A session consisted of block. A session had 8 trials."]

@@ -80,6 +80,14 @@ def test_general_remarks_are_made_once_and_findings_as_often_as_they_hold() -> N
     assert kept[-1] is warned
 
 
+def test_what_is_said_of_one_reader_by_a_pronoun_is_said_of_the_next_too() -> None:
+    told = [
+        Paragraph(Markup(f"The model {name} was asked. Its settings were context independent."))
+        for name in "ab"
+    ]
+    assert list(without_repeated_remarks(told, ["a", "b"])) == told
+
+
 def test_long_tables_and_those_that_a_figure_shows_lie_in_their_files() -> None:
     given = [table(1, rows=LONGEST), table(2, rows=LONGEST + 1), table(3, drawn=True)]
     printed, long, drawn = with_long_tables_filed(given)
