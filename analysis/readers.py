@@ -41,3 +41,17 @@ def marked(group: str, kind: str) -> str:
     if kind == "simulated":
         return "Simulated readers (not data)"
     return f"{headed(group)} (baseline)" if kind == "baseline" else headed(group)
+
+
+def named(group: str, kinds: dict[str, str]) -> str:
+    """Name a reader group inside a sentence, a model or baseline as what it is."""
+    if group == MODELS_IN_GENERAL:
+        return group
+    kind = kinds.get(group, "model")
+    return spoken(group) if kind in PARTICIPANT_KINDS else f"the {kind} {group}"
+
+
+def headed_as(group: str, kinds: dict[str, str]) -> str:
+    """Name a reader group at the head of a sentence."""
+    name = named(group, kinds)
+    return headed(group) if name == spoken(group) else "The" + name.removeprefix("the")

@@ -188,16 +188,18 @@ def _section(
     """Lay out one analysis; means that an earlier one has told (``said``) are not told again."""
     plan = analysis.plan
     shown: list[Numbered] = []
+    of_differences = None
     stem = plain(plan.name)
     if analysis.model is not None:
         shown.append(numbers.table(model_tables.model_table(analysis, f"model_{stem}")))
         if analysis.contrasts:
             shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
+            of_differences = shown[-1].number
             bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
             shown += [numbers.table(bounded)] if bounded is not None else []
     if own is None:
         own = _cells_of(analysis)
-    told = paragraphs(analysis, own, kinds, shown[0].number if shown else None, said)
+    told = paragraphs(analysis, own, kinds, shown[0].number if shown else None, said, of_differences)
     heading = plan.name[0].upper() + plan.name[1:]
     return Section(
         heading,

@@ -10,16 +10,17 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
 from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.differences import equivalence_sentence, told_scale
 from analysis.report.many_levels import MOST_TOLD
+from analysis.report.many_readers import higher_or_lower, of_many, runs
 from analysis.report.nodes import Paragraph
 from analysis.report.numbered import Content, Section
-from analysis.report.prose import equivalence_sentence, headed_as, higher_or_lower, named, scale_remark
 from analysis.results import Analysis, Contrast
 
 MOST_FINDINGS = 6
-"""So many comparisons are told; tables hold the others."""
+"""So many comparisons, or several of models that came to the same, are told; tables hold the others."""
 FEW_MODELS = 8
 """No claim is made about models in general from fewer."""
 MANY_MISSING = 0.05
@@ -96,27 +97,38 @@ def _findings(content: Content) -> Iterator[Paragraph]:
         return
     if not content.planned:
         yield Paragraph(Markup("No analysis was planned, so that all results are exploratory."))
-    told = sorted(found, key=lambda one: one.place)[:MOST_FINDINGS]
     order = {id(section): place for place, section in enumerate(sections)}
-    told.sort(key=lambda one: order[id(one.section)])
-    several = len({one.section.heading for one in told}) > 1
+    told = sorted(_parted(found, content.kinds), key=lambda run: run[0].place)[:MOST_FINDINGS]
+    told.sort(key=lambda run: order[id(run[0].section)])
+    several = len({run[0].section.heading for run in told}) > 1
     begun: set[str] = set()
-    for (heading, _), own in groupby(told, key=lambda one: (one.section.heading, one.contrast.label)):
-        findings = list(own)
+    for (heading, _), own in groupby(told, key=lambda run: (run[0].section.heading, run[0].contrast.label)):
+        together = list(own)
+        findings = [one for run in together for one in run]
         is_headed = several or findings[0].section.analysis.plan.subset
         said = [Markup("<i>{}.</i>").format(heading)] if is_headed and heading not in begun else []
         begun.add(heading)
         of = {id(section) for one in findings for section in one.sections}
         involved = [section for section in sections if id(section) in of]
         yield Paragraph(
-            Markup(" ").join([*said, *(part for one in findings for part in _told(one, content.kinds))]),
+            Markup(" ").join([*said, *(part for run in together for part in _told(run, content.kinds))]),
             tables=tuple(one.number for section in involved for one in section.tables),
             models=tuple(number for section in involved for number in _models(section, content)),
         )
-    others = len(found) - len(told)
+    others = len(found) - sum(len(run) for run in told)
     if others:
         further = apa.worded(others, "further comparison").capitalize()
         yield Paragraph(escape(f"{further} {'is' if others == 1 else 'are'} reported below."))
+
+
+def _parted(found: Sequence[_Finding], kinds: dict[str, str]) -> Iterator[list[_Finding]]:
+    """Put together what models have in common in one difference of one analysis."""
+    alike: dict[tuple[int, str], list[_Finding]] = {}
+    for one in found:
+        alike.setdefault((id(one.section), one.contrast.label), []).append(one)
+    for own in alike.values():
+        alpha = own[0].section.analysis.plan.alpha
+        yield from runs(own, lambda one: one.contrast, kinds, alpha, alone=lambda one: bool(one.again))
 
 
 def _each_once(sections: Sequence[Section]) -> list[_Finding]:
@@ -139,9 +151,13 @@ def _each_once(sections: Sequence[Section]) -> list[_Finding]:
     return list(found.values())
 
 
-def _told(one: _Finding, kinds: dict[str, str]) -> Iterator[Markup]:
-    """Say a comparison, and what the same one is in other analyses."""
+def _told(run: Sequence[_Finding], kinds: dict[str, str]) -> Iterator[Markup]:
+    """Say a comparison, and what the same one is in other analyses; or what several have in common."""
+    one = run[0]
     analysis = one.section.analysis
+    if len(run) > 1:
+        yield of_many([each.contrast for each in run], analysis, kinds)
+        return
     yield _finding(one.contrast, analysis, kinds)
     for section, other in one.again:
         yield escape(_likewise(one.contrast, analysis, other, section)) + _in_brackets(
@@ -178,7 +194,7 @@ def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup
         verb = "differed" if significant else "did not differ significantly"
         levels = f"the {one.first} and the {one.second} condition"
         what = f"The difference in {measure.noun} between {levels} {verb} between {first} and {second}"
-        return escape(what) + size + escape(scale_remark(one)) + escape(equivalence_sentence(one, analysis))
+        return escape(what) + size + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
     group = one.groups[0]
     both = f"the {one.first} and the {one.second} condition"
     than = f"in the {one.first} than in the {one.second} condition"

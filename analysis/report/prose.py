@@ -13,13 +13,11 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.descriptives import Cell
-from analysis.plan import ALPHA
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, spoken
-from analysis.report.apa_tables import as_percent, decimals
+from analysis.readers import PARTICIPANT_KINDS, headed_as, named
+from analysis.report.differences import EQUALS, differences
 from analysis.report.many_levels import MOST_TOLD, by_level
-from analysis.results import Analysis, Contrast, FittedModel
-
-EQUALS = "\u00a0=\u00a0"
+from analysis.report.many_readers import MOST_SINGLY
+from analysis.results import Analysis, FittedModel
 
 
 def paragraphs(
@@ -28,6 +26,7 @@ def paragraphs(
     kinds: dict[str, str],
     table: int | None,
     said: set[Markup] | None = None,
+    of_differences: int | None = None,
 ) -> list[Markup]:
     """Write the Results paragraphs of one analysis.
 
@@ -42,52 +41,62 @@ def paragraphs(
         Number of the model's table in the report.
     said : set of Markup, optional
         Sentences on means that the report has told already; they are left out, and those of this analysis are put in.
+    of_differences : int or None
+        Number of the table of its differences.
     """
     told = []
     said = set() if said is None else said
     own = [cell for cell in cells if cell.group in analysis.plan.groups]
     if own:
-        groups = dict.fromkeys(cell.group for cell in own)
-        means = [_descriptive([cell for cell in own if cell.group == group], analysis) for group in groups]
+        means = _means(own, analysis)
         fresh = [sentence for sentence in means if sentence not in said]
         said.update(fresh)
         told += [Markup(" ").join(fresh)] if fresh else []
     if analysis.model is not None:
         told.append(_model_sentences(analysis, analysis.model, table))
-        told += _differences([one for one in analysis.contrasts if not one.left_out], analysis, kinds)
+        tested = [one for one in analysis.contrasts if not one.left_out]
+        told += differences(tested, analysis, kinds, of_differences)
     if analysis.remarks:
         told.append(Markup(" ").join(escape(one) for one in analysis.remarks))
     return told
 
 
-def _differences(tested: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> list[Markup]:
-    """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is."""
-    if not tested:
-        return []
+def _means(cells: Sequence[Cell], analysis: Analysis) -> list[Markup]:
+    """Write the means of each reader; of many models, in each condition the least and the greatest."""
+    models = dict.fromkeys(cell.group for cell in cells if cell.kind == "model")
+    together = models if len(models) > MOST_SINGLY else {}
+    singly = dict.fromkeys(cell.group for cell in cells if cell.group not in together)
+    told = [_descriptive([cell for cell in cells if cell.group == group], analysis) for group in singly]
+    return (
+        [*told, _of_models([cell for cell in cells if cell.group in together], analysis)]
+        if together
+        else told
+    )
+
+
+def _of_models(cells: Sequence[Cell], analysis: Analysis) -> Markup:
+    measure = analysis.plan.measure
+    by_level: dict[str, list[float]] = {}
+    for cell in cells:
+        by_level.setdefault(cell.level, []).append(cell.mean)
     told = []
-    for label in dict.fromkeys(one.label for one in tested):
-        own = sorted((one for one in tested if one.label == label), key=lambda one: one.between)
-        told.append([(_between if one.between else _within)(one, analysis, kinds) for one in own])
-    last = _adjustment(analysis)
-    if len(told) == 1:
-        told[0] += [last] if last else []
-    elif last:
-        told.append([last])
-    return [Markup(" ").join(one) for one in told]
+    for level, means in by_level.items():
+        ends = [_mean(value, analysis) for value in (min(means), max(means))]
+        told.append(f"{ends[0] if ends[0] == ends[1] else ' to '.join(ends)} in the {level}")
+    many = apa.worded(len({cell.group for cell in cells}), "model")
+    averaged = " (geometric means)" if measure.logged else ""
+    return escape(
+        f"{measure.title} of the {many}, least to greatest: {apa.listing(told)} condition{averaged}."
+    )
 
 
-def named(group: str, kinds: dict[str, str]) -> str:
-    """Name a reader group inside a sentence, a model or baseline as what it is."""
-    if group == MODELS_IN_GENERAL:
-        return group
-    kind = kinds.get(group, "model")
-    return spoken(group) if kind in PARTICIPANT_KINDS else f"the {kind} {group}"
-
-
-def headed_as(group: str, kinds: dict[str, str]) -> str:
-    """Name a reader group at the head of a sentence."""
-    name = named(group, kinds)
-    return headed(group) if name == spoken(group) else "The" + name.removeprefix("the")
+def _mean(value: float, analysis: Analysis) -> str:
+    measure = analysis.plan.measure
+    if measure.family == "binomial":
+        return apa.percent(value)
+    if measure.logged and measure.unit == "ms":
+        return apa.milliseconds(value)
+    return f"{apa.number(value, 2)} {measure.unit}"
 
 
 def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
@@ -110,10 +119,9 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
 def _quantity(cells: Sequence[Cell], analysis: Analysis, person: bool) -> Markup:
     """Say the means of what is neither accuracy nor a time: shares of words, missing answers, bits, tokens."""
     measure = analysis.plan.measure
-    shares = measure.family == "binomial"
     values = []
     for cell in cells:
-        mean = apa.percent(cell.mean) if shares else f"{apa.number(cell.mean, 2)} {measure.unit}"
+        mean = _mean(cell.mean, analysis)
         symbol = Markup("<i>M</i>{}").format(EQUALS) if person else Markup("")
         values.append(symbol + escape(mean))
     who = named(cells[0].group, {cells[0].group: cells[0].kind})
@@ -161,152 +169,6 @@ RULES = {
     "recovered_with_one_typo": "An answer that is not there recovers none of its words; a word may have one typo.",
 }
 """What a model does with answers that are not valid, by measure, where the Method section does not say it."""
-
-
-def statistics(one: Contrast, analysis: Analysis) -> Markup:
-    """Write b, SE, z or t, adjusted p, the interval, and for accuracy the odds ratio."""
-    places = decimals(one.se, 2)
-    test = (
-        Markup("<i>z</i>")
-        if one.df is None
-        else Markup("<i>t</i>({})").format(apa.degrees_of_freedom(one.df))
-    )
-    tail = "" if one.direction == "two-sided" else " (one-sided)"
-    p = apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
-    text = Markup(
-        "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, <i>p</i>\u00a0{5}{7}, 95%\u00a0CI\u00a0{6}"
-    ).format(
-        EQUALS,
-        apa.number(one.estimate, places),
-        apa.number(one.se, places),
-        test,
-        apa.number(one.statistic),
-        p,
-        apa.interval(one.low, one.high, places),
-        tail,
-    )
-    if analysis.plan.measure.family == "binomial":
-        ratio = Markup("ratio of <i>OR</i>s") if one.between else Markup("<i>OR</i>")
-        text += Markup(", {}{}{}").format(ratio, EQUALS, apa.ratio(float(np.exp(one.estimate))))
-    return text
-
-
-def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    group = one.groups[0]
-    both = f"the {one.first} and the {one.second} condition"
-    if not one.estimable:
-        what = f"The difference in {analysis.plan.measure.noun} between {both} is not estimable"
-        return escape(f"{what} for {named(group, kinds)}: these data do not determine it.")
-    if one.p_adjusted < analysis.plan.alpha:
-        how = higher_or_lower(one, analysis)
-        if how is None:
-            return _higher(one, analysis, kinds)
-        several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
-        verb = "were" if several else "was"
-        verdict = (
-            f"{headed_as(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"
-        )
-    else:
-        noun = analysis.plan.measure.title
-        verdict = f"{noun} of {named(group, kinds)} did not differ significantly between {both},"
-    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-
-
-def higher_or_lower(one: Contrast, analysis: Analysis) -> str | None:
-    """Say a difference in accuracy or time in a word of its own; None of any other measure."""
-    measure = analysis.plan.measure
-    if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
-        return None
-    accurate = measure.family == "binomial"
-    lower, higher = ("less accurate", "more accurate") if accurate else ("faster", "slower")
-    return lower if one.estimate < 0 else higher
-
-
-def _higher(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    """Say a difference in what is neither right or wrong nor fast or slow."""
-    how = "lower" if one.estimate < 0 else "higher"
-    noun = analysis.plan.measure.noun
-    who = f"{noun[0].upper()}{noun[1:]} of {named(one.groups[0], kinds)}"
-    verdict = f"{who}: {how} in the {one.first} than in the {one.second} condition,"
-    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-
-
-def _between(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    first, second = (named(group, kinds) for group in one.groups)
-    if not one.estimable:
-        what = f"the difference between the {one.first} and the {one.second} condition"
-        return escape(
-            f"Whether {what} differs between {first} and {second} is not estimable: these data do not determine it."
-        )
-    found = "differed" if one.p_adjusted < analysis.plan.alpha else "did not differ significantly"
-    what = f"The difference between the {one.first} and the {one.second} condition"
-    verdict = escape(f"{what} {found} between {first} and {second}, ")
-    text = verdict + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-    return text + escape(scale_remark(one)) + escape(equivalence_sentence(one, analysis))
-
-
-def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:
-    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none."""
-    test, bound = one.equivalence, analysis.plan.equivalence
-    if test is None or bound is None:
-        return ""
-    level = f"{round(100 * test.level)}%"
-    if bound.unit == "ratio":
-        ends = apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
-        edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
-    else:
-        ends = apa.interval(test.low, test.high, 1 if bound.unit == "points" else 2)
-        unit = "percentage points" if bound.unit == "points" else analysis.plan.measure.unit
-        edges = f"±{bound.value:g} {unit}"
-    p = apa.p_phrase(test.p_adjusted)
-    verdict = "counts as none" if test.equivalent else "is not shown to be so small as to count as none"
-    return f" Against the bound fixed beforehand ({edges}) the difference between these readers {verdict}: {level} CI {ends}, {p}."
-
-
-def _felt(one: Contrast, analysis: Analysis) -> Markup:
-    """Say the size of a difference in percentage points of accuracy or percent of time."""
-    if analysis.plan.measure.scale == "raw":
-        return Markup("")
-    if analysis.plan.measure.family != "binomial":
-        ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
-        return Markup(" ({}%\u00a0{})").format(apa.number(as_percent(one.estimate), 1), ends)
-    if one.points is None:
-        return Markup("")
-    ends = apa.interval(one.points_low, one.points_high, 1)
-    return Markup(" ({} percentage points\u00a0{})").format(apa.number(one.points, 1), ends)
-
-
-def scale_remark(one: Contrast) -> str:
-    """Say where an interaction on the logit scale is not one in percentage points, or the other way round."""
-    if one.points is None or one.points_low is None or one.points_high is None:
-        return ""
-    on_logit = not one.low <= 0 <= one.high
-    in_points = not one.points_low <= 0 <= one.points_high
-    if on_logit and in_points and np.sign(one.estimate) != np.sign(one.points):
-        return " Its direction depends on the scale: log odds and percentage points disagree."
-    if on_logit and not in_points:
-        return " In percentage points the interval holds 0: this interaction depends on the logit scale."
-    if in_points and not on_logit:
-        return " In percentage points the interval leaves 0 out: whether there is an interaction depends on the scale."
-    return ""
-
-
-def _adjustment(analysis: Analysis) -> Markup:
-    if not any(one.estimable for one in analysis.contrasts):
-        return Markup("")
-    sides = "all tests are two-sided"
-    if any(one.direction != "two-sided" for one in analysis.contrasts):
-        sides = "tests marked one-sided have the direction that was planned, the others are two-sided"
-    if analysis.plan.alpha != ALPHA:
-        sides += f"; alpha is {analysis.plan.alpha:g}".replace("0.", ".")
-    text = escape(f"{sides[0].upper()}{sides[1:]}.")
-    if any(one.family > 1 for one in analysis.contrasts):
-        method = f"{analysis.correction}'s method"
-        over = f" over the family {analysis.plan.family}" if analysis.plan.family else ""
-        text = Markup("The <i>p</i> values are adjusted by {}{}; {}.").format(method, over, sides)
-    if any(one.p_adjusted >= analysis.plan.alpha for one in analysis.contrasts):
-        text += Markup(" A difference that is not significant is no evidence that there is none.")
-    return text
 
 
 def warnings_of(analysis: Analysis) -> list[str]:

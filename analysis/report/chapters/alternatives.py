@@ -15,7 +15,7 @@ from analysis.frames import FAILURES
 from analysis.multiverse import accuracy_multiverse, time_multiverse
 from analysis.plan import Plan
 from analysis.preparing import keeps_right_answers_alone, own_bounds
-from analysis.readers import headed, marked
+from analysis.readers import headed, marked, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.alternatives_sessions import other_sessions
 from analysis.report.chapters.alternatives_tables import (
@@ -24,7 +24,6 @@ from analysis.report.chapters.alternatives_tables import (
     summary_table,
     universes_tables,
 )
-from analysis.report.prose import named
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
 from analysis.tables import Tables

@@ -9,12 +9,11 @@ from analysis import apa
 from analysis.costs import linking
 from analysis.costs.words import WordTable
 from analysis.names import plain
-from analysis.readers import kinds_of, marked
+from analysis.readers import kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Material
 from analysis.report.chapters.cost_parts import FAILURES, Part, with_ends
 from analysis.report.filters import USED, Either, above, filled
-from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import reason_of
 

@@ -9,10 +9,9 @@ from analysis import apa
 from analysis.costs.ratios import CostProfile
 from analysis.costs.units import MEASURES_OF_MODELS, MEASURES_OF_PEOPLE, TITLES, UNITS, UnitCosts
 from analysis.preparing import TIMED
-from analysis.readers import PARTICIPANT_KINDS, group_order, marked
+from analysis.readers import PARTICIPANT_KINDS, group_order, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import JUDGED, filled, where
-from analysis.report.prose import named
 
 OF_EACH = (
     "of each measure the trials with a number in its column: people's times within the bounds, models' latencies of timed trials, "

@@ -17,11 +17,10 @@ from analysis.figures.cost_accuracy import cost_accuracy_figures
 from analysis.figures.cost_profiles import cost_profile_figures
 from analysis.measures import MEASURES
 from analysis.names import plain
-from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, with_ends
 from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table
 from analysis.report.many_levels import by_level
-from analysis.report.prose import named
 from analysis.tables import Tables
 
 OF_A_MODEL = ("reasoning_tokens", "completion_tokens", "prompt_tokens", "latency_ms", "surprisal")

@@ -24,9 +24,9 @@ from analysis.report.chapters.cost_parts import (
     as_percent,
     sentence,
 )
+from analysis.report.differences import statistics
 from analysis.report.filters import PEOPLE, filled, timed_well
 from analysis.report.many_levels import MOST_NAMED, by_level, which_of
-from analysis.report.prose import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import reason_of

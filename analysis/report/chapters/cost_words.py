@@ -13,12 +13,11 @@ from analysis.costs.words import TARGET, WordTable
 from analysis.families import with_adjusted
 from analysis.figures.reading_profile import reading_profile_figures
 from analysis.names import plain
-from analysis.readers import group_order, kinds_of, marked, spoken
+from analysis.readers import group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
 from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, with_ends
 from analysis.report.filters import USED, Either, above, filled
-from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import reason_of
 

@@ -14,11 +14,10 @@ from analysis.fidelity import effects
 from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE, POINTS
 from analysis.figures.fidelity_map import MapScale, fidelity_map
 from analysis.names import plain
-from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.readers import PARTICIPANT_KINDS, headed, named, spoken
 from analysis.report.apa_tables import ApaTable, Origin, as_percent
 from analysis.report.blocks import Block, Material
 from analysis.report.many_levels import MOST_NAMED
-from analysis.report.prose import named
 from analysis.results import Analysis
 from stimuli.errors import UserError
 

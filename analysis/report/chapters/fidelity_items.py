@@ -14,12 +14,11 @@ from analysis.fidelity.items import WITHIN
 from analysis.figures import Drawing
 from analysis.figures.item_scatter import item_scatter
 from analysis.names import plain
-from analysis.readers import PARTICIPANT_KINDS, spoken
+from analysis.readers import PARTICIPANT_KINDS, named, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.filters import USED, filled
-from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

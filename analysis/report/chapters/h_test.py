@@ -29,7 +29,7 @@ from analysis.published.h_test_tables import (
     paired,
     rules_stated,
 )
-from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of
+from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.h_test_laid_out import (
     full_table,
@@ -42,7 +42,6 @@ from analysis.report.chapters.h_test_laid_out import (
 )
 from analysis.report.chapters.h_test_pictures import bound_of, pictures
 from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
-from analysis.report.prose import named
 
 ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
 METHOD = Markup(

@@ -26,12 +26,11 @@ from analysis.published.h_test_geometry import (
 )
 from analysis.published.h_test_pairs import ALL as EVERY
 from analysis.published.h_test_readings import both_parsers
-from analysis.readers import group_order, kinds_of, marked
+from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.h_test_pictures import Wording, bound_of, pictures
 from analysis.report.chapters.h_test_readings_tables import parsers_table
-from analysis.report.prose import named
 
 NAMES = {family: family.replace("_", " or ").capitalize() for family in FAMILIES}
 ALL = "All questions"

@@ -12,12 +12,11 @@ from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
 from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair, beside
 from analysis.letters.costs_of_letters import GroupCosts, group_costs
 from analysis.letters.surprisal_parts import AFTER, CHANGED, surprisal_parts
-from analysis.readers import marked
+from analysis.readers import marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
 from analysis.report.chapters.letters_measured import MEASURES, RESAMPLES, Measured, rows_of
 from analysis.report.filters import USED, filled
-from analysis.report.prose import named
 from analysis.tables import Tables
 
 NAME = "letter_costs_beside"

@@ -12,11 +12,10 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.figures.letter_weights import MOST_READERS, Explained, letter_weights
 from analysis.letters.competing import NOTHING, Competing, competing_predictors
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.readers import PARTICIPANT_KINDS, group_order, named
 from analysis.report.blocks import Block, ReportedFit
 from analysis.report.chapters.letters_measured import READERS, Measured
 from analysis.report.chapters.letters_tables import PREDICTORS, competing_table
-from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

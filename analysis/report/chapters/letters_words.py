@@ -12,11 +12,10 @@ from analysis import apa
 from analysis.figures.letter_curves import FEWEST_ITEMS, CurvePanel
 from analysis.figures.letter_map import letter_map
 from analysis.plan import ALPHA
-from analysis.readers import PARTICIPANT_KINDS, headed
+from analysis.readers import PARTICIPANT_KINDS, headed, named
 from analysis.report.blocks import Block
 from analysis.report.chapters.letters_measured import ZONES, Measured, zone_segment
 from analysis.report.chapters.letters_tables import difference_unit
-from analysis.report.prose import named
 
 DONE = {
     "transposition": "two letters transposed",

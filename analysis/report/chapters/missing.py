@@ -14,7 +14,7 @@ from analysis.measures import MEASURES
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.plan import Difference, Plan
 from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
-from analysis.readers import group_order, headed, kinds_of
+from analysis.readers import group_order, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.missing_tables import (
     flow_table,
@@ -25,7 +25,7 @@ from analysis.report.chapters.missing_tables import (
 )
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part, of_part, parts_of
-from analysis.report.prose import named, paragraphs, warnings_of
+from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
 from analysis.tables import Tables

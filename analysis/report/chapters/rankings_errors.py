@@ -12,12 +12,11 @@ from analysis import apa
 from analysis.mixed.adjustments import corrected
 from analysis.rankings import ErrorVectors, Matching, error_consistency, error_vectors, matchings
 from analysis.rankings.matching import CELLS
-from analysis.readers import PARTICIPANT_KINDS, spoken
+from analysis.readers import PARTICIPANT_KINDS, named, spoken
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.fidelity_effects import in_italics
 from analysis.report.filters import JUDGED, filled
-from analysis.report.prose import named
 from stimuli.errors import UserError
 
 TOLD_IN_FULL = 8

@@ -14,13 +14,12 @@ from analysis.measures.cost import cost_ratios
 from analysis.measures.levels import Levels, levels_of
 from analysis.measures.retention import relative_gains, retentions
 from analysis.names import plain
-from analysis.readers import group_order, kinds_of
+from analysis.readers import group_order, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.ratios_chance import chance_blocks
 from analysis.report.chapters.ratios_similarity import similarity_blocks
 from analysis.report.chapters.ratios_tables import cost_table, gain_table, retention_table
 from analysis.report.parted import of_part, parts_of
-from analysis.report.prose import named
 from analysis.tables import Tables
 
 METHOD = Markup(

@@ -12,12 +12,11 @@ from analysis.measures.accuracy import GROUP, with_chance
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import Levels, levels_of
 from analysis.names import plain
-from analysis.readers import group_order, kinds_of, marked
+from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
 from analysis.report.filters import JUDGED, filled, where
 from analysis.report.parted import of_part, parts_of
-from analysis.report.prose import named
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

@@ -18,13 +18,13 @@ from analysis.measures import WORDS, WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
 from analysis.plan import Plan, against_reference
-from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, marked
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.filters import USED, filled, where
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.model_tables import contrast_table, model_table
-from analysis.report.prose import named, paragraphs, warnings_of
+from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.within import Within, parted_by_sessions, said, shown
 from stimuli.errors import UserError

@@ -11,10 +11,10 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.families import with_adjusted
 from analysis.measures.accuracy import asked
+from analysis.readers import named
 from analysis.report.blocks import Block, Material, ReportedFit
 from analysis.report.chapters.robustness_tables import asking_table
 from analysis.report.parted import of_part, parts_by
-from analysis.report.prose import named
 from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError
 

@@ -16,10 +16,10 @@ from analysis.measures.signal_detection import (
 from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
 from analysis.mixed.adjustments import corrected
 from analysis.names import plain
-from analysis.readers import kinds_of
+from analysis.readers import kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.sensitivity_tables import cells_table, counts_table, differences_table
-from analysis.report.prose import EQUALS, named
+from analysis.report.differences import EQUALS
 
 SPOKEN_LEVELS = 6
 """Beyond so many levels the text names only the differences that are significant."""

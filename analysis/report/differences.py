@@ -1,0 +1,190 @@
+"""The sentences on differences between conditions, of a reader and between readers, with b, SE, z or t, p, intervals and odds ratios.
+
+A difference that is not significant is no evidence of equality, and an interaction that only one scale shows is called that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.plan import ALPHA
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
+from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.many_readers import higher_or_lower, of_many, runs, scale_remark
+from analysis.results import Analysis, Contrast
+
+EQUALS = "\u00a0=\u00a0"
+
+
+def differences(
+    tested: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str], table: int | None = None
+) -> list[Markup]:
+    """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
+
+    Parameters
+    ----------
+    tested : sequence of Contrast
+    analysis : Analysis
+    kinds : dict
+        Reader kind of each group.
+    table : int or None
+        Number of the table that holds all differences.
+    """
+    if not tested:
+        return []
+    told = []
+    is_short = False
+    for label in dict.fromkeys(one.label for one in tested):
+        parted = runs(
+            [one for one in tested if one.label == label], lambda one: one, kinds, analysis.plan.alpha
+        )
+        is_short |= any(len(run) > 1 for run in parted)
+        told.append([_said(run, analysis, kinds) for run in parted])
+    last = _adjustment(analysis)
+    if is_short:
+        where = "The table of differences" if table is None else f"Table {table}"
+        last = Markup(" ").join(
+            [*([last] if last else []), f"{where} has each difference with its estimate, test, and interval."]
+        )
+    if len(told) == 1:
+        told[0] += [last] if last else []
+    elif last:
+        told.append([last])
+    return [Markup(" ").join(one) for one in told]
+
+
+def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    if len(run) > 1:
+        return of_many(run, analysis, kinds)
+    return (_between if run[0].between else _within)(run[0], analysis, kinds)
+
+
+def statistics(one: Contrast, analysis: Analysis) -> Markup:
+    """Write b, SE, z or t, adjusted p, the interval, and for accuracy the odds ratio."""
+    places = decimals(one.se, 2)
+    test = (
+        Markup("<i>z</i>")
+        if one.df is None
+        else Markup("<i>t</i>({})").format(apa.degrees_of_freedom(one.df))
+    )
+    tail = "" if one.direction == "two-sided" else " (one-sided)"
+    p = apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
+    text = Markup(
+        "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, <i>p</i>\u00a0{5}{7}, 95%\u00a0CI\u00a0{6}"
+    ).format(
+        EQUALS,
+        apa.number(one.estimate, places),
+        apa.number(one.se, places),
+        test,
+        apa.number(one.statistic),
+        p,
+        apa.interval(one.low, one.high, places),
+        tail,
+    )
+    if analysis.plan.measure.family == "binomial":
+        ratio = Markup("ratio of <i>OR</i>s") if one.between else Markup("<i>OR</i>")
+        text += Markup(", {}{}{}").format(ratio, EQUALS, apa.ratio(float(np.exp(one.estimate))))
+    return text
+
+
+def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    group = one.groups[0]
+    both = f"the {one.first} and the {one.second} condition"
+    if not one.estimable:
+        what = f"The difference in {analysis.plan.measure.noun} between {both} is not estimable"
+        return escape(f"{what} for {named(group, kinds)}: these data do not determine it.")
+    if one.p_adjusted < analysis.plan.alpha:
+        how = higher_or_lower(one, analysis)
+        if how is None:
+            return _higher(one, analysis, kinds)
+        several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
+        verb = "were" if several else "was"
+        verdict = (
+            f"{headed_as(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"
+        )
+    else:
+        noun = analysis.plan.measure.title
+        verdict = f"{noun} of {named(group, kinds)} did not differ significantly between {both},"
+    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
+
+
+def _higher(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    """Say a difference in what is neither right or wrong nor fast or slow."""
+    how = "lower" if one.estimate < 0 else "higher"
+    noun = analysis.plan.measure.noun
+    who = f"{noun[0].upper()}{noun[1:]} of {named(one.groups[0], kinds)}"
+    verdict = f"{who}: {how} in the {one.first} than in the {one.second} condition,"
+    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
+
+
+def _between(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
+    first, second = (named(group, kinds) for group in one.groups)
+    if not one.estimable:
+        what = f"the difference between the {one.first} and the {one.second} condition"
+        return escape(
+            f"Whether {what} differs between {first} and {second} is not estimable: these data do not determine it."
+        )
+    found = "differed" if one.p_adjusted < analysis.plan.alpha else "did not differ significantly"
+    what = f"The difference between the {one.first} and the {one.second} condition"
+    verdict = escape(f"{what} {found} between {first} and {second}, ")
+    text = verdict + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
+    return text + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+
+
+def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:
+    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none."""
+    test, bound = one.equivalence, analysis.plan.equivalence
+    if test is None or bound is None:
+        return ""
+    level = f"{round(100 * test.level)}%"
+    if bound.unit == "ratio":
+        ends = apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
+        edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
+    else:
+        ends = apa.interval(test.low, test.high, 1 if bound.unit == "points" else 2)
+        unit = "percentage points" if bound.unit == "points" else analysis.plan.measure.unit
+        edges = f"±{bound.value:g} {unit}"
+    p = apa.p_phrase(test.p_adjusted)
+    verdict = "counts as none" if test.equivalent else "is not shown to be so small as to count as none"
+    return f" Against the bound fixed beforehand ({edges}) the difference between these readers {verdict}: {level} CI {ends}, {p}."
+
+
+def _felt(one: Contrast, analysis: Analysis) -> Markup:
+    """Say the size of a difference in percentage points of accuracy or percent of time."""
+    if analysis.plan.measure.scale == "raw":
+        return Markup("")
+    if analysis.plan.measure.family != "binomial":
+        ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
+        return Markup(" ({}%\u00a0{})").format(apa.number(as_percent(one.estimate), 1), ends)
+    if one.points is None:
+        return Markup("")
+    ends = apa.interval(one.points_low, one.points_high, 1)
+    return Markup(" ({} percentage points\u00a0{})").format(apa.number(one.points, 1), ends)
+
+
+def _adjustment(analysis: Analysis) -> Markup:
+    if not any(one.estimable for one in analysis.contrasts):
+        return Markup("")
+    sides = "all tests are two-sided"
+    if any(one.direction != "two-sided" for one in analysis.contrasts):
+        sides = "tests marked one-sided have the direction that was planned, the others are two-sided"
+    if analysis.plan.alpha != ALPHA:
+        sides += f"; alpha is {analysis.plan.alpha:g}".replace("0.", ".")
+    text = escape(f"{sides[0].upper()}{sides[1:]}.")
+    if any(one.family > 1 for one in analysis.contrasts):
+        method = f"{analysis.correction}'s method"
+        over = f" over the family {analysis.plan.family}" if analysis.plan.family else ""
+        text = Markup("The <i>p</i> values are adjusted by {}{}; {}.").format(method, over, sides)
+    if any(one.p_adjusted >= analysis.plan.alpha for one in analysis.contrasts):
+        text += Markup(" A difference that is not significant is no evidence that there is none.")
+    return text
+
+
+def told_scale(one: Contrast) -> str:
+    """Return the remark on the scale of an interaction as it follows a sentence."""
+    remark = scale_remark(one)
+    return f" {remark}" if remark else ""

@@ -1,0 +1,131 @@
+"""Of many models a report says what they have in common, and leaves each one's statistics to the tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from markupsafe import Markup
+
+from analysis import load
+from analysis.report.content import gather
+from analysis.report.in_short import in_short
+from analysis.report.inline import plain_text
+from analysis.report.many_readers import LOGIT_ALONE, MOST_SINGLY, listed, of_many, runs, scale_remark
+from analysis.report.numbered import Content
+from analysis.results import Analysis, Contrast
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+
+MODELS = ("m1", "m2", "m3", "m4", "m5")
+PLAN = PLANNED["comprehension"] | {
+    "between": ["human", *MODELS],
+    "formula": "correct ~ reader_group * position + (1 | participant) + (1 | item)",
+}
+KINDS = {"human": "human", **dict.fromkeys(MODELS, "model")}
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+    rows = study_rows(human=16, models=MODELS, items=24)
+    folder = tmp_path_factory.mktemp("many")
+    return gather(load(write_handover(folder, rows, planned={"comprehension": PLAN})))
+
+
+def plainly(text: Markup) -> str:
+    return plain_text(text).replace("\u00a0", " ")
+
+
+def sentences(content: Content) -> list[str]:
+    section = content.planned[0]
+    return [plainly(text) for text in section.paragraphs]
+
+
+def test_people_have_all_statistics_and_models_are_told_together(content: Content) -> None:
+    section = content.planned[0]
+    text = " ".join(sentences(content))
+    tested = [one for one in section.analysis.contrasts if not one.left_out]
+    labels = {one.label for one in tested}
+    of_people = [one for one in tested if one.groups == ("human",)]
+    assert len(tested) == len(labels) * 11, "people, five models, and people against each"
+    assert text.count("SE = ") == sum(
+        1 for one in tested if one.groups == ("human",) or alone(one, section.analysis)
+    )
+    for one in of_people:
+        assert one.points is not None and f"{one.points:.1f}".replace("-", "−") in text
+    assert section.tables[1].table.title.startswith("Differences")
+    assert f"Table {section.tables[1].number} has each difference with its estimate, test, and interval." in text
+
+
+def alone(one: Contrast, analysis: Analysis) -> bool:
+    found = [other for other in analysis.contrasts if other.label == one.label]
+    return [one] in runs(found, lambda each: each, KINDS, analysis.plan.alpha)
+
+
+def test_every_comparison_is_in_one_run_of_one_outcome(content: Content) -> None:
+    analysis = content.planned[0].analysis
+    found = [one for one in analysis.contrasts if one.label == analysis.contrasts[0].label]
+    told = runs(found, lambda one: one, KINDS, analysis.plan.alpha)
+    assert sorted(id(one) for run in told for one in run) == sorted(map(id, found))
+    for run in told:
+        assert len({(one.between, one.p_adjusted < 0.05) for one in run}) == 1
+    few = [one for one in found if one.groups[-1] in ("human", *MODELS[:MOST_SINGLY])]
+    assert runs(few, lambda one: one, KINDS, 0.05) == [
+        [one] for one in sorted(few, key=lambda one: one.between)
+    ]
+    kept = runs(found, lambda one: one, KINDS, 0.05, alone=lambda one: True)
+    assert all(len(run) == 1 for run in kept)
+
+
+def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
+    analysis = content.planned[0].analysis
+    one = next(each for each in analysis.contrasts if each.groups == ("m1",))
+    group = [
+        replace(one, groups=(name,), estimate=-value, points=-10 * value, p_adjusted=p)
+        for name, value, p in (("m1", 0.5, 0.0001), ("m2", 1.5, 0.021), ("m4", 1.0, 0.003))
+    ]
+    said = plainly(of_many(group, analysis, KINDS))
+    assert said == (
+        f"The models m1, m2, and m4 were less accurate in the {one.first} than in the {one.second} condition "
+        "(−15.0 to −5.0 percentage points; p ≤ .021)."
+    )
+    alike = [replace(each, p_adjusted=p) for each, p in zip(group, (0.3, 0.06, 0.9), strict=True)]
+    said = plainly(of_many(alike, analysis, KINDS))
+    assert said.startswith("Accuracy of the models m1, m2, and m4 did not differ significantly between")
+    assert said.endswith("(−15.0 to −5.0 percentage points; p ≥ .060).")
+    lost = [replace(each, estimable=False) for each in group]
+    assert "is not estimable for the models m1, m2, and m4: these data" in plainly(
+        of_many(lost, analysis, KINDS)
+    )
+    tiny = [replace(each, p_adjusted=0.0001) for each in group]
+    assert "p < .001 each" in plainly(of_many(tiny, analysis, KINDS))
+
+
+def test_pairs_whose_interaction_hangs_on_the_scale_are_named(content: Content) -> None:
+    analysis = content.planned[0].analysis
+    one = next(each for each in analysis.contrasts if each.groups == ("human", "m1"))
+    base = replace(one, estimate=-1.0, low=-1.5, high=-0.5, p_adjusted=0.001, points=-9.0, points_low=-14.0)
+    pairs = [
+        replace(base, groups=("human", name), points_high=high)
+        for name, high in (("m1", -4.0), ("m2", 3.0), ("m3", 2.0), ("m4", -1.0))
+    ]
+    said = plainly(of_many(pairs, analysis, KINDS))
+    assert "differed between people and the models m1, m2, m3, and m4" in said
+    assert [scale_remark(each) == LOGIT_ALONE for each in pairs] == [False, True, True, False]
+    assert "For the models m2 and m3 the interval in percentage points holds 0" in said
+
+
+def test_the_opening_tells_more_comparisons_where_models_agree(content: Content) -> None:
+    text = " ".join(plainly(one.text) for one in in_short(content))
+    tested = [one for one in content.planned[0].analysis.contrasts if one.estimable]
+    further = re.search(r"(\w+) further comparisons?", text)
+    assert further is None or not further[1].isdigit() or int(further[1]) < len(tested) - 6
+    assert "the models m1" in text.casefold()
+
+
+def test_kinds_of_readers_are_named_apart() -> None:
+    kinds = {"human": "human", "a": "model", "b": "model", "random": "baseline"}
+    assert (
+        listed(["human", "a", "b", "random"], kinds) == "people, the models a and b, and the baseline random"
+    )
+    assert listed(["a"], kinds) == "the model a"
