@@ -54,7 +54,9 @@ def test_people_have_all_statistics_and_models_are_told_together(content: Conten
     for one in of_people:
         assert one.points is not None and f"{one.points:.1f}".replace("-", "−") in text
     assert section.tables[1].table.title.startswith("Differences")
-    assert f"Table {section.tables[1].number} has each difference with its estimate, test, and interval." in text
+    assert (
+        f"Table {section.tables[1].number} has each difference with its estimate, test, and interval." in text
+    )
 
 
 def alone(one: Contrast, analysis: Analysis) -> bool:
