@@ -14,7 +14,15 @@ from analysis.frames import ModelData
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
-from analysis.random_structure import RandomTerm, Step, begun_uncorrelated, formula, justified, reduced
+from analysis.random_structure import (
+    MOST_COLUMNS_BESIDE,
+    RandomTerm,
+    Step,
+    begun_uncorrelated,
+    formula,
+    justified,
+    reduced,
+)
 from analysis.results import (
     Analysis,
     Coefficient,
@@ -51,7 +59,8 @@ def analyse(
     reduce : bool
         False reports the first fit, the full structure, as it is.
     most_columns : int, optional
-        Participants' slopes with more columns begin without correlations.
+        Participants' slopes with more columns begin without correlations; unless given, six in an analysis that was not planned,
+        and as many as there are in one that was.
 
     Returns
     -------
@@ -84,6 +93,8 @@ def _analysed(
         )
     data, fewer = thinned(plan, data)
     terms, remarks = justified(data, plan.factor)
+    if most_columns is None and not plan.planned:
+        most_columns = MOST_COLUMNS_BESIDE
     if most_columns is not None:
         terms, begun = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *begun]

@@ -28,6 +28,8 @@ ITEMS_FOR_A_COLUMN = 10
 """Items that each column of a covariance matrix of item slopes needs, for the matrix to be begun with."""
 MOST_COLUMNS = 4
 """Columns of the largest covariance matrix of item slopes: ten variances and correlations."""
+MOST_COLUMNS_BESIDE = 6
+"""Columns of the largest covariance matrix of participants' slopes in a model that nobody planned."""
 MODELS_FOR_A_CLAIM = 8
 """Models below which nothing is said about models in general."""
 
@@ -268,8 +270,8 @@ def _on_models_in_general(models: pd.DataFrame) -> str | None:
 def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
     """Begin without correlations of participants' slopes where their covariance matrix has more columns than given.
 
-    For models that are fitted beside the planned ones: a matrix of 10 conditions has 55 entries, which 20 participants do not
-    determine and which take minutes to look for.
+    For models that nobody planned: a matrix of 10 conditions has 55 entries, which 20 participants do not determine and which take
+    minutes to look for.
     """
     begun: list[RandomTerm] = []
     remarks: list[str] = []

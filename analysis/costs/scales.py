@@ -17,12 +17,11 @@ import pandas as pd
 from analysis.cost import analyse_time
 from analysis.measures import Measure
 from analysis.planned import Plan
+from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-MOST_COLUMNS = 6
-"""Columns of the largest covariance matrix of participants' slopes: beyond, Gamma models take minutes and rarely converge."""
 FAMILIES = ("Gamma", "inverse.gaussian")
 _COLUMNS = [
     *("contrast", "groups", "log_estimate", "log_low", "log_high", "log_p"),
@@ -78,10 +77,10 @@ def time_scales(
     logged = replace(plan.measure, family="gaussian", logged=True, response=f"log_{name}", link=None)
     own = Measure(name, plan.measure.title, plan.measure.noun, family, False, "ms", name, "identity")
     if on_log is None:
-        on_log = analyse_time(replace(plan, measure=logged), tables, most_columns=MOST_COLUMNS)
+        on_log = analyse_time(replace(plan, measure=logged), tables, most_columns=MOST_COLUMNS_BESIDE)
     # a bound is a ratio: it belongs to the log scale alone
     plain = replace(plan, name=f"{plan.name} (ms)", measure=own, equivalence=None)
-    on_own = analyse_time(plain, tables, most_columns=MOST_COLUMNS)
+    on_own = analyse_time(plain, tables, most_columns=MOST_COLUMNS_BESIDE)
     return TimeScales(on_log, on_own, _beside(on_log, on_own))
 
 

@@ -12,6 +12,7 @@ import pytest
 from analysis import load
 from analysis.accuracy import analyse_accuracy
 from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
+from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
@@ -20,6 +21,7 @@ from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
 from analysis.results import Analysis
 from analysis.tables import Tables
+from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
 
@@ -278,3 +280,25 @@ def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
     assert terms == [replace(people, state="uncorrelated"), items]
     assert len(remarks) == 1 and "10 columns has 55 entries" in remarks[0]
     assert begun_uncorrelated([people, items], 10) == ([people, items], [])
+
+
+def test_slopes_of_many_conditions_begin_without_correlations_where_nobody_planned_the_model(
+    handover: Make,
+) -> None:
+    levels = [f"c{number}" for number in range(7)]
+    rows = study_rows(human=8, items=28)
+    rows["position"] = [levels[place % 7] for place in range(len(rows))]
+    own = load(handover(rows, dictionary={"factors": {"position": {"levels": levels, "reference": "c0"}}}))
+    plan = plans(own)[0]
+    assert plan.planned is False
+    asked: list[str] = []
+
+    def engine(text: str, *given: Any, **settings: Any) -> Any:
+        asked.append(text)
+        raise UserError("seen enough", mend="none")
+
+    data = accuracy_data(own.trials, plan)
+    for planned in (False, True):
+        analyse(replace(plan, planned=planned), data, engine=engine)
+    assert "|| participant" in asked[0] and "|| participant" not in asked[1]
+    assert "(1 + position | participant)" in asked[1]
