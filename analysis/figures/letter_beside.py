@@ -15,7 +15,7 @@ from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
 from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
 from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair
-from analysis.readers import marked
+from analysis.readers import marked, spoken
 
 MARKERS = {"initial": "^", "internal": "o", "final": "s", "outer": "D"}
 PLACE_WORDS = {
@@ -86,7 +86,7 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
                 if at == len(shown) - 1:
                     axes.set_xlabel(axis, fontsize=8.5, labelpad=3)
                 if column == 0:
-                    axes.set_ylabel("Reading time added,\npeople (%)", fontsize=8.5, labelpad=3)
+                    axes.set_ylabel(f"Reading time added,\n{spoken(every[0].people)} (%)", fontsize=8.5, labelpad=3)
             figure.text(
                 left / WIDTH, (below + EACH + 0.06) / height, shortened(marked(pair.model, "model"), 70),
                 fontsize=9, weight="bold", color=look[pair.model].colour, va="bottom",
