@@ -86,7 +86,9 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
                 if at == len(shown) - 1:
                     axes.set_xlabel(axis, fontsize=8.5, labelpad=3)
                 if column == 0:
-                    axes.set_ylabel(f"Reading time added,\n{spoken(every[0].people)} (%)", fontsize=8.5, labelpad=3)
+                    axes.set_ylabel(
+                        f"Reading time added,\n{spoken(every[0].people)} (%)", fontsize=8.5, labelpad=3
+                    )
             figure.text(
                 left / WIDTH, (below + EACH + 0.06) / height, shortened(marked(pair.model, "model"), 70),
                 fontsize=9, weight="bold", color=look[pair.model].colour, va="bottom",

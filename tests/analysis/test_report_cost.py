@@ -28,7 +28,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, referred
 from analysis.report.chapters import cost_linking
-from analysis.report.chapters.cost import write
+from analysis.report.chapters.cost import MOST_PARTS, write
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
 from tests.analysis.letter_study import LEVELS as POSITIONS
@@ -353,6 +353,25 @@ def test_two_factors_have_a_part_each(tmp_path: Path) -> None:
         b.name for b in found.chapter.blocks if isinstance(b, ApaTable)
     }
     assert "<h3>Costs side by side: size</h3>" in [str(one) for one in found.chapter.blocks]
+
+
+@pytest.mark.parametrize("ways", [2, MOST_PARTS + 1])
+def test_ways_of_asking_by_which_sessions_differ_have_parts_and_many_stand_in_the_supplement(
+    tmp_path: Path, ways: int
+) -> None:
+    rows = rows_of(LEVELS, people=3 * ways, items=9)
+    names = [f"w{number}" for number in range(ways)]
+    places = {reader: number % ways for number, reader in enumerate(sorted(rows["reader"].unique()))}
+    rows["way"] = rows["reader"].map(lambda reader: names[places[reader]])
+    factors = {"form": {"levels": list(LEVELS)}, "way": {"levels": names}}
+    found = written(changed(rows, tmp_path, factors=factors))
+    assert found is not None
+    tables = {b.name: b for b in found.chapter.blocks if isinstance(b, ApaTable)}
+    for name in names:
+        own = tables[f"cost_ratios_form_way_{name}"]
+        assert f"way {name}" in own.title
+    assert "cost_ratios_form" not in tables
+    assert found.chapter.supplement == (ways > MOST_PARTS)
 
 
 def test_words_changed_in_the_reference_are_no_baseline(tmp_path: Path) -> None:

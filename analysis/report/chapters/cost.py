@@ -18,6 +18,9 @@ from analysis.report.parted import of_part, parts_by
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
+MOST_PARTS = 4
+"""Where cost is told of more parts of the trials by themselves, the chapter stands in the supplement."""
+
 
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions.
@@ -30,9 +33,12 @@ def write(material: Material) -> Chapter | None:
     whole = Part()
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna()]
+    told_apart = 0
     for factor, levels in material.tables.factors.items():
         if len(levels) > 1:
-            whole.add(_of_factor(material, tables, factor, parts_by(factor, used, tables), left))
+            shown = parts_by(factor, used, tables)
+            told_apart += len(shown)
+            whole.add(_of_factor(material, tables, factor, shown, left))
     if not whole.blocks:
         return None
     if left:
@@ -48,6 +54,7 @@ def write(material: Material) -> Chapter | None:
         methods=tuple(whole.methods),
         fits=tuple(whole.fits),
         sources=tuple(whole.sources),
+        supplement=told_apart > MOST_PARTS,
     )
 
 
