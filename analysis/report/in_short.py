@@ -269,6 +269,6 @@ def _doubts(content: Content) -> Iterator[str]:
         lost = float((own["response_status"] != "valid").mean())
         if lost > MANY_MISSING and content.kinds.get(str(group)) != "baseline":
             yield f"Of the answers of {named(str(group), content.kinds)}, {apa.percent(lost)} could not be scored and count as wrong."
-    models = sum(kind == "model" for kind in content.kinds.values())
+    models = used.loc[used["reader_kind"] == "model", "reader_group"].nunique()
     if 0 < models < FEW_MODELS:
         yield f"With {apa.worded(models, 'language model')}, nothing is said about language models in general."

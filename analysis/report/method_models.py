@@ -154,7 +154,7 @@ def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     settings = {
         key: value
         for key, value in (spec.get("settings") or {}).items()
-        if key not in ("use", "trained", "base")
+        if key not in ("use", "trained", "base", *(["dtype"] if spec.get("dtype") else []))
     }
     told = [f"{in_words(str(key))} {_setting(value)}" for key, value in settings.items()]
     told += [f"number format {apa.listing(spec['dtype'])}"] if spec.get("dtype") else []
