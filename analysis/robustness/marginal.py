@@ -163,7 +163,9 @@ def _signed(
 
 
 def _wald(weights: Array, beta: Array, cov: Array) -> dict[str, float]:
-    value, se = float(weights @ beta), float(np.sqrt(weights @ cov @ weights))
+    value, variance = float(weights @ beta), float(weights @ cov @ weights)
+    # clustered in two ways, a variance can come out below 0: it then says nothing
+    se = variance**0.5 if variance >= 0 else float("nan")
     half = float(stats.norm.ppf(0.975)) * se
     p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
     return {"estimate": value, "se": se, "low": value - half, "high": value + half, "p": p}
