@@ -44,6 +44,11 @@ METHOD = Markup(
     "items, each with the next in a seeded order."
 )
 
+NOT_JUDGED = Markup(
+    "No answer of this study is judged yet, so that there are no tables: <code>wrods score --similarity</code> compares answers and "
+    "prompts with those of the intact text, <code>wrods score --execute</code> runs programs."
+)
+
 
 def write(material: Material) -> Chapter | None:
     """Write what the paper shows of a study with its TypoFuncs; None for any other study."""
@@ -61,14 +66,14 @@ def write(material: Material) -> Chapter | None:
     blocks += _costs(tables, factor, kinds, study)
     blocks += text_similarity(tables, study)
     blocks += _faults(tables, kinds)
-    if not blocks:
+    if not kinds:
         return None
     return Chapter(
         "mind-scramble",
         "Mind Scramble’s tables and figures",
-        tuple(blocks),
+        tuple(blocks) or (NOT_JUDGED,),
         marks_of(tuple(kinds), kinds),
-        methods=(METHOD,),
+        methods=(METHOD,) if blocks else (),
     )
 
 
