@@ -5,7 +5,8 @@ factor; items likewise, each also otherwise in models than in people; what is pa
 one condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be
 told from chance. Item slopes of k conditions in two kinds of reader are 2k columns with k(2k + 1) variances and
 correlations. Such a matrix is begun with where it has at most four columns and ten items for each; otherwise slopes of all
-conditions scatter alike (a variance of item × condition, again for people and models apart), which has three.
+conditions scatter alike (a variance of item × condition, again for people and models apart), which has three. In a model that
+nobody planned participants' slopes of more than six columns begin without correlations.
 
 A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed
 models*): first the correlations go, then the components whose variance is estimated as zero, then all slopes.

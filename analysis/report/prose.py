@@ -1,7 +1,6 @@
-"""The Results paragraphs, filled in: sentences with M, SD, b, SE, z or t, p, intervals and odds ratios in APA style.
+"""The Results paragraphs, filled in: means with M and SD, the model, and what :mod:`analysis.report.differences` says of it.
 
-Sentences say what was found and no more: a difference that is not significant is no evidence of equality, an
-interaction that only one scale shows is called that, and simulated readers are never called people.
+Sentences say what was found and no more, and simulated readers are never called people.
 """
 
 from __future__ import annotations
