@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.plan import ALPHA
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
 from analysis.report.apa_tables import as_percent, decimals
-from analysis.report.many_readers import higher_or_lower, of_many, runs, scale_remark
+from analysis.report.many_readers import of_many, runs
+from analysis.report.verdicts import scale_remark, verdict
 from analysis.results import Analysis, Contrast
 
 EQUALS = "\u00a0=\u00a0"
@@ -60,7 +60,14 @@ def differences(
 def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> Markup:
     if len(run) > 1:
         return of_many(run, analysis, kinds)
-    return (_between if run[0].between else _within)(run[0], analysis, kinds)
+    one = run[0]
+    said = verdict(run, analysis, kinds)
+    if not one.estimable:
+        return escape(f"{said}.")
+    text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
+    if one.between:
+        text += escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+    return text
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
@@ -89,50 +96,6 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
         ratio = Markup("ratio of <i>OR</i>s") if one.between else Markup("<i>OR</i>")
         text += Markup(", {}{}{}").format(ratio, EQUALS, apa.ratio(float(np.exp(one.estimate))))
     return text
-
-
-def _within(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    group = one.groups[0]
-    both = f"the {one.first} and the {one.second} condition"
-    if not one.estimable:
-        what = f"The difference in {analysis.plan.measure.noun} between {both} is not estimable"
-        return escape(f"{what} for {named(group, kinds)}: these data do not determine it.")
-    if one.p_adjusted < analysis.plan.alpha:
-        how = higher_or_lower(one, analysis)
-        if how is None:
-            return _higher(one, analysis, kinds)
-        several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
-        verb = "were" if several else "was"
-        verdict = (
-            f"{headed_as(group, kinds)} {verb} {how} in the {one.first} than in the {one.second} condition,"
-        )
-    else:
-        noun = analysis.plan.measure.title
-        verdict = f"{noun} of {named(group, kinds)} did not differ significantly between {both},"
-    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-
-
-def _higher(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    """Say a difference in what is neither right or wrong nor fast or slow."""
-    how = "lower" if one.estimate < 0 else "higher"
-    noun = analysis.plan.measure.noun
-    who = f"{noun[0].upper()}{noun[1:]} of {named(one.groups[0], kinds)}"
-    verdict = f"{who}: {how} in the {one.first} than in the {one.second} condition,"
-    return escape(verdict) + Markup(" ") + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-
-
-def _between(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    first, second = (named(group, kinds) for group in one.groups)
-    if not one.estimable:
-        what = f"the difference between the {one.first} and the {one.second} condition"
-        return escape(
-            f"Whether {what} differs between {first} and {second} is not estimable: these data do not determine it."
-        )
-    found = "differed" if one.p_adjusted < analysis.plan.alpha else "did not differ significantly"
-    what = f"The difference between the {one.first} and the {one.second} condition"
-    verdict = escape(f"{what} {found} between {first} and {second}, ")
-    text = verdict + statistics(one, analysis) + _felt(one, analysis) + Markup(".")
-    return text + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
 
 
 def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:

@@ -10,13 +10,14 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
+from analysis.readers import named
 from analysis.report.apa_tables import as_percent, decimals
 from analysis.report.differences import equivalence_sentence, told_scale
 from analysis.report.many_levels import MOST_TOLD
-from analysis.report.many_readers import higher_or_lower, of_many, runs
+from analysis.report.many_readers import of_many, runs
 from analysis.report.nodes import Paragraph
 from analysis.report.numbered import Content, Section
+from analysis.report.verdicts import verdict
 from analysis.results import Analysis, Contrast
 
 MOST_FINDINGS = 6
@@ -186,29 +187,10 @@ def _models(section: Section, content: Content) -> tuple[int, ...]:
 
 def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     """Say one comparison with the size of its effect, its interval and p."""
-    measure = analysis.plan.measure
-    significant = one.p_adjusted < analysis.plan.alpha
-    size = _in_brackets(one, analysis)
+    said = escape(verdict([one], analysis, kinds)) + _in_brackets(one, analysis)
     if one.between:
-        first, second = (named(group, kinds) for group in one.groups)
-        verb = "differed" if significant else "did not differ significantly"
-        levels = f"the {one.first} and the {one.second} condition"
-        what = f"The difference in {measure.noun} between {levels} {verb} between {first} and {second}"
-        return escape(what) + size + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
-    group = one.groups[0]
-    both = f"the {one.first} and the {one.second} condition"
-    than = f"in the {one.first} than in the {one.second} condition"
-    if not significant:
-        what = f"{measure.title} of {named(group, kinds)} did not differ significantly between {both}"
-        return escape(what) + size
-    several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
-    how = higher_or_lower(one, analysis)
-    if how is None:
-        word = "lower" if one.estimate < 0 else "higher"
-        what = f"{measure.title} of {named(group, kinds)} was {word} {than}"
-    else:
-        what = f"{headed_as(group, kinds)} {'were' if several else 'was'} {how} {than}"
-    return escape(what) + size
+        said += escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+    return said
 
 
 def _in_brackets(one: Contrast, analysis: Analysis) -> Markup:

@@ -15,15 +15,21 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, named
 from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.verdicts import (
+    DIRECTION,
+    LOGIT_ALONE,
+    NOT_ESTIMABLE,
+    NOT_SIGNIFICANT,
+    POINTS_ALONE,
+    listed,
+    outcome,
+    scale_remark,
+    verdict,
+)
 from analysis.results import Analysis, Contrast
 
 MOST_SINGLY = 3
 """Models, or pairs of readers, of which one difference is told one by one."""
-DIRECTION = "Its direction depends on the scale: log odds and percentage points disagree."
-LOGIT_ALONE = "In percentage points the interval holds 0: this interaction depends on the logit scale."
-POINTS_ALONE = (
-    "In percentage points the interval leaves 0 out: whether there is an interaction depends on the scale."
-)
 _OF_SEVERAL = {
     DIRECTION: "For {} the direction depends on the scale: log odds and percentage points disagree.",
     LOGIT_ALONE: "For {} the interval in percentage points holds 0: there the interaction depends on the logit scale.",
@@ -81,48 +87,6 @@ def _of_model(one: Contrast, kinds: dict[str, str]) -> bool:
     return group != MODELS_IN_GENERAL and kinds.get(group, "model") not in PARTICIPANT_KINDS
 
 
-def outcome(one: Contrast, alpha: float) -> str:
-    """Say in a word what a comparison came to: not estimable, not significant, lower or higher."""
-    if not one.estimable:
-        return "not estimable"
-    if one.p_adjusted >= alpha:
-        return "not significant"
-    return "lower" if one.estimate < 0 else "higher"
-
-
-def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
-    """Name several reader groups in a sentence: ``people, the models a and b, and the baseline random``."""
-    told = [named(group, kinds) for group in groups if kinds.get(group, "model") in PARTICIPANT_KINDS]
-    for kind in ("model", "baseline"):
-        names = [group for group in groups if kinds.get(group, "model") == kind]
-        if names:
-            told.append(f"the {kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
-    return apa.listing(told)
-
-
-def higher_or_lower(one: Contrast, analysis: Analysis) -> str | None:
-    """Say a difference in accuracy or time in a word of its own; None of any other measure."""
-    measure = analysis.plan.measure
-    if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
-        return None
-    accurate = measure.family == "binomial"
-    lower, higher = ("less accurate", "more accurate") if accurate else ("faster", "slower")
-    return lower if one.estimate < 0 else higher
-
-
-def scale_remark(one: Contrast) -> str:
-    """Say where an interaction on the logit scale is not one in percentage points, or the other way round; empty elsewhere."""
-    if one.points is None or one.points_low is None or one.points_high is None:
-        return ""
-    on_logit = not one.low <= 0 <= one.high
-    in_points = not one.points_low <= 0 <= one.points_high
-    if on_logit and in_points and np.sign(one.estimate) != np.sign(one.points):
-        return DIRECTION
-    if on_logit and not in_points:
-        return LOGIT_ALONE
-    return POINTS_ALONE if in_points and not on_logit else ""
-
-
 def of_many(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> Markup:
     """Write what several readers, or pairs with one reader, have in common in one difference.
 
@@ -131,33 +95,10 @@ def of_many(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     found : sequence of Contrast
         As :func:`runs` puts them together: one difference, one outcome.
     """
-    first, measure = found[0], analysis.plan.measure
-    between = first.between
-    who = listed([one.groups[-1] for one in found], kinds)
-    both = f"the {first.first} and the {first.second} condition"
-    than = f"in the {first.first} than in the {first.second} condition"
-    result = outcome(first, analysis.plan.alpha)
-    if result == "not estimable":
-        what = f"the difference in {measure.noun} between {both}"
-        said = (
-            f"Whether {what} differs between {named(first.groups[0], kinds)} and {who} is not estimable"
-            if between
-            else f"{what[0].upper()}{what[1:]} is not estimable for {who}"
-        )
-        return escape(f"{said}: these data do not determine it.")
-    if between:
-        verb = "did not differ significantly" if result == "not significant" else "differed"
-        what = f"The difference in {measure.noun} between {both} {verb}"
-        said = f"{what} between {named(first.groups[0], kinds)} and {who}"
-    elif result == "not significant":
-        said = f"{measure.title} of {who} did not differ significantly between {both}"
-    else:
-        how = higher_or_lower(first, analysis)
-        said = (
-            f"{measure.title} of {who} was {result} {than}"
-            if how is None
-            else f"{who[0].upper()}{who[1:]} were {how} {than}"
-        )
+    said = verdict(found, analysis, kinds)
+    result = outcome(found[0], analysis.plan.alpha)
+    if result == NOT_ESTIMABLE:
+        return escape(f"{said}.")
     end = Markup(" ({}; {}).").format(_sizes(found, analysis), _p_of_all(found, result))
     return escape(said) + end + escape("".join(f" {one}" for one in _remarks(found, analysis, kinds)))
 
@@ -184,8 +125,8 @@ def _range(values: Sequence[float], places: int, unit: str) -> str:
 def _p_of_all(found: Sequence[Contrast], result: str) -> Markup:
     """Write the p that none exceeds, or, of what is not significant, the least."""
     values = [one.p_adjusted for one in found]
-    phrase = apa.p_value(min(values) if result == "not significant" else max(values))
-    sign = "≥" if result == "not significant" else "≤"
+    phrase = apa.p_value(min(values) if result == NOT_SIGNIFICANT else max(values))
+    sign = "≥" if result == NOT_SIGNIFICANT else "≤"
     said = f"{phrase} each" if phrase[0] in "<>" else f"{sign} {phrase}"
     return Markup("<i>p</i>\u00a0{}").format(said.replace(" ", "\u00a0", 1))
 

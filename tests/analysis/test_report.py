@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from analysis import load
 from analysis.figures.drawing import NOT_DATA, spread
-from analysis.report.many_readers import scale_remark
+from analysis.report.verdicts import scale_remark
 from analysis.report.write import render, write_report
 from analysis.results import Contrast
 from analysis.tables import write_trials_csv

@@ -12,8 +12,9 @@ from analysis import load
 from analysis.report.content import gather
 from analysis.report.in_short import in_short
 from analysis.report.inline import plain_text
-from analysis.report.many_readers import LOGIT_ALONE, MOST_SINGLY, listed, of_many, runs, scale_remark
+from analysis.report.many_readers import MOST_SINGLY, of_many, runs
 from analysis.report.numbered import Content
+from analysis.report.verdicts import LOGIT_ALONE, listed, scale_remark
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 

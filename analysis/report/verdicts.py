@@ -1,0 +1,106 @@
+"""What comparisons of conditions came to, in the same words wherever a report tells of them; others write the numbers beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis import apa
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
+from analysis.results import Analysis, Contrast
+
+NOT_ESTIMABLE, NOT_SIGNIFICANT = "not estimable", "not significant"
+UNDETERMINED = "these data do not determine it"
+DIRECTION = "Its direction depends on the scale: log odds and percentage points disagree."
+LOGIT_ALONE = "In percentage points the interval holds 0: this interaction depends on the logit scale."
+POINTS_ALONE = (
+    "In percentage points the interval leaves 0 out: whether there is an interaction depends on the scale."
+)
+
+
+def outcome(one: Contrast, alpha: float) -> str:
+    """Say in a word what a comparison came to: not estimable, not significant, lower or higher."""
+    if not one.estimable:
+        return NOT_ESTIMABLE
+    if one.p_adjusted >= alpha:
+        return NOT_SIGNIFICANT
+    return "lower" if one.estimate < 0 else "higher"
+
+
+def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> str:
+    """Write what one comparison came to, or what several that came to the same have in common.
+
+    Parameters
+    ----------
+    found : sequence of Contrast
+        Of one difference between conditions and of one outcome: of readers, or between one reader and others.
+    analysis : Analysis
+        Which made them.
+    kinds : dict
+        Reader kind of each group.
+
+    Returns
+    -------
+    str
+        A sentence without its full stop, so that statistics can follow.
+    """
+    first, measure = found[0], analysis.plan.measure
+    groups = [one.groups[-1] for one in found]
+    who = listed(groups, kinds)
+    both = f"the {first.first} and the {first.second} condition"
+    difference = f"difference in {measure.noun} between {both}"
+    result = outcome(first, analysis.plan.alpha)
+    if first.between:
+        beside = f"between {named(first.groups[0], kinds)} and {who}"
+        if result == NOT_ESTIMABLE:
+            return f"Whether the {difference} differs {beside} is not estimable: {UNDETERMINED}"
+        verb = "did not differ significantly" if result == NOT_SIGNIFICANT else "differed"
+        return f"The {difference} {verb} {beside}"
+    if result == NOT_ESTIMABLE:
+        return f"The {difference} is not estimable for {who}: {UNDETERMINED}"
+    if result == NOT_SIGNIFICANT:
+        return f"{measure.title} of {who} did not differ significantly between {both}"
+    than = f"in the {first.first} than in the {first.second} condition"
+    how = _accurate_or_fast(first, analysis)
+    if how is None:
+        return f"{measure.title} of {who} was {result} {than}"
+    several = len(found) > 1 or kinds.get(groups[0]) in PARTICIPANT_KINDS or groups[0] == MODELS_IN_GENERAL
+    subject = headed_as(groups[0], kinds) if len(found) == 1 else f"{who[0].upper()}{who[1:]}"
+    return f"{subject} {'were' if several else 'was'} {how} {than}"
+
+
+def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
+    """Name several reader groups in a sentence: ``people, the models a and b, and the baseline random``."""
+    single = [
+        group for group in groups if kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
+    ]
+    told = [named(group, kinds) for group in single]
+    for kind in ("model", "baseline"):
+        names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]
+        if names:
+            told.append(f"the {kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
+    return apa.listing(told)
+
+
+def _accurate_or_fast(one: Contrast, analysis: Analysis) -> str | None:
+    """Say a difference in accuracy or time in a word of its own; None of any other measure."""
+    measure = analysis.plan.measure
+    if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
+        return None
+    accurate = measure.family == "binomial"
+    lower, higher = ("less accurate", "more accurate") if accurate else ("faster", "slower")
+    return lower if one.estimate < 0 else higher
+
+
+def scale_remark(one: Contrast) -> str:
+    """Say where an interaction on the logit scale is not one in percentage points, or the other way round; empty elsewhere."""
+    if one.points is None or one.points_low is None or one.points_high is None:
+        return ""
+    on_logit = not one.low <= 0 <= one.high
+    in_points = not one.points_low <= 0 <= one.points_high
+    if on_logit and in_points and np.sign(one.estimate) != np.sign(one.points):
+        return DIRECTION
+    if on_logit and not in_points:
+        return LOGIT_ALONE
+    return POINTS_ALONE if in_points and not on_logit else ""
