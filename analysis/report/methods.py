@@ -187,11 +187,9 @@ def _set(text: str) -> Markup:
 
 
 def _materials(tables: Tables) -> Iterator[Markup]:
-    told = tables.dictionary.get("procedure") or []
-    imported = _all_imported(tables)
-    made = [one.partition(": ")[2] for one in told if one.startswith("Materials:") and not imported]
+    told = {} if _all_imported(tables) else tables.dictionary.get("procedure") or {}
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    said = [f"The materials comprised {_first_small(one)}" for one in made]
+    said = [f"The materials comprised {_first_small(told['materials'])}"] if told else []
     said.append(f"The analyses include {apa.worded(int(used['item_id'].nunique()), 'item')}.")
     language = str(tables.dictionary["language"])
     if language:
@@ -203,12 +201,8 @@ def _materials(tables: Tables) -> Iterator[Markup]:
     ]
     if factors:
         design = f"The design had {apa.worded(len(factors), 'factor')}: {'; '.join(factors)}."
-        lists = [
-            found.group(1)
-            for one in told
-            if one.startswith("Design:") and not imported and (found := _LISTS.search(one))
-        ]
-        yield escape(in_past_tense(" ".join([design, *(f"The design used {one}" for one in lists)])))
+        lists = f" The design used {told['lists']}" if told else ""
+        yield escape(in_past_tense(f"{design}{lists}"))
 
 
 def _first_small(text: str) -> str:
@@ -226,7 +220,6 @@ LANGUAGES = {
 }
 
 
-_LISTS = re.compile(r"\b([0-9,]+ lists?; a session shows .*)", re.DOTALL)
 _PAST = {
     "has": "had", "have": "had", "is": "was", "are": "were", "shows": "showed", "show": "showed", "tells": "told", "tell": "told",
     "goes": "went", "go": "went", "runs": "ran", "takes": "took", "asks": "asked", "sees": "saw", "reads": "read", "gets": "got",
@@ -264,21 +257,17 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
     if _only_imported_models(tables):
         yield Markup("All answers were imported from tables, which do not say how they were asked for.")
         return
-    people = tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()
-    for one in tables.dictionary.get("procedure") or []:
-        if one.startswith("Procedure: "):
-            screens, stop, rest = one.removeprefix("Procedure: ").partition(". ")
-            said = f"A session consisted of {apa.listing(screens.rstrip('.').split(', '))}."
-            rest = _WANTED.sub("", rest).strip() if stop else ""
-            rest = rest if people else _LENGTH.sub(".", rest)
-            yield escape(in_past_tense(f"{said} {rest}".strip()))
-        elif not one.startswith(("Materials:", "Design:")):
-            yield escape(in_past_tense(one))
-
-
-_LENGTH = re.compile(r", roughly (?:[^.]|\.\d)*\.(?: Free answers count with [^.]*\.)?")
-"""How long a session is takes people: models have no minutes."""
-_WANTED = re.compile(r" ?[0-9,]+ participants? (?:is|are) wanted\.")
+    told = tables.dictionary.get("procedure")
+    if not told:
+        return
+    said = f"A session consisted of {apa.listing(told['screens'])}. {told['trials']}"
+    if tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any():
+        said += f", {told['length']}. {told['limits']}".rstrip()
+    else:
+        said += "."
+    yield escape(in_past_tense(said))
+    if told["told"]:
+        yield escape(in_past_tense(told["told"]))
 
 
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup]:

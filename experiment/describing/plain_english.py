@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from experiment.checking.giving import giving_of, reads_with_encoder
@@ -17,17 +16,16 @@ from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
 from experiment.describing.dollars import cost_words
+from experiment.describing.sessions import SessionInWords, session_told
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.engines import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
-from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
+from experiment.session_minutes import Duration, session_duration
 from experiment.study import Study
-from experiment.study.factors import operation_families
 from stimuli.item import Item
-from stimuli.scramble import parse_operation
 
 CHARACTERS_PER_TOKEN = 4
 GIVES = {
@@ -60,6 +58,7 @@ class Told:
 
     paragraphs: tuple[str, ...]
     numbers: dict[str, Any]
+    session: SessionInWords
 
 
 def tell(
@@ -107,142 +106,25 @@ def tell(
         "models": models,
         "design_hash": study.design_hash,
     }
+    session = session_told(study, items, plan, numbers)
+    length = " ".join(part for part in (f"{session.trials}, {session.length}.", session.limits) if part)
+    wanted = (
+        f" {numbers['participants_wanted']} participants are wanted."
+        if numbers["participants_wanted"]
+        else ""
+    )
     paragraphs = (
         f"{study.title} ({study.id}, language {study.language}, seed {study.seed})",
-        _materials(study, items),
-        _design(study, numbers),
-        _procedure(study, numbers),
-        *_told_to_readers(plan),
+        f"Materials: {session.materials}",
+        f"Design: {session.factors}{'. ' if study.factors else '; '}{session.lists}",
+        f"Procedure: {', '.join(session.screens)}. {length}{wanted}",
+        session.told,
         *_model_lines(models),
         _wording(study) if models else "",
         _left_out(study),
         _analysis(study),
     )
-    return Told(tuple(p for p in paragraphs if p), numbers)
-
-
-BESIDE_ITEMS = {"exemplar": "exemplar", "practice": "practice item", "filler": "filler"}
-"""What items beside those of the test are called, by their role."""
-
-
-def _materials(study: Study, items: Sequence[Item]) -> str:
-    sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
-    named = f" in {len(sets)} sets ({', '.join(sets)})" if len(sets) > 1 else ""
-    roles: Counter[str] = Counter(
-        role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
-    )
-    beside = [_counted(roles[role], noun) for role, noun in BESIDE_ITEMS.items() if roles[role]]
-    *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
-    told = f"{', '.join(first)} and {last}" if first else last
-    lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
-    words = "; ".join(
-        f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in list(lost.items())[:4]
-    )
-    more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
-    left = f" Left intact in every condition, though meant to change: {words}{more}." if lost else ""
-    return f"Materials: {told}.{left}"
-
-
-def _design(study: Study, numbers: Mapping[str, Any]) -> str:
-    if not study.factors:
-        return f"Design: no factor; {_counted(numbers['lists'], 'list')}."
-    cells = numbers["trials_per_cell"]
-    per_cell = (
-        f"{min(cells.values())}"
-        if min(cells.values()) == max(cells.values())
-        else f"{min(cells.values())} to {max(cells.values())}"
-    )
-    return (
-        f"Design: {'; '.join(_factor(*factor) for factor in _levels_told(study).items())}. "
-        f"{_counted(numbers['lists'], 'list')}; a session shows each condition {'once' if per_cell == '1' else f'{per_cell} times'}."
-    )  # fmt: skip
-
-
-ARMS_IN_WORDS = {
-    "htest": {"none": "as it is", "Sub": "other letters in place of those of the text"},
-    "letter_geometry": {
-        "none": "as it is",
-        "Sub": "other symbols in the question, of which no option is the result",
-        "withhold": "the question left out",
-    },
-}
-
-
-ITEMS_IN_WORDS = {
-    "released": "the released items",
-    "fresh": "further items by the making of the released ones, with the study's seed",
-    "matched": "matched pairs by wrods' own rules",
-}
-
-
-def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the factors of a study; what is done to items with a factor of their own, in words."""
-    if study.arms is None:
-        return study.factors
-    factor, levels = study.arms
-    words = ARMS_IN_WORDS["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
-    return {**study.factors, factor: {level: InWords(words[does]) for level, does in levels.items()}}
-
-
-class InWords(str):
-    """What a level does, said already."""
-
-
-def _factor(name: str, levels: Mapping[str, Any]) -> str:
-    said = [
-        f"{level} ({_operation(operation)})" for level, operation in levels.items() if operation is not None
-    ]
-    return f"{name} has the levels {', '.join(said) if said else ', '.join(levels)}; {next(iter(levels))} is the reference"
-
-
-def _between(given: Mapping[str, Any]) -> str:
-    """Say what a level between sessions sets."""
-    said = [ITEMS_IN_WORDS[given["items"]]] if "items" in given else []
-    if "exemplars" in given:
-        said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
-    if given.get("example_labels") == "shuffled":
-        said.append("labels of examples shuffled, so that they tell nothing")
-    said += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
-    return ", ".join(said) or "as it is"
-
-
-def _operation(operation: Any) -> str:
-    if operation is None:
-        return "as it is"
-    if isinstance(operation, InWords):
-        return operation
-    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items"} & set(operation):
-        return _between(operation)
-    if isinstance(operation, Mapping) and "where" in operation:
-        return "rows in which " + " and ".join(f"{c} is {v}" for c, v in operation["where"].items())
-    if isinstance(operation, Mapping) and "demonstrations" in operation:
-        return f"examples: {parse_operation(operation['demonstrations']).label}"
-    if isinstance(operation, Mapping) and not operation_families() & set(operation):
-        return ", ".join(f"{name} {value}" for name, value in operation.items())
-    if operation == "withhold":
-        return "the text withheld"
-    if operation == "hand-made" or (isinstance(operation, Mapping) and set(operation) == {"column"}):
-        return "made by hand"
-    return parse_operation(operation).label
-
-
-def _procedure(study: Study, numbers: Mapping[str, Any]) -> str:
-    kinds = [next(iter(screen)) for screen in study.get("procedure")]
-    runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(kinds)]
-    screens = [kind if many == 1 else _counted(many, kind) for kind, many in runs]
-    practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
-    wanted = numbers["participants_wanted"]
-    people = f" {wanted} participants are wanted." if wanted else ""
-    allowed = numbers["minutes_that_limits_allow"]
-    more = (
-        f" Free answers count with up to a minute each; their time limits allow {minutes_in_words(allowed)} more."
-        if allowed
-        else ""
-    )
-    return (
-        f"Procedure: {', '.join(screens)}. A session has {numbers['trials_per_session']:,} trials{practice}, roughly "
-        f"{length_in_words(numbers['minutes_by_levels'])}.{more}{people}"
-    )
+    return Told(tuple(p for p in paragraphs if p), numbers, session)
 
 
 def _durations(
@@ -256,58 +138,6 @@ def _durations(
             shown = plan if not found else plan_session(study, items, list_id=list_id)
             found[levels] = session_duration(shown)
     return found
-
-
-def _told_to_readers(plan: Mapping[str, Any]) -> list[str]:
-    """Say what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
-    said = []
-    is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
-    for screen in plan["screens"]:
-        asked = screen.get("comprehension")
-        if asked:
-            number, needed = len(screen["questions"]), asked["needed"]
-            of_them = "all" if needed == number else f"{needed} of them"
-            ends = "the session ends" if asked["if_failed"] == "end" else "the session goes on, flagged"
-            said.append(
-                f"Instructions are asked about: {_counted(number, 'question')}, {of_them} to be answered right within "
-                f"{_counted(asked['rounds'], 'round')}; where they are not, {ends}."
-            )
-        elif screen["kind"] == "practice":
-            passing = screen.get("pass")
-            needed = (
-                ""
-                if passing is None
-                else f"; {passing:.0%} have to be right within {_counted(screen['attempts'], 'attempt')}"
-            )
-            said.append(
-                f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'])}{needed}."
-            )
-        elif screen["kind"] == "block":
-            every = screen["break_every"]
-            checked = sum(trial["is_attention_check"] for trial in screen["trials"])
-            parts = [
-                f"{_counted(len(screen['trials']), 'trial')}",
-                *([_counted(checked, "attention check") + " among them"] if checked else []),
-                *([f"a break after every {every}"] if every else []),
-            ]
-            named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
-            said.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'])}.")
-    return [" ".join(said)] if said else []
-
-
-def _feedback(given: Mapping[str, Any] | None) -> str:
-    if given is None:
-        return "gives no feedback"
-    about = [
-        *(["whether an answer was right"] if given["accuracy"] else []),
-        *(["where time ran out"] if given["late"] else []),
-    ]
-    shown_for = "until the reader goes on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
-    return f"tells {' and '.join(about)}, {shown_for}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:

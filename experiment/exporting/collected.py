@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -121,11 +122,9 @@ def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] |
     return None
 
 
-def told_of_procedure(study: Study) -> list[str]:
-    """Return materials, design and procedure of a study as paragraphs; none where its items are not built."""
+def told_of_procedure(study: Study) -> dict[str, Any]:
+    """Return what a session is (fields of :class:`experiment.describing.sessions.SessionInWords`); none where nothing is built."""
     try:
-        paragraphs = tell(study, study.items).paragraphs
+        return asdict(tell(study, study.items).session)
     except UserError:
-        return []
-    heads = ("Materials:", "Design:", "Procedure:", "Instructions are", "Practice (", "Block ")
-    return [one for one in paragraphs if one.startswith(heads)]
+        return {}

@@ -46,6 +46,18 @@ PEOPLE = {
 }
 
 
+PROCEDURE = {
+    "materials": "8 items.",
+    "factors": "position",
+    "lists": "2 lists; a session shows each condition once.",
+    "screens": ["consent", "block"],
+    "trials": "A session has 8 trials",
+    "length": "roughly 1.5 minutes",
+    "limits": "",
+    "told": "Block one tells nothing.",
+}
+
+
 def told(folder: Path, models: tuple[str, ...] = ("restorer",), **dictionary: Any) -> dict[str, str]:
     rows = study_rows(human=12, models=models, baselines=("random",), items=8)
     rows.loc[(rows["reader"] == "P003"), "excluded_reason"] = "attention checks failed"
@@ -56,13 +68,7 @@ def told(folder: Path, models: tuple[str, ...] = ("restorer",), **dictionary: An
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    procedure = [
-        "Materials: 8 items.",
-        "Design: position.",
-        "Procedure: consent, block.",
-        "Block one tells nothing.",
-    ]
-    return told(tmp_path_factory.mktemp("full"), readers=READERS, participants=PEOPLE, procedure=procedure)
+    return told(tmp_path_factory.mktemp("full"), readers=READERS, participants=PEOPLE, procedure=PROCEDURE)
 
 
 def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
@@ -109,7 +115,10 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
 
 def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
     assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
-    assert full["Procedure"] == "A session consisted of consent and block. Block one told nothing."
+    assert full["Procedure"] == (
+        "A session consisted of consent and block. A session had 8 trials, roughly 1.5 minutes. Block one told nothing."
+    )
+    assert "The design used 2 lists; a session showed each condition once." in full["Materials and design"]
 
 
 def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
@@ -141,13 +150,12 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
         "kind": "model", "sessions": 1, "finished": 1, "calls": 8, "imported_calls": 8, "dtype": [],
         "first_call": "2026-03-01T10:00:00Z", "last_call": "2026-03-01T10:00:01Z",
     }  # fmt: skip
-    procedure = ["Procedure: block. A session has 8 trials, roughly 6,237 minutes."]
     tables = load(
         write_handover(
             tmp_path,
             study_rows(models=("one", "other"), items=8),
             readers={"one": imported, "other": imported},
-            procedure=procedure,
+            procedure=PROCEDURE,
         )
     )
     parts = {
@@ -166,13 +174,11 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
 
 
 def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
-    procedure = [
-        "Procedure: block. A session has 8 trials, roughly 12 minutes (rate 0.5), 14 minutes (rate 1). Free answers count with up to "
-        "a minute each; their time limits allow 3 minutes more. 20 participants are wanted."
-    ]
+    allowed = "Free answers count with up to a minute each; their time limits allow 3 minutes more."
+    session = PROCEDURE | {"screens": ["block"], "limits": allowed, "told": ""}
     rows = study_rows(models=("restorer",), items=8)
     tables = load(
-        write_handover(tmp_path, rows, readers={"restorer": READERS["restorer"]}, procedure=procedure)
+        write_handover(tmp_path, rows, readers={"restorer": READERS["restorer"]}, procedure=session)
     )
     said = next(one for one in method_parts(tables, (), 1) if one.heading == "Procedure").paragraphs
     assert [plain_text(one) for one in said] == ["A session consisted of block. A session had 8 trials."]
