@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -22,6 +24,7 @@ from analysis.report.numbered import Content
 from analysis.report.refitting import refit_lines, write_models
 from analysis.report.write import write_files
 from tests.analysis import cost_study
+from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 from tests.analysis.measured_study import class_study, typed_study
 
@@ -133,6 +136,36 @@ def test_a_wrong_number_in_a_report_is_found(content: tuple[Content, Path], tmp_
     assert status == 1 and sorted(said) == sorted(WRONG)
     for number, (_, kind) in WRONG.items():
         assert said[number].startswith("DIFFERS by") and kind in said[number], said[number]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "report.md"
+
+
+def in_r(value: Any) -> str:
+    """Write a value of a JSON file as R's jsonlite reads it without simplifying."""
+    if isinstance(value, dict):
+        return "list(" + ", ".join(f"`{name}` = {in_r(one)}" for name, one in value.items()) + ")"
+    if isinstance(value, list):
+        return "list(" + ", ".join(map(in_r, value)) + ")"
+    return "NULL" if value is None else json.dumps(value)
+
+
+def test_the_documented_lines_of_r_find_the_rows_of_each_table(rehearsal: Rehearsal, tmp_path: Path) -> None:
+    folder = rehearsal.page.parent
+    told = json.loads((folder / "numbers.json").read_text("utf-8"))
+    traced = [one for one in told["tables"] if one["where"] is not None and one["file"].endswith(".csv")]
+    assert any(one["where"] for one in traced) and any(not one["where"] for one in traced)
+    lines = PAGE.read_text("utf-8").split("```r\ntold <- ")[1].split("```")[0].split("\n", 1)[1]
+    assert lines.rstrip().endswith("== told$rows")
+    code = "".join(
+        f"told <- {in_r({name: one[name] for name in ('file', 'where', 'rows')})}\n{lines}\n"
+        for one in traced
+    )
+    (tmp_path / "rows.R").write_text(code, "utf-8")
+    done = subprocess.run(
+        ["Rscript", str(tmp_path / "rows.R")], cwd=folder, capture_output=True, text=True, timeout=300, check=True
+    )  # fmt: skip
+    assert done.stdout.split() == ["[1]", "TRUE"] * len(traced)
 
 
 def test_rows_of_many_trials_are_packed_and_read_by_r(content: tuple[Content, Path], tmp_path: Path) -> None:
