@@ -149,7 +149,7 @@ def fitted(
         at_zero, doubtful = _doubts(model, terms)
         simpler, told, note = without_runaway(terms, model, data) if reduce else (terms, "", "")
         if told:
-            notes.append(note)
+            notes += [note] if note else []
         elif reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
@@ -168,8 +168,8 @@ def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict
     """Count the levels of each grouping column; of a term that is confined to people or models, theirs alone."""
     found = dict(model.units)
     for term in terms:
-        if term.intercept in ("people", "model") and term.group in found:
-            own = data.rows[data.rows[term.intercept] == 1]
+        if term.intercept != "1" and term.group in found:
+            own = data.rows[(data.rows[[term.intercept, *term.columns]] != 0).any(axis="columns")]
             found[term.group] = int(own[term.group].nunique())
     return found
 

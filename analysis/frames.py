@@ -362,7 +362,7 @@ def _with_structure_columns(
     factor = plan.factor
     rows["people"] = rows["reader_group"].isin(people).astype(float)
     rows["model"] = 1.0 - rows["people"]
-    for level in levels[1:]:
+    for level in levels:
         shown = (rows[factor] == level).astype(float)
         rows[indicator(factor, level)] = shown
         rows[indicator("people", level)] = shown * rows["people"]

@@ -4,13 +4,15 @@ It starts with what the design justifies (Barr et al., 2013): participants with 
 factor; items likewise, each also otherwise in models than in people; what is particular to an item in one model, to it in
 one condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be
 told from chance. Item slopes of k conditions in two kinds of reader are 2k columns with k(2k + 1) variances and
-correlations. Such a matrix is begun with where it has at most four columns and ten items for each; otherwise slopes of all
-conditions scatter alike (a variance of item × condition, again for people and models apart), which has three. In a model that
-nobody planned participants' slopes of more than six columns begin without correlations.
+correlations. Such a matrix is begun with where it has at most four columns and ten items for each. Otherwise what conditions do
+to items is independent between conditions: with a variance for each of three to six conditions where people alone, or models
+alone, have such slopes (items of one condition may differ more than those of another), else with one for all of them, for people
+and models apart. In a model that nobody planned participants' slopes of more than six columns begin without correlations.
 
 A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed
 models*): first the correlations go, then the components whose variance is estimated as zero, then all slopes.
-Every step is kept and reported; nothing is simplified in silence.
+Slopes without correlations are deviations in each condition, the reference among them: a model of differences from the reference
+would change with what is taken for it. Every step is kept and reported; nothing is simplified in silence.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ ITEMS_FOR_A_COLUMN = 10
 """Items that each column of a covariance matrix of item slopes needs, for the matrix to be begun with."""
 MOST_COLUMNS = 4
 """Columns of the largest covariance matrix of item slopes: ten variances and correlations."""
+CONDITIONS_APART = range(3, 7)
+"""So many conditions have an item variance each; with two, one more would be as many as the whole matrix has."""
 MOST_COLUMNS_BESIDE = 6
 """Columns of the largest covariance matrix of participants' slopes in a model that nobody planned."""
 MODELS_FOR_A_CLAIM = 8
@@ -48,7 +52,7 @@ class RandomTerm:
     slopes : str
         What stands beside the intercept while correlations are estimated (``position``); empty for none.
     columns : tuple of str
-        The numeric columns that stand for the slopes once correlations are gone.
+        The numeric columns that stand for the slopes once correlations are gone: of participants, one for each condition.
     state : str
         ``correlated``, ``uncorrelated`` or ``intercept``.
     may_go : bool
@@ -56,7 +60,8 @@ class RandomTerm:
     why : str
         What the term is for, in words.
     instead : tuple of RandomTerm
-        What takes its place when correlations go; empty where its own columns do, uncorrelated.
+        What takes its place when correlations go, or a variance of its uncorrelated columns is estimated as zero; empty where its
+        own columns do, uncorrelated, and those at zero go.
     """
 
     group: str
@@ -133,9 +138,9 @@ def _participants(
     people: pd.DataFrame, data: ModelData, factor: str, mixed: bool, remarks: list[str]
 ) -> RandomTerm:
     intercept = "people" if mixed else "1"
-    columns = tuple(indicator("people" if mixed else factor, level) for level in data.levels[1:])
+    columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
-    slopes = " + ".join(columns) if mixed else factor
+    slopes = " + ".join(columns[1:]) if mixed else factor
     per_cell = people.groupby(["participant", factor], observed=True).size()
     levels_seen = people.groupby("participant")[factor].nunique()
     supported = bool((levels_seen > 1).any() and per_cell.median() >= TRIALS_FOR_A_SLOPE)
@@ -154,6 +159,11 @@ def _participants(
     )
 
 
+def _conditions(of: str, data: ModelData) -> tuple[str, ...]:
+    """Name the numeric columns that are 1 in a condition, the reference first: of the factor, or of it in people or models."""
+    return tuple(indicator(of, level) for level in data.levels)
+
+
 def _sampled_models(data: ModelData, factor: str, mixed: bool) -> list[RandomTerm]:
     """Return models as a sample of models: intercepts, and slopes, alike for all conditions where models are few."""
     own = "model" if mixed else "1"
@@ -163,8 +173,7 @@ def _sampled_models(data: ModelData, factor: str, mixed: bool) -> list[RandomTer
     many = data.rows.loc[data.rows["model"] == 1, "machine"].nunique()
     if many < ITEMS_FOR_A_COLUMN * len(data.levels):
         return [plain, alike]
-    columns = tuple(indicator("model" if mixed else factor, level) for level in data.levels[1:])
-    slopes = " + ".join(columns) if mixed else factor
+    slopes = " + ".join(_conditions("model", data)[1:]) if mixed else factor
     return [RandomTerm("machine", own, slopes, (), "correlated", "models differ", instead=(plain, alike))]
 
 
@@ -182,16 +191,21 @@ def _items(
         return [plain]
     why = "items differ in what a condition does to them"
     if mixed and len(sloping) == 2:
-        alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", why, may_go=True)
+        beside = RandomTerm("item_condition", "1", "model", ("model",), "correlated", why, may_go=True)
     else:
         first = sloping[0] if mixed else "1"
-        alike = RandomTerm("item_condition", first, "", (), "intercept", why, may_go=True)
+        beside = RandomTerm("item_condition", first, "", (), "intercept", why, may_go=True)
+        if len(data.levels) in CONDITIONS_APART and rows["item"].nunique() >= ITEMS_FOR_A_COLUMN:
+            reference, *others = _conditions(sloping[0] if mixed else factor, data)
+            beside = replace(
+                beside, intercept=reference, columns=tuple(others), state="uncorrelated", instead=(beside,)
+            )
     columns = len(there) * len(data.levels)
     enough = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
     if sloping != there or columns > MOST_COLUMNS or not enough:
-        return [plain, alike]
+        return [plain, beside]
     slopes = f"model * {factor}" if mixed else factor
-    return [RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, alike))]
+    return [RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, beside))]
 
 
 def _has_slopes(own: pd.DataFrame, factor: str, kind: str, remarks: list[str]) -> bool:
@@ -277,7 +291,7 @@ def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomT
     begun: list[RandomTerm] = []
     remarks: list[str] = []
     for term in terms:
-        size = 1 + len(term.columns)
+        size = len(term.columns)
         if term.group == "participant" and term.state == "correlated" and size > most:
             begun.append(replace(term, state="uncorrelated"))
             remarks.append(
@@ -322,7 +336,7 @@ def reduced(
         if term.group in doubtful and term.state == "correlated":
             if term.instead:
                 changed[term.group] = list(term.instead)
-                told.append(f"{term.group}: slopes of all conditions taken to scatter alike")
+                told.append(f"{term.group}: slopes taken to be independent between conditions")
             else:
                 changed[term.group] = [replace(term, state="uncorrelated")]
                 told.append(f"{term.group}: correlations dropped")
@@ -331,7 +345,11 @@ def reduced(
             first = "(Intercept)" if term.intercept == "1" else term.intercept
             gone = first in at_zero.get(term.group, [])
             empty = [column for column in term.columns if column in at_zero.get(term.group, [])]
-            if term.group in doubtful and term.state == "uncorrelated" and (empty or not converged):
+            if term.group in doubtful and term.state == "uncorrelated" and term.instead:
+                if gone or empty or not converged:
+                    changed[term.group] = list(term.instead)
+                    told.append(f"{term.group}: items taken to differ alike in all conditions")
+            elif term.group in doubtful and term.state == "uncorrelated" and (empty or not converged):
                 kept = tuple(column for column in term.columns if empty and column not in empty)
                 state: State = "uncorrelated" if kept else "intercept"
                 left_over = replace(term, state=state, columns=kept)

@@ -62,9 +62,13 @@ def without_runaway(
         ]
         return left, "; ".join(told), IN_MODELS
     widest = max((float(term.sd.max()) for term in model.variance if term.group == OF_CELLS), default=0.0)
-    left = [term for term in terms if term.group != OF_CELLS]
-    if widest > HUGE and len(left) < len(terms):
-        return left, f"{OF_CELLS}: term dropped (SD = {widest:.1f} log odds)", IN_CELLS
+    if widest > HUGE:
+        for term in terms:
+            if term.group == OF_CELLS:
+                left = [one for other in terms for one in (term.instead if other is term else (other,))]
+                what = "conditions taken alike" if term.instead else "term dropped"
+                note = "" if term.instead else IN_CELLS
+                return left, f"{OF_CELLS}: {what} (SD = {widest:.1f} log odds)", note
     return terms, "", ""
 
 

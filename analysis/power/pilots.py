@@ -187,6 +187,8 @@ def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
 
 
 def _indicators(plan: Plan) -> list[str]:
-    levels = plan.levels[1:]
-    plain = [f"{plan.factor}{level}" for level in levels]
-    return [*plain, *(indicator(of, level) for of in (plan.factor, "people") for level in levels)]
+    plain = [f"{plan.factor}{level}" for level in plan.levels[1:]]
+    return [
+        *plain,
+        *(indicator(of, level) for of in (plan.factor, "people", "model") for level in plan.levels),
+    ]

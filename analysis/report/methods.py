@@ -15,7 +15,7 @@ from analysis import apa
 from analysis.measures import MEASURES
 from analysis.preparing import time_bounds
 from analysis.preparing.flow import flow_steps
-from analysis.random_structure import ITEMS_FOR_A_COLUMN, MOST_COLUMNS
+from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.method_models import imported, sessions_told, told_of_models
 from analysis.report.references import Reference, reference, software
@@ -298,8 +298,10 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup
         "participants and of items, items also differing between people and models, and, where answers were repeated, intercepts of "
         "items within models, of prompt wordings, and of sessions. A model was one level of the factor reader and had no participant "
         "variance; identical repeats of a deterministic model counted once. Item slopes had all correlations where that took at most "
-        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each, otherwise one variance. Where a fit was singular or did not "
-        f"converge ({cite('bates2015parsimonious')}), correlations were removed first, then slopes without variance, then all slopes; "
+        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with one "
+        f"variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions where people or models alone had "
+        f"such slopes. Where a fit was singular or did not converge ({cite('bates2015parsimonious')}), correlations were removed first "
+        "(leaving independent deviations in each condition), then slopes without variance, then all slopes; "
         "variances of a model’s items with a standard deviation above 4 log odds were removed as well."
     )
     yield escape(

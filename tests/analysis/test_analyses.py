@@ -54,7 +54,7 @@ def test_a_model_is_one_level_without_participant_variance(joint: Analysis) -> N
     first = joint.model.steps[0].formula
     assert first == (
         "correct ~ reader_group * position + (0 + people + people_initial + people_internal + people_final | participant)"
-        " + (1 + model | item) + (0 + people | item_condition)"
+        " + (1 + model | item) + (0 + people_intact + people_initial + people_internal + people_final || item_condition)"
     )
     assert [one.term for one in joint.model.coefficients][:2] == ["(Intercept)", "reader_grouprestorer"]
     assert joint.model.rows == 24 * 24 + 96
@@ -65,7 +65,8 @@ def test_people_alone_start_with_a_slope_by_participant(handover: Make) -> None:
     analysis = analyse_accuracy(plans(tables)[0], tables)
     assert analysis.model is not None
     assert analysis.model.steps[0].formula == (
-        "correct ~ position + (1 + position | participant) + (1 | item) + (1 | item_condition)"
+        "correct ~ position + (1 + position | participant) + (1 | item)"
+        " + (0 + position_intact + position_initial + position_internal + position_final || item_condition)"
     )
 
 

@@ -50,13 +50,17 @@ def repeated(rows: pd.DataFrame, sessions: int, prompts: int = 1) -> pd.DataFram
     return pd.concat([rows, *more], ignore_index=True)
 
 
+APART = "(0 + position_intact + position_initial + position_internal + position_final || item_condition)"
+
+
 class TestWhereItStarts:
     """The design says which effects of items, models, prompts and sessions are in the first fit."""
 
     def test_people_and_one_model_that_answers_once(self, handover: Make) -> None:
         rows = study_rows(human=12, models=("restorer",), items=12)
         structure, _ = started(load(handover(rows, dictionary={"planned": PLANNED})))
-        assert structure == f"{PEOPLE} + (1 + model | item) + (0 + people | item_condition)"
+        apart = "people_intact + people_initial + people_internal + people_final"
+        assert structure == f"{PEOPLE} + (1 + model | item) + (0 + {apart} || item_condition)"
 
     def test_two_models_share_what_a_condition_does_to_an_item_in_models(self, handover: Make) -> None:
         rows = study_rows(human=12, models=("a", "b"), items=12)
@@ -94,7 +98,19 @@ class TestWhereItStarts:
         tables = load(handover(study_rows(human=8, items=40)))
         assert started(tables)[0] == "(1 + position | participant) + (1 + position | item)"
         fewer = load(handover(study_rows(human=8, items=36)))
-        assert started(fewer)[0] == "(1 + position | participant) + (1 | item) + (1 | item_condition)"
+        assert started(fewer)[0] == f"(1 + position | participant) + (1 | item) + {APART}"
+
+    def test_conditions_have_an_item_variance_each_where_there_are_three_to_six(self, handover: Make) -> None:
+        levels = {2: "(1 | item_condition)", 3: "(0 + {} || item_condition)", 7: "(1 | item_condition)"}
+        for many, expected in levels.items():
+            names = [f"c{place}" for place in range(many)]
+            rows = study_rows(human=24, items=16)
+            reader, item = (rows[name].str.extract(r"(\d+)")[0].astype(int) for name in ("reader", "item_id"))
+            rows["position"] = [names[place] for place in (reader + item) % many]
+            factors = {"position": {"levels": names, "reference": "c0"}}
+            structure = started(load(handover(rows, dictionary={"factors": factors})))[0]
+            apart = " + ".join(f"position_{name}" for name in names)
+            assert structure.endswith(f"(1 | item) + {expected.format(apart)}"), many
 
     def test_two_conditions_let_kinds_and_slopes_correlate(self, handover: Make) -> None:
         rows = repeated(study_rows(human=12, models=("restorer",), items=40), sessions=2)
@@ -134,10 +150,32 @@ class TestHowItemSlopesAreReduced:
     alike = RandomTerm("item_condition", "1", "model", ("model",), "correlated", "", may_go=True)
     whole = RandomTerm("item", "1", "model * position", (), "correlated", "", instead=(plain, alike))
 
-    def test_the_matrix_gives_way_to_slopes_that_scatter_alike(self) -> None:
+    def test_the_matrix_gives_way_to_slopes_that_are_independent(self) -> None:
         terms, told = reduced([self.whole], {}, {"item"}, True)
         assert formula("y", "x", terms) == "y ~ x + (1 + model | item) + (1 + model | item_condition)"
-        assert told == "item: slopes of all conditions taken to scatter alike"
+        assert told == "item: slopes taken to be independent between conditions"
+
+    def test_a_condition_without_item_variance_lets_all_have_one(self) -> None:
+        one = RandomTerm("item_condition", "people", "", (), "intercept", "", may_go=True)
+        apart = RandomTerm(
+            "item_condition",
+            "people_a",
+            "",
+            ("people_b", "people_c"),
+            "uncorrelated",
+            "",
+            may_go=True,
+            instead=(one,),
+        )
+        assert apart.text() == "(0 + people_a + people_b + people_c || item_condition)"
+        for at_zero, converged in (
+            ({"item_condition": ["people_a"]}, True),
+            ({"item_condition": ["people_c"]}, True),
+            ({}, False),
+        ):
+            terms, told = reduced([apart], at_zero, {"item_condition"}, converged)
+            assert terms == [one] and told == "item_condition: items taken to differ alike in all conditions"
+        assert reduced([apart], {}, {"participant"}, True) == ([apart], "")
 
     def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:
         apart = replace(self.alike, state="uncorrelated")
@@ -273,7 +311,7 @@ def test_model_data_say_which_cells_lie_at_the_edge(always_right: Tables) -> Non
 
 
 def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
-    columns = tuple(f"task_{number}" for number in range(9))
+    columns = tuple(f"task_{number}" for number in range(10))
     people = RandomTerm("participant", "1", "task", columns, "correlated", "participants differ")
     items = RandomTerm("item", "1", "task", columns, "correlated", "items differ")
     terms, remarks = begun_uncorrelated([people, items], 6)
@@ -302,3 +340,22 @@ def test_slopes_of_many_conditions_begin_without_correlations_where_nobody_plann
         analyse(replace(plan, planned=planned), data, engine=engine)
     assert "|| participant" in asked[0] and "|| participant" not in asked[1]
     assert "(1 + position | participant)" in asked[1]
+
+
+def test_slopes_without_correlations_do_not_hang_on_the_reference(handover: Make) -> None:
+    plan = {"comprehension": {**PLANNED["comprehension"], "contrasts": ["internal - initial"]}}
+    rows = study_rows(human=24, items=24, seed=3)
+    found = []
+    for order in (["intact", "initial", "internal", "final"], ["internal", "final", "intact", "initial"]):
+        factors = {"position": {"levels": order, "reference": order[0]}}
+        tables = load(handover(rows, dictionary={"planned": plan, "factors": factors}))
+        asked = replace(plans(tables)[0], groups=("human",), planned=False)
+        found.append(analyse(asked, accuracy_data(tables.trials, asked), most_columns=0, reduce=False))
+    first, second = found
+    assert first.model is not None and second.model is not None
+    assert "|| participant" in first.model.formula and first.model.formula != second.model.formula
+    assert first.model.loglik == pytest.approx(second.model.loglik, abs=1e-5)
+    one, other = ({each.label: each for each in analysis.contrasts} for analysis in found)
+    label = next(name for name in one if name in other)
+    assert one[label].estimate == pytest.approx(other[label].estimate, abs=1e-3)
+    assert one[label].se == pytest.approx(other[label].se, rel=1e-3)
