@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import tempfile
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,18 +18,62 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file in one step: who reads it meets the old content or the new, never a part; folders are made."""
+def replace_file(path: Path, content: str | bytes, *, is_private: bool = False) -> None:
+    """Write a file in one step: who reads it meets the old content or the new, never a part; folders are made.
+
+    Parameters
+    ----------
+    path : Path
+    content : str or bytes
+        A text is written in UTF-8, its line ends as they are.
+    is_private : bool
+        Only its owner may read it, whoever could read the old one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    partial = Path(name)
+    with replacing(path, is_private=is_private) as partial:
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
+    """Lend an empty file beside another; when the block ends it is put on the disk and takes the other's place.
+
+    After an error inside the block the old file stands as it was, and the new one is gone. Rights are as of a file opened for
+    writing: those of the old file, for a new one those that the process gives (umask).
+
+    Parameters
+    ----------
+    path : Path
+        In a folder that exists; the file itself may not.
+    is_private : bool
+        Only its owner may read it, from the first byte and whoever could read the old one.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if is_private else 0o666))
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.chmod(0o644)
+        if not is_private and path.exists():
+            partial.chmod(stat.S_IMODE(path.stat().st_mode))
+        yield partial
+        settle(partial)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+    settle(path.parent)
+
+
+def settle(path: Path) -> None:
+    """Wait until a file, or which files a folder holds, is on the disk."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():  # Windows opens no folder, and needs none
+            return
+        raise
+    try:
+        os.fsync(descriptor)
+    except OSError as fault:
+        if fault.errno not in (errno.EINVAL, errno.EBADF, errno.EACCES):
+            raise
+    finally:
+        os.close(descriptor)

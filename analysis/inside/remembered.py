@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from stimuli.files import replacing
 
 RESULTS = "results"
 
@@ -70,14 +70,10 @@ def read(file: Path) -> Arrays | None:
 
 def keep(file: Path, found: Arrays) -> bool:
     """Write arrays to a file in one step; return whether that was possible."""
-    begun = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with begun.open("wb") as opened:
+        with replacing(file) as begun, begun.open("wb") as opened:
             np.savez_compressed(opened, allow_pickle=False, **found)
-        begun.replace(file)
     except OSError:
-        with suppress(OSError):
-            begun.unlink(missing_ok=True)
         return False
     return True

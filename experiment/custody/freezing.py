@@ -18,6 +18,7 @@ from experiment.store.versions import differences
 from experiment.study import Study
 from experiment.version import installed_version
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 FILE = "freeze.json"
 DOCUMENT = "registration.md"
@@ -163,8 +164,8 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
         "earlier": earlier,
         "locked": locked,
     }
-    _write(study.folder / DOCUMENT, document)
-    _write(study.folder / FILE, json.dumps(given, ensure_ascii=False, indent=1) + "\n")
+    replace_file(study.folder / DOCUMENT, document)
+    replace_file(study.folder / FILE, json.dumps(given, ensure_ascii=False, indent=1) + "\n")
     found = read_freeze(study.folder)
     assert found is not None
     return found
@@ -181,9 +182,3 @@ def _replaced(folder: Path, before: Frozen, reason: str) -> dict[str, Any]:
         "registration": name,
         "replaced_because": reason,
     }
-
-
-def _write(file: Path, text: str) -> None:
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(text, "utf-8")
-    part.replace(file)

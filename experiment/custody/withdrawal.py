@@ -29,6 +29,7 @@ from experiment.store.database import make_engine, to_json
 from experiment.store.erasure import Erased, derived_sessions, erase_sessions, forget_names
 from experiment.store.tables import audit, calls, metadata, people, sessions, trials
 from stimuli.errors import UserError
+from stimuli.files import replacing
 
 TOMBSTONES = "withdrawn.txt"
 """Ids of withdrawn sessions beside the backups, so that a restored backup does not bring them back."""
@@ -391,9 +392,8 @@ def erase_states(folder: Path, work_keys: set[str]) -> int:
             states = np.load(layer, mmap_mode="r+")
             states[rows] = 0
             states.flush()
-        part = index.with_suffix(".part")
-        pq.write_table(table.filter(pa.array([key not in work_keys for key in keys])), part)
-        part.replace(index)
+        with replacing(index) as part:
+            pq.write_table(table.filter(pa.array([key not in work_keys for key in keys])), part)
         shutil.rmtree(index.parent / "results", ignore_errors=True)
         number += len(rows)
     return number

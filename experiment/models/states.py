@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import State
 from stimuli.errors import UserError
+from stimuli.files import replacing
 
 INDEX = "index.parquet"
 HEADER_BYTES = 128
@@ -211,12 +212,8 @@ def write_index(folder: Path, rows: Sequence[tuple[str, int, str]]) -> None:
             "position": pyarrow.array(positions, pyarrow.string()),
         }
     )
-    beside = folder / f".{INDEX}.new"
-    with beside.open("wb") as file:
-        parquet.write_table(table, file)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(folder / INDEX)
+    with replacing(folder / INDEX) as beside:
+        parquet.write_table(table, beside)
 
 
 def _shape_of(folder: Path, rows: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from stimuli.errors import UserError
+from stimuli.files import replacing
 
 FOLDER = "backups"
 KEPT_HOURS = 24
@@ -60,18 +61,11 @@ def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -
     is_sqlite = address.get_backend_name() == "sqlite"
     suffix = SQLITE_SUFFIX if is_sqlite else POSTGRES_SUFFIX
     file = _name(target, stem, suffix, automatic)
-    part = file.with_name(f".{file.name}.part")
-    # answers of participants: readable by their owner only
-    os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))
-    try:
+    with replacing(file, is_private=True) as part:  # answers of participants
         if is_sqlite:
             copy_sqlite(Path(address.database or ""), part)
         else:
             _dump_postgres(address, part)
-        flush(part)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
     return file
 
 
@@ -136,15 +130,6 @@ def rotate(folder: Path) -> list[Path]:
     for file in removed:
         file.unlink(missing_ok=True)
     return removed
-
-
-def flush(file: Path) -> None:
-    """Flush a file to disk."""
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:

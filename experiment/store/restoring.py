@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from experiment.store.backups import FOLDER, back_up, copy_sqlite, flush, run_postgres
+from experiment.store.backups import FOLDER, back_up, copy_sqlite, run_postgres
 from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_sessions
 from experiment.store.database import address_of
 from experiment.store.erasure import erase_sessions
@@ -26,6 +26,7 @@ from experiment.store.records import add_audit
 from experiment.store.store import Store, open_store
 from experiment.store.tables import sessions, trials, versions
 from stimuli.errors import UserError
+from stimuli.files import settle
 
 RESTORE = "restore"
 """Who acts where nobody is named."""
@@ -117,10 +118,9 @@ def take_place(database: Path, ready: Path) -> Path | None:
         Another program has the database open.
     """
     aside = _set_aside(database)
-    flush(ready)
+    settle(ready)
     ready.replace(database)
-    if os.name != "nt":
-        flush(database.parent)
+    settle(database.parent)
     return aside
 
 

@@ -74,7 +74,7 @@ def write_job_files(training: Training, records: Records) -> JobFiles:
         if chats:
             lines = [json.dumps(chat, ensure_ascii=False, separators=(",", ":")) for chat in chats]
             check_chats(lines, paths[is_held_out])
-            replace_file(paths[is_held_out], ("\n".join(lines) + "\n").encode("utf-8"))
+            replace_file(paths[is_held_out], "\n".join(lines) + "\n")
     return JobFiles(
         paths[False],
         paths[True] if parts[True] else None,

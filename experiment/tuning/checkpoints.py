@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from stimuli.files import settle
+
 FOLDER = "checkpoints"
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _PARTIAL = ".partial-"
@@ -77,12 +79,12 @@ def save(folder: Path, place: Place, weights: Mapping[str, Any], optimiser: Any)
         write_tensors(partial / "state.safetensors", tensors)
         (partial / "place.json").write_text(json.dumps(asdict(place)), "utf-8")
         for file in partial.iterdir():
-            _settle(file)
-        _settle(partial)
+            settle(file)
+        settle(partial)
         target = there / f"step-{place.step:08d}"
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
-        _settle(there)
+        settle(there)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for older in _all(there):
@@ -160,20 +162,3 @@ def _clear(folder: Path) -> None:
     """Remove what a killed process left half written."""
     for partial in folder.glob(f"{_PARTIAL}*"):
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _settle(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        if path.is_dir():  # Windows opens no folder, and needs none
-            return
-        raise
-    try:
-        os.fsync(descriptor)
-    except OSError as fault:
-        if fault.errno not in (errno.EINVAL, errno.EBADF, errno.EACCES):
-            raise
-    finally:
-        os.close(descriptor)

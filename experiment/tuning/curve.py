@@ -65,7 +65,7 @@ class Curve:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(one.cells() for one in kept)
-        replace_file(self.file, text.getvalue().encode("utf-8"))
+        replace_file(self.file, text.getvalue())
 
     def add(self, point: Point) -> None:
         """Write a step."""

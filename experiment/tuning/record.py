@@ -58,7 +58,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 def write_record(folder: Path, told: Mapping[str, Any]) -> None:
     """Write what is known of a training."""
     text = json.dumps(told, ensure_ascii=False, indent=1, default=str)
-    replace_file(folder / RECORD, text.encode("utf-8"))
+    replace_file(folder / RECORD, text)
 
 
 def require_same(training: Training, told: Mapping[str, Any]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from experiment.study.trained import RECORD
 from experiment.tuning.asking import as_asked
 from experiment.tuning.settings import RELEASED, Training
 from stimuli.errors import UserError
-from stimuli.files import file_sha256, replace_file
+from stimuli.files import file_sha256, replace_file, replacing
 from stimuli.seeds import stable_seed
 
 FILE, ABOUT = "training.jsonl", "training.meta.json"
@@ -133,9 +132,8 @@ def make_records(
         )
     given, about = records_of(study, training)
     training.folder.mkdir(parents=True, exist_ok=True)
-    partial = training.folder / f".{FILE}.partial"
     number, replies, digest = 0, None, hashlib.sha256()
-    try:
+    with replacing(training.folder / FILE) as partial:
         with partial.open("wb") as stream:
             for record in given:
                 is_reply = _checked(record, training, number + 1)
@@ -154,8 +152,6 @@ def make_records(
                 number += 1
                 if number % TOLD_EVERY == 0:
                     say(f"{training.name}: {number:,} records made")
-            stream.flush()
-            os.fsync(stream.fileno())
         counts = about()
         left_out = counts.get(LEFT_OUT)
         if number < FEWEST:
@@ -165,14 +161,11 @@ def make_records(
                 f"a training needs {FEWEST} or more",
                 mend="Give more texts, none of them the study's." if left_out else "Give more texts.",
             )
-        partial.replace(training.folder / FILE)
-    finally:
-        partial.unlink(missing_ok=True)
     told = {
         "number": number, "replies": bool(replies), "sha256": digest.hexdigest(), "about": counts,
         "of": made_from(study, training),
     }  # fmt: skip
-    replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1).encode("utf-8"))
+    replace_file(training.folder / ABOUT, json.dumps(told, ensure_ascii=False, indent=1))
     if left_out:
         say(
             f"{training.name}: {left_out:,} of {number + left_out:,} records held a text of the study and were left out"

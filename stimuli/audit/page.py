@@ -47,7 +47,7 @@ def write_audit(folder: Path, audit: Audit) -> str:
     for one in drawn:
         head = b'<?xml version="1.0" encoding="utf-8"?>\n'
         replace_file(figures / f"{one.name}.svg", head + one.svg.encode("utf-8"))
-    replace_file(folder / "audit.html", render(audit, drawn).encode("utf-8"))
+    replace_file(folder / "audit.html", render(audit, drawn))
     replace_file(folder / "audit.json", content)
     return hashlib.sha256(content).hexdigest()
 

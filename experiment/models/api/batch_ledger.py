@@ -16,6 +16,7 @@ from typing import Any
 
 from experiment.models.servers import Server
 from experiment.models.settings import ModelSettings
+from stimuli.files import replace_file
 
 FOLDER = "batches"
 GONE = "gone"
@@ -159,14 +160,13 @@ class Ledger:
         """Write down which answers of a batch no trial has taken."""
         said = "\n".join(json.dumps(line) for line in lines)
         if said:
-            _replace(self.answers_file(batch), said)
+            replace_file(self.answers_file(batch), said)
         else:
             self.answers_file(batch).unlink(missing_ok=True)
 
     def save(self) -> None:
         """Write all down, at once and whole."""
-        self.folder.mkdir(exist_ok=True)
-        _replace(self.file, json.dumps({**asdict(self.state), "wrods": 1}, indent=1))
+        replace_file(self.file, json.dumps({**asdict(self.state), "wrods": 1}, indent=1))
 
 
 def known_batches(folder: Path) -> list[dict[str, Any]]:
@@ -195,9 +195,3 @@ def _batches_in(file: Path) -> list[Batch]:
     names = {one.name for one in fields(Batch)}
     kept = json.loads(file.read_text("utf-8"))["batches"]
     return [Batch(**{name: value for name, value in one.items() if name in names}) for one in kept]
-
-
-def _replace(file: Path, text: str) -> None:
-    new = file.with_suffix(".new")
-    new.write_text(text, "utf-8")
-    new.replace(file)

@@ -20,6 +20,7 @@ from experiment.models.judges.embeddings import Embedder
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
+from stimuli.files import replace_file
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
 
@@ -218,9 +219,8 @@ def store_nearness(study: Study, use: str, texts: Nearness, prompts: Nearness | 
         kept["prompts"] = prompts.as_json()
     elif (before := _before(file)) and all(before.get(name) == kept.get(name) for name in ("use", "items")):
         kept |= {"prompts": before["prompts"]} if "prompts" in before else {}
-    begun = file.with_name(f"{file.name}.new")
-    begun.write_text(json.dumps(kept, ensure_ascii=False, indent=1), "utf-8")
-    return begun.replace(file)
+    replace_file(file, json.dumps(kept, ensure_ascii=False, indent=1))
+    return file
 
 
 def _before(file: Path) -> dict[str, Any]:

@@ -7,9 +7,7 @@ the role, or removes the account, ends its sign-ins everywhere.
 from __future__ import annotations
 
 import hmac
-import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from filelock import FileLock
 from experiment.configuration import config_file, read_config
 from experiment.offered import ROLES, Role
 from stimuli.errors import UserError, unknown_name
+from stimuli.files import replace_file
 
 OWNER = "owner"
 """The name under which the server's own password signs in."""
@@ -218,9 +217,4 @@ def _accounts_of(file: Path | None) -> Iterator[Any]:
         document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
         accounts = document.setdefault("accounts", tomlkit.table(is_super_table=True))
         yield accounts
-        handle, made = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(tomlkit.dumps(document))
-            out.flush()
-            os.fsync(out.fileno())
-        Path(made).replace(path)
+        replace_file(path, tomlkit.dumps(document), is_private=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
-import os
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 AUTHORITY_LASTS = timedelta(days=3650)
 # Apple's systems refuse server certificates of more than 825 days
@@ -133,8 +133,8 @@ def _authority(
             return certificate, key
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _authority_certificate(key, names, now)
-    _write(key_file, _private(key), is_secret=True)
-    _write(certificate_file, certificate.public_bytes(serialization.Encoding.PEM))
+    replace_file(key_file, _private(key), is_private=True)
+    replace_file(certificate_file, certificate.public_bytes(serialization.Encoding.PEM))
     return certificate, key
 
 
@@ -181,8 +181,8 @@ def _make_server(
         )
         .sign(authority_key, hashes.SHA256())
     )
-    _write(folder / "server.key", _private(key), is_secret=True)
-    _write(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
+    replace_file(folder / "server.key", _private(key), is_private=True)
+    replace_file(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _serves(
@@ -260,12 +260,3 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _write(file: Path, data: bytes, *, is_secret: bool = False) -> None:
-    fresh = file.with_suffix(f"{file.suffix}.new")
-    fresh.unlink(missing_ok=True)
-    mode = 0o600 if is_secret else 0o644
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
-        out.write(data)
-    fresh.replace(file)
