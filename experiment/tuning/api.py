@@ -19,9 +19,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.models.api.batch import client_of
-from experiment.models.api.retrying import RunStopped, judge_status, said, unreached
-from experiment.models.keys import find_key
+from experiment.models.api.provider import Provider
+from experiment.models.api.retrying import RunStopped
 from experiment.models.money import spending, written
 from experiment.models.money.purse import book
 from experiment.models.runs import budget_of
@@ -237,14 +236,11 @@ def follow(
     return _outcome(training, job, FINISHED, told)
 
 
-class _Desk:
+class _Desk(Provider):
     """Talks to a provider about jobs."""
 
     def __init__(self, training: Training) -> None:
-        options = training.model.options
-        self.server = server_of(options)
-        self.key = find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
-        self.client = client_of(self.server, self.key)
+        super().__init__(training.model.options)
 
     def upload(self, name: str, content: bytes) -> str:
         return str(self._ask(lambda: self.client.files.create(file=(name, content), purpose="fine-tune")).id)
@@ -267,19 +263,7 @@ class _Desk:
         return str(self._ask(lambda: self.client.files.content(file_id).text))
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        import openai
-
-        try:
-            return call()
-        except openai.APIStatusError as error:
-            body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
-            verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
-            raise RunStopped(
-                f"{self.server.base_url} refuses the training: {verdict.reason}",
-                mend="Give the same command again later; what was handed over stays handed over.",
-            ) from error
-        except openai.APIConnectionError as error:
-            raise unreached(self.server.base_url, said(str(error), self.key)) from error
+        return self.answer(call, f"{self.server.base_url} refuses the training")
 
 
 def _price(training: Training) -> float | None:
@@ -334,7 +318,7 @@ def _keep_curve(training: Training, desk: _Desk, seen: Any) -> None:
             text = base64.b64decode(text, validate=True).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError):
             return
-    replace_file(training.folder / "api-results.csv", text.encode("utf-8"))
+    replace_file(training.folder / "api-results.csv", text)
     rows = [row for row in csv.DictReader(io.StringIO(text)) if row.get("step", "").isdigit()]
     steps = max((int(row["step"]) for row in rows), default=0)
     if not steps:
@@ -355,7 +339,7 @@ def _read(training: Training) -> dict[str, Any]:
 
 
 def _write(training: Training, job: Mapping[str, Any]) -> None:
-    replace_file(training.folder / JOB_FILE, json.dumps(job, ensure_ascii=False, indent=1).encode("utf-8"))
+    replace_file(training.folder / JOB_FILE, json.dumps(job, ensure_ascii=False, indent=1))
 
 
 def _outcome(

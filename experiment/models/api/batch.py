@@ -26,20 +26,18 @@ from experiment.models.api.batch_ledger import (
 )
 from experiment.models.api.counts import Usage, read_usage
 from experiment.models.api.dialects import PATHS, Dialect, read_wishes
+from experiment.models.api.provider import Provider
 from experiment.models.api.reading import read_json
 from experiment.models.api.retrying import (
     RunStopped,
     judge_failure,
     judge_status,
     parsed,
-    said,
-    unreached,
     whole_characters,
 )
 from experiment.models.api.surfaces import Speaker
 from experiment.models.engine import Reply, Request
-from experiment.models.keys import find_key
-from experiment.models.servers import Server, server_of
+from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
@@ -52,16 +50,14 @@ class NoBatch(RunStopped):
     """The server does not know a batch, or has none at all."""
 
 
-class _Desk:
+class _Desk(Provider):
     """Talks to the API about one model's batches."""
 
     def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings.options)
         self.settings = settings
-        self.server = server_of(settings.options)
         self.wishes = read_wishes(settings)
-        self.key = find_key(settings.options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
         self.ledger = Ledger(settings, self.server)
-        self.client = client_of(self.server, self.key)
 
     def speaker(self, dialect: Dialect | None) -> Speaker:
         """Return what makes and reads requests."""
@@ -73,23 +69,19 @@ class _Desk:
         """Call the client; what stops a run is raised as such."""
         import openai
 
-        try:
-            return call()
-        except openai.APIStatusError as error:
-            if error.status_code in (404, 405, 501):
+        def known() -> Any:
+            try:
+                return call()
+            except openai.APIStatusError as error:
+                if error.status_code not in (404, 405, 501):
+                    raise
                 raise NoBatch(
                     f"{self.server.base_url} has no such batch, or no batches at all ({error.status_code})",
                     mend="Leave out --batch: OpenAI and Azure have batches, most other servers do not. A batch that is out and "
                     "that the server does not know any more is given up with --cancel-batches.",
                 ) from error
-            body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
-            verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
-            raise RunStopped(
-                f"the Batch API failed: {verdict.reason}",
-                mend="Give the same command again later; what was handed over stays handed over.",
-            ) from error
-        except openai.APIConnectionError as error:
-            raise unreached(self.server.base_url, said(str(error), self.key)) from error
+
+        return self.answer(known, "the Batch API failed")
 
     def look(self, *, gives_up: bool = False) -> None:
         """See what became of the batches that have not ended, those included whose making was cut short.
@@ -408,22 +400,10 @@ def _update(batch: Batch, seen: Any) -> None:
         batch.error = "; ".join(str(one.message) for one in data)[:500]
 
 
-def client_of(server: Server, key: str | None) -> Any:
-    """Return the ``openai`` client for a server's files, batches and jobs, which wait for no other."""
-    import openai
-
-    if server.is_azure:
-        return openai.AzureOpenAI(
-            api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, max_retries=2
-        )
-    return openai.OpenAI(api_key=key or "none", base_url=server.base_url, max_retries=2)
-
-
 __all__ = [
     "FOLDER",
     "NoBatch",
     "cancel",
-    "client_of",
     "collect",
     "fetch",
     "known_batches",
