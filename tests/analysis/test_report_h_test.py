@@ -39,7 +39,7 @@ READERS: dict[str, dict[str, Any]] = {
     "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
     "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
 }
-RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9}
+RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
 
 
 def rows_of(
@@ -208,6 +208,19 @@ def test_makings_are_contrasted_over_the_tasks_that_both_have(tables: Tables, ch
     assert one is not None and one.tasks == 9 and one.difference == pytest.approx(-0.1)
     told = {(row[0], row[1]): row[4] for row in table(chapter, "h_test_makings").rows}
     assert told["large", "fresh − released"] == "0.0" and told["large", "matched − fresh"] == "−10.0"
+
+
+def test_a_baseline_beside_a_model_leaves_its_adjusted_p_of_makings_as_it_is(tmp_path: Path) -> None:
+    rows = rows_of("large", "model", ks=(4,))
+    guesses = rows_of("guesser", "baseline", ks=(4,))
+    told = []
+    for name, answered in (("alone", rows), ("beside", rows + guesses), ("baseline", guesses)):
+        kinds = {"large": {"kind": "model"}, "guesser": {"kind": "baseline"}}
+        made = write(Material(study(tmp_path / name, answered, kinds)))
+        assert made is not None
+        told.append(table(made, "h_test_makings").rows)
+    assert told[0] and told[1] == told[0]
+    assert len(told[2]) == 2, "where only a baseline answered, its contrasts are shown"
 
 
 def test_models_are_paired_by_family_and_by_thoughts() -> None:

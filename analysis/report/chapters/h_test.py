@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -256,6 +256,14 @@ def _pairs(
                 yield small, f"{small}, {large} ({family})", making, first, second
 
 
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+def _data_first(tested: list[T], kinds: Mapping[str, str]) -> list[T]:
+    """Leave baselines out: they are no data, and enter a table, and what its p is adjusted over, only where nothing else is there."""
+    return [one for one in tested if kinds[one[0]] != "baseline"] or tested
+
+
 def _seed(material: Material) -> int:
     return int(material.tables.dictionary.get("seed") or 0)
 
@@ -277,8 +285,7 @@ def _compared(
             "No two conditions asked a model about the same items: nothing can be compared item by item."
         )
         return
-    # a baseline is no data: it enters the table, and what p is adjusted over, only where nothing else is there
-    tested = [one for one in tested if kinds[one[0]] != "baseline"] or tested
+    tested = _data_first(tested, kinds)
     adjusted = corrected(np.array([one.p for *_, one in tested]), "BH")
     rows = [(*one, float(p)) for one, p in zip(tested, adjusted, strict=True)]
     differ = [row for row in rows if row[4] < ALPHA and kinds[row[0]] != "baseline"]
@@ -327,6 +334,7 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     if not contrasted:
         yield escape("Makings of items could not be contrasted: no task has two items of each.")
         return
+    contrasted = _data_first(contrasted, kinds)
     adjusted = corrected(np.array([one.p for *_, one in contrasted]), "BH")
     rows = [(*one, float(p)) for one, p in zip(contrasted, adjusted, strict=True)]
     told = [
