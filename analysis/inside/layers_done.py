@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from stimuli.durations import short_duration
+
 
 class LayersDone(str):
     """A line such as ``probing net: layer 3 of 28, about 5 min left``.
@@ -34,7 +36,7 @@ class LayersDone(str):
         said = f"{what}: layer {number} of {layers - 1}"
         if seconds is not None:
             left = seconds * (layers - number)
-            said += f", about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
+            said += f", about {short_duration(left)} left"
         told = cls(said)
         told.what, told.done, told.of = what, number, layers
         return told

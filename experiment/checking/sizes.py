@@ -15,7 +15,6 @@ from sqlalchemy import func, select
 
 from experiment.checking.giving import checkpoint_folder
 from experiment.disk import free_bytes, gigabytes
-from experiment.durations import duration_in_words
 from experiment.models.engine import ANSWERS, UNFINISHED
 from experiment.models.planning import manner_of
 from experiment.models.planning.script import Script
@@ -23,6 +22,7 @@ from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from experiment.store.tables import calls, sessions
 from experiment.study import Study
+from stimuli.durations import duration_in_words
 from stimuli.errors import UserError
 
 BYTES = 2

@@ -20,7 +20,7 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     from analysis.inside.probing_cost import probing_bytes, probing_seconds
     from analysis.inside.probing_settings import settings_of
     from experiment.disk import gigabytes
-    from experiment.durations import duration_in_words
+    from stimuli.durations import duration_in_words
 
     settings = settings_of(study.get("analysis", "probing"))
     if settings is None or not _has_options(study):

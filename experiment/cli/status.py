@@ -92,11 +92,12 @@ def _states(one: Mapping[str, Any]) -> str:
 
 
 def _print(told: Mapping[str, Any]) -> None:
-    from experiment.cli.run_progress import duration, line
+    from experiment.cli.run_progress import line
     from experiment.models.money import written
     from experiment.models.runs import Figures
     from experiment.models.runs.live import SILENT_S
     from experiment.models.runs.telling import unread
+    from stimuli.durations import short_duration
 
     click.echo(f"{told['study']}")
     for one in told["readers"]:
@@ -126,7 +127,7 @@ def _print(told: Mapping[str, Any]) -> None:
         not_valid = not_valid and f"; {not_valid}"
         if run["alive"]:
             silent = run["silent_s"]
-            sleeps = f"; not heard of for {duration(silent)}, it may sleep" if silent > SILENT_S else ""
+            sleeps = f"; not heard of for {short_duration(silent)}, it may sleep" if silent > SILENT_S else ""
             click.echo(f"now: {line(figures)}{not_valid}{sleeps}")
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None

@@ -240,14 +240,16 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
 
 def _print(outcome: Outcome) -> None:
     """Print what one training came to."""
-    from experiment.cli.run_progress import duration
     from experiment.models.money import written
+    from stimuli.durations import short_duration
 
     if outcome.state == "finished":
         was = "was trained before" if outcome.was_finished else "trained"
         parts = [f"{outcome.training}: {was}"]
         if outcome.steps:
-            parts.append(f"{outcome.steps:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}")
+            parts.append(
+                f"{outcome.steps:,} steps, {outcome.tokens:,} tokens, {short_duration(outcome.seconds)}"
+            )
         if outcome.validation_loss is not None and outcome.first_validation_loss is not None:
             parts.append(
                 f"validation loss {outcome.first_validation_loss:.3f} → {outcome.validation_loss:.3f} nats a token"

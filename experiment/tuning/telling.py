@@ -22,6 +22,7 @@ from experiment.tuning.networks import Base, look_at
 from experiment.tuning.record import FINISHED, read_record
 from experiment.tuning.records import built_again, has_replies, kept_records
 from experiment.tuning.settings import RELEASED, Training, trainings
+from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
 from stimuli.training.htest_sets import NUMBER
 
@@ -134,7 +135,7 @@ def _here(study: Study, training: Training, tokens: int | None, epochs: int) -> 
             else tokens * epochs / measured[0] / 3600
         )
         found |= {"hours": round(hours, 4), "measured_by": None if measured is None else measured[1]}
-        said += f", {'very roughly ' if measured is None else ''}{_hours(hours)}"
+        said += f", {'very roughly ' if measured is None else ''}{rough_duration_in_words(3600 * hours)}"
         said += "" if measured is None else f" at the speed of training {measured[1]}"
     return said, found
 
@@ -162,12 +163,6 @@ def _looked_at(training: Training) -> Base | None:
         if not isinstance(try_to_load_from_cache(source.place, "config.json", revision=source.revision), str):
             return None
     return look_at(training)
-
-
-def _hours(hours: float) -> str:
-    if hours < 1 / 60:
-        return "less than a minute"
-    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"
 
 
 def _at_provider(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
