@@ -8,7 +8,10 @@ from typing import Any, Self
 
 import click
 
-SECONDS_BETWEEN_LINES = 10.0
+from stimuli.durations import duration_in_words, short_duration
+
+from .bars import SECONDS_BETWEEN_LINES, bar_of
+
 LONG = 600.0
 """Seconds of all fits from which on they are foretold."""
 
@@ -32,17 +35,7 @@ class FitProgress:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("fits, left:"),
-                TimeRemainingColumn(elapsed_when_finished=True),
-                console=Console(stderr=True),
-            )
+            self._bar = bar_of("fits")
             self._bar.start()
         return self
 
@@ -67,7 +60,7 @@ class FitProgress:
         self._last = now
         made = done - before
         left = (now - self._begun) * (total - done) / made if made else 0.0
-        told = f", about {_spoken(left)} left" if made and done < total else ""
+        told = f", about {short_duration(left)} left" if made and done < total else ""
         click.echo(f"{self.name}: {done} of {total} fits{told}", err=True)
 
     def _foretell(self, seconds: float, left: int) -> None:
@@ -76,14 +69,8 @@ class FitProgress:
         if whole < LONG:
             return
         click.echo(
-            f"{self.name}: the first fit, of the smallest size, took {_spoken(seconds)}; {left:,} more take some {_spoken(whole)} "
-            f"({self.processes} at once). Fits are kept: stop and go on at will, or see what --fits 50 says; --full is faster.",
+            f"{self.name}: the first fit, of the smallest size, took {duration_in_words(seconds)}; {left:,} more take some "
+            f"{duration_in_words(whole)} ({self.processes} at once). "
+            "Fits are kept: stop and go on at will, or see what --fits 50 says; --full is faster.",
             err=True,
         )
-
-
-def _spoken(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 120:
-        return f"{seconds / 3600:.0f} hours"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from .bars import SECONDS_BETWEEN_LINES, bar_of
+
 if TYPE_CHECKING:
     from analysis.inside.layers_done import LayersDone
-
-SECONDS_BETWEEN_LINES = 10.0
 
 
 class ReportProgress:
@@ -45,20 +45,10 @@ class ReportProgress:
     def _move(self, step: LayersDone) -> None:
         if step.what != self._what:
             self._end()
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self._bar = Progress(
-                TextColumn("  {task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("layers, left:"),
-                TimeRemainingColumn(elapsed_when_finished=True),
-                console=Console(stderr=True),
-            )
+            self._bar = bar_of("layers")
             self._bar.start()
             self._what = step.what
-            self._task = self._bar.add_task(step.what, total=step.of, completed=step.done)
+            self._task = self._bar.add_task(f"  {step.what}", total=step.of, completed=step.done)
         self._bar.update(self._task, completed=step.done)
 
     def _end(self) -> None:

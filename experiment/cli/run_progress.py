@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from experiment.cli.bars import SECONDS_BETWEEN_LINES
+from stimuli.durations import short_duration
+
 if TYPE_CHECKING:
     from experiment.models.runs import Figures
-
-SECONDS_BETWEEN_LINES = 10.0
 
 WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 108, 84, 76, 66
 """From how many columns on there are bars, percent, tokens, and trials a second."""
@@ -90,7 +91,7 @@ def table(figures: Sequence[Figures], width: int) -> Any:
             f"{one.done:,}/{one.planned:,}",
             f"{100 * one.done // max(1, one.planned)}",
             f"{one.per_second:.1f}" if one.per_second else "",
-            duration(one.seconds_left),
+            "" if one.seconds_left is None else short_duration(one.seconds_left),
             compact(_tokens(one)),
             f"{one.cost_usd:.2f}" if one.cost_usd else "",
             Text("" if one.state == "runs" else one.state, style="dim"),
@@ -142,7 +143,7 @@ def line(one: Figures) -> str:
     if one.per_second:
         parts.append(f"{one.per_second:.1f} a second")
     if one.seconds_left is not None:
-        parts.append(f"{duration(one.seconds_left)} left")
+        parts.append(f"{short_duration(one.seconds_left)} left")
     if _tokens(one):
         parts.append(f"{_tokens(one):,} tokens")
     if one.cost_usd:
@@ -160,14 +161,3 @@ def remarks_of(one: Figures) -> list[str]:
     if one.engine and one.state not in ENDED:
         beside.insert(0, one.engine)
     return [*parts, *(["; ".join(beside)] if beside else [])]
-
-
-def duration(seconds: float | None) -> str:
-    """Return a time as people say it."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.run_progress import SECONDS_BETWEEN_LINES, compact, duration
+from experiment.cli.bars import SECONDS_BETWEEN_LINES, bar_with
+from experiment.cli.run_progress import compact
+from stimuli.durations import short_duration
 
 if TYPE_CHECKING:
     from experiment.tuning.training import Progress
@@ -58,17 +60,7 @@ def bar(name: str) -> Iterator[Shown]:
     if not sys.stderr.isatty():
         yield Shown(name, None)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-    )
-    with Bars(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+    with bar_with("{task.fields[said]}", transient=True) as live:
         yield Shown(name, live)
 
 
@@ -82,5 +74,5 @@ def figures(progress: Progress) -> str:
     if progress.tokens_per_second:
         parts.append(f"{compact(round(progress.tokens_per_second))} tokens/s")
     if progress.seconds_left is not None:
-        parts.append(f"{duration(progress.seconds_left)} left")
+        parts.append(f"{short_duration(progress.seconds_left)} left")
     return ", ".join(parts)
