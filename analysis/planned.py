@@ -25,7 +25,7 @@ from analysis.plan import (
 )
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
-from analysis.within import Within, parted_by_sessions, said
+from analysis.within import Within, of_trials, parted_by_sessions
 from stimuli.errors import UserError, unknown_name
 
 __all__ = ["Bound", "Difference", "Plan", "against_reference", "plans", "read_contrast"]
@@ -221,11 +221,10 @@ def _exploratory(tables: Tables) -> list[Plan]:
                     # what such trials never show is no condition of them, nor their reference
                     shown = [one for one in levels if (rows[factor] == one).any()] if whole.subset else levels
                     if len(shown) > 1:
-                        told = ", ".join(part for part in (kind, said(within)) if part)
                         found.append(
                             replace(
                                 whole,
-                                name=f"{measure.noun} by {factor}{f' ({told})' if told else ''}",
+                                name=f"{measure.noun} by {factor}{of_trials(kind, within)}",
                                 levels=tuple(shown),
                                 contrasts=against_reference(shown),
                                 factors=_all(tables),

@@ -63,3 +63,17 @@ def shown(rows: pd.DataFrame, within: Within) -> pd.Series[bool]:
 def said(within: Within) -> str:
     """Say the levels in words, for the name of an analysis: ``examples few-shot``; empty for all trials."""
     return ", ".join(f"{factor} {level}" for factor, level in within)
+
+
+def of_trials(trials: str | None, within: Within) -> str:
+    """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all.
+
+    Parameters
+    ----------
+    trials : str or None
+        The step that they end with; None for any.
+    within : tuple of (str, str)
+        Levels of other factors.
+    """
+    told = ", ".join(one for one in (trials, said(within)) if one)
+    return f" ({told})" if told else ""

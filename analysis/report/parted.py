@@ -19,7 +19,7 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import REFERENCE, Block
 from analysis.report.filters import where
 from analysis.tables import Tables
-from analysis.within import Within, parted_by_sessions, said, shown
+from analysis.within import Within, of_trials, parted_by_sessions, shown
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Part:
     @property
     def told(self) -> str:
         """Say of which trials it is, for a title; empty for all."""
-        told = ", ".join(one for one in (self.trials, said(self.within)) if one)
-        return f" ({told})" if told else ""
+        return of_trials(self.trials, self.within)
 
     @property
     def whole(self) -> bool:
