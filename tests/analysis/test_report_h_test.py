@@ -281,6 +281,8 @@ def test_figures_say_in_words_what_they_show(chapter: Chapter) -> None:
     figures = {one.name: one for one in chapter.blocks if isinstance(one, Drawing)}
     assert set(figures) == {"h_test_examples", "h_test_families", "h_test_thoughts"}
     assert "80.0% at 50" in figures["h_test_examples"].alternative
+    over = "Over all numbers of examples (4, 14, 28, and 50) and released, fresh, and matched items; the paper's figure is of k = 14"
+    assert over in figures["h_test_thoughts"].note
 
 
 def test_printed_cells_show_which_averages_the_paper_got_wrong() -> None:

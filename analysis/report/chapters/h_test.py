@@ -212,10 +212,21 @@ def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str
             lines += [line] if line is not None else []
     present = {direct: kinds[direct] for direct, _ in pairs}
     title = "H-TEST with and without a chain of thought, as Figure 4 of Lee and Lim (2024)"
-    note = f"{NOTE} Open marks: adjusted accuracy, of the answers that could be read."
+    note = f"{NOTE} Open marks: adjusted accuracy, of the answers that could be read.{_pooled(found)}"
     steps = ["direct", "with thoughts"]
     return lines_figure(
         "h_test_thoughts", title, note, [("", lines)], steps, "How models were asked", present
+    )
+
+
+def _pooled(found: Asked) -> str:
+    """Say over which numbers of examples and makings a figure goes, where the paper's is of one."""
+    together = [f"all numbers of examples ({apa.listing([str(k) for k in found.ks])})"] if found.ks else []
+    together += [f"{apa.listing(found.makings)} items"] if len(found.makings) > 1 else []
+    return (
+        f" Over {apa.listing(together)}; the paper's figure is of k = 14 and of released items alone."
+        if together
+        else ""
     )
 
 
