@@ -13,7 +13,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from experiment.models.api.probe import Asking, Refused, Till, Unanswered, questions
+from experiment.models.api.asking import Asking, Refused, Till, Unanswered
+from experiment.models.api.probe import questions
 from experiment.models.api.retrying import FIRST_TRIES, FIRST_WAIT_S, Retry, RunStopped
 from experiment.models.api.surfaces import Speaker
 from experiment.models.api.transport import Transport

@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import cast
 
+from experiment.models.api.asking import Till
 from experiment.models.api.capabilities import Capabilities
 from experiment.models.api.dialects import Dialect, read_wishes
 from experiment.models.api.doubts import plain_question
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
-from experiment.models.api.probe import Till, probe
+from experiment.models.api.probe import probe
 from experiment.models.api.reading import without_bytes
 from experiment.models.api.remembering import Remembered
 from experiment.models.api.sending import GRACE_S, Allow, Sending
