@@ -137,8 +137,9 @@ def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] |
     -------
     pandas.DataFrame
         A row per measure, reader group and level, of profiles with two levels or more: ``scaled`` (1 is the mean cost of
-        this reader's levels) with ``low, high``; ``mean_log_ratio`` (what it was divided by) and ``unsure`` (whether that mean's
-        interval includes 0: the shape then means nothing); ``difference, difference_low, difference_high`` (minus
+        this reader's levels) with ``low, high``; ``mean_log_ratio`` (what it was divided by) with ``mean_low, mean_high`` (nan
+        where there is no interval, as of one participant) and ``unsure`` (that interval includes 0, or there is none: the
+        shape then means nothing); ``difference, difference_low, difference_high`` (minus
         the reference's; nan in its own rows, and where both profiles do not have the same levels).
 
     Raises
@@ -172,6 +173,8 @@ def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] |
                     "low": ends.low,
                     "high": ends.high,
                     "mean_log_ratio": float(one.profile.estimate.mean()),
+                    "mean_low": mean.low,
+                    "mean_high": mean.high,
                     "unsure": mean.includes_zero,
                     "difference": float(whole[place] - other[place]),
                     "difference_low": apart.low,

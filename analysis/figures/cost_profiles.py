@@ -120,7 +120,7 @@ def _profile(
 ) -> None:
     if own["unsure"].any():
         axes.text(
-            0.5, 0.5, "no shape: its mean cost\nmay be 0", transform=axes.transAxes, ha="center", va="center", fontsize=7.5,
+            0.5, 0.5, f"no shape: its mean cost\n{_doubt(own)}", transform=axes.transAxes, ha="center", va="center", fontsize=7.5,
             color="#555555", style="italic", linespacing=1.1,
         )  # fmt: skip
         return
@@ -134,6 +134,11 @@ def _profile(
                 row["scaled"], y, ls="", marker=it.marker, ms=5.5, mec=it.colour, mew=1.2, color=it.colour,
                 mfc="white" if kind == "model" else it.colour, zorder=5,
             )  # fmt: skip
+
+
+def _doubt(own: pd.DataFrame) -> str:
+    """Say why a profile has no shape."""
+    return "may be 0" if own["mean_low"].notna().all() else "has no interval"
 
 
 def _behind(axes: Axes, people: pd.DataFrame, factor: str, levels: list[str]) -> None:
@@ -151,7 +156,7 @@ def _note(shapes: pd.DataFrame, base: str, reach: tuple[float, float]) -> str:
         "0 (dotted) none. Bars are 95% bootstrap intervals. Sizes cannot be read from this figure, only shapes."
     )
     if shapes["unsure"].any():
-        told += " A reader whose mean cost has an interval that includes 0 has no shape to show."
+        told += " A reader whose mean cost has an interval that includes 0, or none, has no shape to show."
     ends = shapes.loc[~shapes["unsure"].astype(bool), ["scaled", "low", "high"]].to_numpy(dtype=float)
     if np.nanmin(ends, initial=0.0) < reach[0] or np.nanmax(ends, initial=0.0) > reach[1]:
         told += " Bars end at the edge of the panel where they reach beyond it; the table has the numbers."
@@ -166,6 +171,6 @@ def _in_words(shapes: pd.DataFrame, factor: str) -> str:
     told = []
     for (group, measure), own in shapes.groupby(["reader_group", "measure"], sort=False):
         values = ", ".join(f"{row[factor]} {apa.number(row['scaled'])}" for row in own.to_dict("records"))
-        values = "no shape, since the mean cost may be 0" if own["unsure"].any() else values
+        values = f"no shape, since the mean cost {_doubt(own)}" if own["unsure"].any() else values
         told.append(f"{group}, {TITLES[str(measure)].lower()}: {values}")
     return "Cost of each condition as a multiple of the reader's mean cost. " + "; ".join(told) + "."

@@ -24,6 +24,8 @@ from analysis.costs import (
 )
 from analysis.costs.words import frequency_of, letters_in
 from analysis.planned import plans
+from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.chapters.cost_ratios import side_by_side
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
@@ -326,3 +328,26 @@ def test_real_log_ratios_are_those_of_the_mixed_model(decisions: Tables) -> None
     assert row["participants"] == 124
     assert row["log_ratio"] == pytest.approx(model.estimate, abs=0.01)
     assert row["low"] < model.estimate < row["high"]
+
+
+def test_a_profile_of_one_participant_is_said_to_have_no_interval_not_one_that_includes_zero(
+    tmp_path: Path,
+) -> None:
+    rows = study_rows(human=1, models=("m",), items=24)
+    rows["prompt_tokens"] = (
+        rows["position"].map({"intact": 100.0}).fillna(120.0).where(rows["reader_kind"] == "model")
+    )
+    tables = load(write_handover(tmp_path, rows))
+    part = side_by_side(tables, unit_costs(tables, "position"), ())
+    said = " ".join(str(one) for one in part.blocks if isinstance(one, str))
+    assert "Too few have answered for an interval of the mean cost of People: no shape is shown." in said
+    assert "includes 0 for People" not in said
+    heads = [
+        row[0]
+        for one in part.blocks
+        if isinstance(one, ApaTable)
+        for row in one.rows
+        if isinstance(row, Head)
+    ]
+    of_people = [head for head in heads if head.startswith("People: ") and "mean log ratio" in head]
+    assert of_people and all(head.endswith("(no interval)") for head in of_people)

@@ -142,7 +142,8 @@ def profile_table(
     for (group, measure), cells in own.groupby(["reader_group", "measure"], sort=False):
         mean = float(cells["mean_log_ratio"].iloc[0])
         head = f"{marked(str(group), kinds[str(group)])}: {TITLES[str(measure)].lower()}; mean log ratio {apa.number(mean)}"
-        rows.append(Head([head + (" (interval includes 0)" if cells["unsure"].any() else "")]))
+        doubt = " (interval includes 0)" if cells["mean_low"].notna().all() else " (no interval)"
+        rows.append(Head([head + (doubt if cells["unsure"].any() else "")]))
         for row in cells.to_dict("records"):
             ends = apa.interval(row["difference_low"], row["difference_high"])
             difference = (apa.number(row["difference"]), ends) if sure_of_people else (apa.MISSING,) * 2
@@ -164,7 +165,10 @@ def profile_table(
     if reference is not None:
         note += f" Difference: minus the profile of {named(reference.group, kinds)} ({TITLES[reference.measure].lower()})."
     if own["unsure"].any():
-        note += " A profile whose mean has an interval that includes 0 has no shape: its numbers say nothing and are not shown."
+        note += (
+            " A profile whose mean has an interval that includes 0, or none, has no shape: its numbers say nothing and are not "
+            "shown."
+        )
     columns = (factor, "Scaled", "95% CI", "Difference", "95% CI")
     origin = Origin(
         columns=(factor, "reader_group", "item_id"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -211,13 +212,7 @@ def _shapes(
             "reader more than its average one."
         ).format(name)
     ]
-    unsure = [marked(g, kinds[g]) for g in dict.fromkeys(own.loc[own["unsure"], "reader_group"])]
-    if unsure:
-        told.append(
-            escape(
-                f"The interval of the mean cost includes 0 for {chosen_words(unsure)}: the shape of that profile means nothing."
-            )
-        )
+    told += [escape(one) for one in _without_shape(own, kinds)]
     told += _apart(own, factor, reference, kinds)
     part.say(*told)
     part.blocks += [
@@ -225,6 +220,17 @@ def _shapes(
         profile_table(name, own, factor, base, reference, kinds),
     ]
     return part
+
+
+def _without_shape(own: pd.DataFrame, kinds: dict[str, str]) -> Iterator[str]:
+    """Say whose profile has no shape: its mean cost may be 0, or has no interval."""
+    known = own["mean_low"].notna()
+    for rows, told in (
+        (own[own["unsure"] & known], "The interval of the mean cost includes 0 for {}: the shape of that profile means nothing."),
+        (own[own["unsure"] & ~known], "Too few have answered for an interval of the mean cost of {}: no shape is shown."),
+    ):  # fmt: skip
+        if len(rows):
+            yield told.format(chosen_words(marked(g, kinds[g]) for g in dict.fromkeys(rows["reader_group"])))
 
 
 def _apart(
