@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 MINUS, MISSING = "−", "–"
+_DIGITS = 14
+"""That count of a number; what sums and quotients of binary fractions leave behind them does not."""
+_WIDE = Context(prec=400)
 
 
 class Written(str):
@@ -39,14 +43,21 @@ def joined(*parts: str) -> str:
     return Written.of(" ".join(parts), *values)
 
 
+def rounded(value: float, decimals: int) -> Decimal:
+    """Round as by hand, halves away from zero: 49 of 80 is 61.3% however it was reckoned (61.25, 61.25000000000001)."""
+    exact = Decimal(f"{value:.{_DIGITS}g}")
+    return exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE)
+
+
 def number(value: float | None, decimals: int = 2, *, leading_zero: bool = True) -> str:
     """Write a number with fixed decimals, commas between thousands, a true minus, and no negative zero."""
     if value is None or math.isnan(value):
         return Written.of(MISSING, value)
     if math.isinf(value):
         return Written.of("∞" if value > 0 else f"{MINUS}∞", value)
-    text = f"{abs(value):,.{decimals}f}"
-    sign = MINUS if value < 0 and float(text.replace(",", "")) != 0 else ""
+    whole = rounded(abs(value), decimals)
+    text = f"{whole:,.{decimals}f}"
+    sign = MINUS if value < 0 and whole else ""
     if not leading_zero and text.startswith("0."):
         text = text[1:]
     return Written.of(sign + text, value)
@@ -54,7 +65,7 @@ def number(value: float | None, decimals: int = 2, *, leading_zero: bool = True)
 
 def count(value: float) -> str:
     """Write a whole number with commas between thousands."""
-    return Written.of(f"{round(value):,}".replace("-", MINUS), value)
+    return Written.of(f"{int(rounded(value, 0)):,}".replace("-", MINUS), value)
 
 
 def p_value(value: float | None) -> str:
@@ -91,7 +102,7 @@ def degrees_of_freedom(value: float | None) -> str:
     """Write degrees of freedom: whole where they are, else to two decimals; none where infinite."""
     if value is None or math.isnan(value) or math.isinf(value):
         return Written.of(MISSING, value)
-    return count(value) if float(value).is_integer() else Written.of(f"{value:,.2f}", value)
+    return count(value) if float(value).is_integer() else number(value)
 
 
 def correlation(value: float | None) -> str:

@@ -37,6 +37,25 @@ def test_numbers_have_a_true_minus_and_no_negative_zero() -> None:
     assert apa.number(12345.678, 1) == "12,345.7"
 
 
+@pytest.mark.parametrize(("right", "asked"), [(k, n) for n in (8, 80, 160, 400) for k in range(n + 1)])
+def test_a_share_is_written_alike_however_it_was_reckoned(right: int, asked: int) -> None:
+    by_hand = (2000 * right + asked) // (2 * asked)  # tenths of a percent, halves up
+    written = f"{by_hand // 10}.{by_hand % 10}"
+    one_by_one = sum([100 / asked] * right)
+    assert {
+        apa.number(100 * (right / asked), 1),
+        apa.number(100 * right / asked, 1),
+        apa.number(one_by_one, 1),
+    } == {written}
+    assert apa.percent(right / asked) == f"{written}%"
+
+
+def test_halves_go_away_from_zero() -> None:
+    assert (apa.number(-61.25, 1), apa.number(0.125), apa.number(1.005)) == ("−61.3", "0.13", "1.01")
+    assert (apa.count(2.5), apa.count(-2.5), apa.count(-0.4)) == ("3", "−3", "0")
+    assert apa.number(1.5e300, 1).startswith("1,500,") and apa.number(-1e-300) == "0.00"
+
+
 def test_correlations_lose_the_zero_before_the_point() -> None:
     assert apa.correlation(-0.456) == "−.46"
     assert apa.correlation(1.0) == "1.00"
