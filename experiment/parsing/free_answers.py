@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from textwrap import dedent
 
 DECIMAL_COMMA = frozenset(
     (
@@ -37,6 +38,9 @@ _NUMBERS = {
     ),
 }
 _FENCED = re.compile(r"```[^\n`]*\n(?P<code>.*?)(?:```|\Z)", re.DOTALL)
+_CODE_MARK = re.compile(r"(?:\A|[\n:.!?*])[ \t]*>code:|\A\s*code:", re.IGNORECASE)
+_NEXT_MARK = re.compile(r"\n[ \t]*>[a-z_]+:")
+_STATEMENT = re.compile(r"(?:async|class|def|from|import)\b")
 _WRAPPING = " \t\r\n\"'`*_“”‘’„«»"
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -64,8 +68,7 @@ def read_free(
         The options that letters stand for; an answer is one of these.
     """
     if read_as == "code":
-        blocks = [match["code"] for match in _FENCED.finditer(reply)]
-        return (blocks[0] if blocks else reply).strip("\r\n") or None
+        return program_of(reply) or None
     announced = [match["given"] for match in _ANNOUNCED.finditer(reply)]
     if read_as == "number":
         return _number(reply, announced, decimal)
@@ -76,6 +79,32 @@ def read_free(
     if multiline:
         return reply.strip() or None
     return next(line.strip(_WRAPPING) for line in reply.splitlines() if line.strip()) or None
+
+
+def program_of(reply: str) -> str:
+    """Return the program that a reply gives: behind Mind Scramble's mark ``>code:`` and before its next, in the first fence there.
+
+    The mark stands at the head of a line or behind a sentence, so that no comparison in a program is taken for one. Braces around a
+    program are those of the prompt, which says ``>code: {Python code here}``.
+    """
+    mark = _CODE_MARK.search(reply)
+    begin, end = (0, len(reply)) if mark is None else (mark.end(), _next_mark(reply, mark.end()))
+    # the first fence that is not over before the mark, which may stand inside it
+    fenced = next((one for one in _FENCED.finditer(reply) if one.end() > begin and one.start() < end), None)
+    if fenced is not None:
+        begin, end = max(begin, fenced.start("code")), min(end, fenced.end("code"))
+    given = reply[begin:end]
+    first, _, rest = given.partition("\n")
+    program = (given.lstrip(" \t") if first.strip() else dedent(rest)).strip("\r\n")
+    inner = (
+        program.strip()[1:-1].strip() if program.lstrip()[:1] == "{" and program.rstrip()[-1:] == "}" else ""
+    )
+    return inner if _STATEMENT.match(inner) else program
+
+
+def _next_mark(reply: str, begin: int) -> int:
+    found = _NEXT_MARK.search(reply, begin)
+    return len(reply) if found is None else found.start()
 
 
 def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:

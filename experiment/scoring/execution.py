@@ -8,7 +8,6 @@ memory is wrong. Verdicts go by the scorer ``executed`` and count until others a
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,6 @@ from stimuli.item import Item
 
 VERSION = 1
 AT_ONCE = 64
-_MARKED = re.compile(r"\A\s*>?code:[ \t]*\n?", re.IGNORECASE)
 FATES = {
     "passed": "every test held",
     "failed": "a test did not hold, or the program does not run",
@@ -72,11 +70,6 @@ class Executed:
             yield f"  {self.unread} replies hold no program and count as they stand."
         if self.unknown:
             yield f"  {self.unknown} answers are to items that the study no longer has: build it as it was."
-
-
-def program_of(response: str) -> str:
-    """Return the program of a reply that was read as code: without the mark ``>code:`` of Mind Scramble's prompt."""
-    return _MARKED.sub("", response)
 
 
 def execute_programs(
@@ -144,10 +137,9 @@ def _judged(one: Response, tested: Mapping[str, Item], limits: Limits) -> _Verdi
     if item is None:
         return _Verdict(named, None, known=False)
     tests: Sequence[str] = item.key["tests"]
-    program = program_of(read.response)
-    ran = run_program(program, tests, setup=str(item.key.get("setup") or ""), limits=limits)
+    ran = run_program(read.response, tests, setup=str(item.key.get("setup") or ""), limits=limits)
     passed = ran.fate == "passed"
-    score = replace(named, response=program, correct=passed, score=ran.held / len(tests))
+    score = replace(named, correct=passed, score=ran.held / len(tests))
     return _Verdict(score, ran)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from experiment.parsing.free_answers import program_of
 from experiment.scoring import sandbox
-from experiment.scoring.execution import program_of
 from experiment.scoring.sandbox import Limits, SandboxUnavailable, require_sandbox, run_program
 
 SMALL = Limits(wall_seconds=3, cpu_seconds=1, memory_megabytes=128, file_kilobytes=64)
@@ -216,7 +216,37 @@ def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         run_program("pass", ALWAYS)
 
 
+DOUBLES = "def f(x):\n    return 2 * x"
+
+
 @ANYWHERE
-@pytest.mark.parametrize("reply", [">code: x = 1", "code:\nx = 1", ">code:\nx = 1", "x = 1"])
-def test_the_mark_of_the_paper_s_prompt_is_no_part_of_the_program(reply: str) -> None:
-    assert program_of(reply) == "x = 1"
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f">code: {DOUBLES}",
+        f"code:\n{DOUBLES}",
+        f">code:\n{DOUBLES}\n",
+        DOUBLES,
+        f"Here is the program:\n>code: {DOUBLES}",
+        f"Sure. >code: {DOUBLES}",
+        f">code: {DOUBLES}\n>explanation: it doubles ```x```",
+        f">code: {{{DOUBLES}}}",
+        f">code:\n```python\n{DOUBLES}\n```\n>explanation: so",
+        f"```python\n>code: {DOUBLES}\n```",
+        f"For example\n```\nf(1)\n```\n>code: {DOUBLES}",
+        f">code: {DOUBLES}\n>explanation:\n```\nf(1)\n```",
+    ],
+)
+def test_the_marks_of_the_paper_s_prompt_are_no_part_of_the_program(reply: str) -> None:
+    assert program_of(reply) == DOUBLES
+
+
+@ANYWHERE
+@pytest.mark.parametrize("program", ["if 3 >code: print(1)", "{1: 2}", "x = {'a': 1}", "s = '{def}'"])
+def test_a_program_that_looks_like_a_mark_stays_whole(program: str) -> None:
+    assert program_of(program) == program
+
+
+def test_programs_behind_marks_pass_their_tests() -> None:
+    for reply in (f"Here it is:\n>code: {DOUBLES}", f">code: {DOUBLES}\n>explanation: doubles x"):
+        assert run_program(program_of(reply), ["assert f(2) == 4"]).fate == "passed"

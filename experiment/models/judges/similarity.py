@@ -16,8 +16,8 @@ from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
+from experiment.parsing.free_answers import program_of
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
-from experiment.scoring.execution import program_of
 from experiment.scoring.scores import Score
 from experiment.store import Store
 from experiment.store.queries import BESIDE
@@ -122,7 +122,7 @@ def embedding_settings(study: Study) -> ModelSettings:
 
 def compare_texts(
     study: Study,
-    store: Store,
+    store: Store | None,
     embedder: Embedder,
     *,
     reader: str | None = None,
@@ -139,7 +139,8 @@ def compare_texts(
     Parameters
     ----------
     study : Study
-    store : Store
+    store : Store or None
+        None where nothing was answered yet: texts shown are compared all the same.
     embedder : Embedder
     reader : str, optional
         Only this one's answers.
@@ -155,7 +156,7 @@ def compare_texts(
     Raises
     ------
     UserError
-        There is no such reader, or the embedding model cannot be asked.
+        There is no such reader, the embedding model cannot be asked, or there is nothing to compare.
     """
     outcome = Similarity(embedder.settings.use)
     own = materials or embedder
@@ -165,8 +166,12 @@ def compare_texts(
         outcome.prompts = nearness(own, prompts, study.seed, told)
         outcome.prompts.other_wording = other_wording
     outcome.placeholders = "scoring" in study.published
-    with store.read() as connection:
-        free = [one for one in responses(study, connection, reader=reader) if _is_free(one)]
+    free = _free_answers(study, store, reader)
+    if not (outcome.texts.shown or free):
+        raise UserError(
+            f"{study.folder} has nothing to compare: no text that a condition changes, and no free answer",
+            mend="Similarity is of scrambled texts with their intact forms, and of answers of trials of the type answer.",
+        )
     outcome.unread = sum(not _text(one) for one in free)
     stands_in = PLACEHOLDER if outcome.placeholders else ""
     given = [one for one in free if _text(one) or (stands_in and one.reader_kind in MODEL_KINDS)]
@@ -198,9 +203,23 @@ def compare_texts(
         )
         name = f"{BESIDE}{SIMILARITY}:{embedder.settings.use}-{VERSION}"
         scored.append((one, Score(_text(one) or stands_in, "valid", None, value, name, VERSION)))
-    for begin in range(0, 0 if dry_run else len(scored), MOST_AT_ONCE):
-        write_scores(store, scored[begin : begin + MOST_AT_ONCE])
+    if store is not None and not dry_run:
+        for begin in range(0, len(scored), MOST_AT_ONCE):
+            write_scores(store, scored[begin : begin + MOST_AT_ONCE])
     return outcome
+
+
+def _free_answers(study: Study, store: Store | None, reader: str | None) -> list[Response]:
+    """Return the stored answers that are compared; none where nothing was stored yet."""
+    if store is None:
+        if reader is not None:
+            raise UserError(
+                f"{study.folder} has no answers yet, so none of {reader}",
+                mend="Leave --model out to compare the texts that are shown.",
+            )
+        return []
+    with store.read() as connection:
+        return [one for one in responses(study, connection, reader=reader) if _is_free(one)]
 
 
 def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:
