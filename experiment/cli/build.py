@@ -98,8 +98,8 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         numbers = [
             f"{one.changed_words:.1f}",
             f"{one.share_changed:.0%}",
-            f"{one.displaced:.1f}",
-            f"{one.displacement:.2f}",
+            _displaced(one),
+            f"{one.displacement:.2f}" if f"{one.displaced:.1f}" != "0.0" else "–",
         ]
         left = ", ".join(f"{n} {reason}" for reason, n in one.left_intact.items())
         short = ", ".join(f"{words} took {made} of {one.asked}" for made, words in one.fewer.items())
@@ -115,8 +115,20 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         click.echo("  " + "  ".join(cells).rstrip())
     if changed:
         click.echo(
-            "  (means: changed words an item; letters displaced a changed word; places that a displaced letter moved by)"
+            "  (means: changed words an item; letters displaced a changed word; places that a displaced letter moved by"
+            + (
+                "; where words or sentences move, those displaced of a clause, sentence or text)"
+                if any(one.unit != "letter" for one in conditions)
+                else ")"
+            )
         )
+
+
+def _displaced(one: ConditionSummary) -> str:
+    """Write how many letters left their place; of words and sentences with their name."""
+    number = f"{one.displaced:.1f}"
+    units = "/".join(f"{unit}s" for unit in one.unit.split(", "))
+    return number if one.unit == "letter" else f"{number} {units}"
 
 
 def _tell_audit(built: Built) -> None:

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from stimuli.displacement import displacement
-from stimuli.item import Item, Role
+from stimuli.item import ChangeRecord, Item, Role
 from stimuli.scramble.doses import count_asked, words_by_count
 from stimuli.scramble.words import nfc, word_starts
 
@@ -27,7 +27,8 @@ class ConditionSummary:
     items : int
         Number of items.
     changed_words : float
-        Mean number of changed words an item: words whose letters changed, or words that left their place.
+        Mean number of changed words an item: words whose letters changed, or words that left their place (numbers and signs
+        that moved with them are no words, as they are none of ``share_changed``).
     changed_words_sd : float or None
         Standard deviation of that number over items; None for a single item.
     share_changed : float
@@ -35,7 +36,8 @@ class ConditionSummary:
     moved_sentences : float
         Mean number of sentences an item that left their place; their words do not count as changed.
     displaced : float
-        Mean number of letters (words, sentences) a changed word (sentence, text) that left their place.
+        Mean number of letters that left their place in a changed word, of words in a clause or sentence, of sentences in a text:
+        after ``unit``.
     displacement : float
         Mean distance from their place of those that left it, in places: the sum of all distances over the number of
         pieces displaced; 0 where none was. Neighbours that changed places are 1 apart, whatever the word's length.
@@ -52,6 +54,8 @@ class ConditionSummary:
         How many exchanges, insertions or deletions a word the operation asks for; None where it has no such count.
     words_by_count : mapping of int to int
         Number of changed words by how many of them they took; empty where none are asked for.
+    unit : str
+        What left its place: ``letter``, ``word`` or ``sentence``; several joined by ``, ``.
     """
 
     set_name: str
@@ -71,6 +75,7 @@ class ConditionSummary:
     operations: tuple[str, ...]
     asked: int | None = None
     words_by_count: Mapping[int, int] = field(default_factory=dict)
+    unit: str = "letter"
 
     @property
     def fewer(self) -> Mapping[int, int]:
@@ -126,6 +131,7 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         operations=operations,
         asked=asked,
         words_by_count={} if asked is None else words_by_count(_of_letters(changes)),
+        unit=", ".join(dict.fromkeys(str(change.get("unit", "letter")) for change in changes)) or "letter",
     )
 
 
@@ -135,7 +141,18 @@ def _of_letters(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 def _changed_words(item: Item) -> int:
     letters = sum(change.get("unit", "letter") == "letter" for change in item.changes)
-    return letters + _displaced(item, "word")
+    return letters + sum(_displaced_words(change) for change in item.changes if change.get("unit") == "word")
+
+
+def _displaced_words(change: ChangeRecord) -> int:
+    """Count the words among what left its place in a clause: papers moved numbers and signs between two spaces with them."""
+    pieces = change["intact"].split(" ")
+    if len(pieces) != len(change["permutation"]):
+        return change["displaced"]
+    return sum(
+        source is not None and source != place and bool(word_starts(nfc(pieces[source])))
+        for place, source in enumerate(change["permutation"])
+    )
 
 
 def _displaced(item: Item, unit: str) -> int:
