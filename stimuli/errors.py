@@ -38,19 +38,23 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next((o for o in options if o.lower() == found[0]), None) if found else None
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question with which a mend begins, a space behind it; empty where no known name is close."""
+    close = nearest(name, known)
+    return f"Did you mean {close!r}? " if close else ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """Build the error for a name that is not in a list of known ones, with the nearest valid name."""
     options = sorted(known)
-    close = nearest(name, options)
-    hint = f"Did you mean {close!r}? " if close else ""
+    hint = did_you_mean(name, options)
     return UserError(f"{kind} {name!r} is not known", mend=f"{hint}Known: {', '.join(options)}.")
 
 
 def missing_column(where: str, column: str, there: Iterable[str]) -> UserError:
     """Build the error for a row that lacks a column, with the nearest column that is there."""
     columns = list(there)
-    close = nearest(column, columns)
-    hint = f"Did you mean {close!r}? " if close else ""
+    hint = did_you_mean(column, columns)
     return UserError(
         f"{where}: column {column!r} is missing", mend=f"{hint}Columns there: {', '.join(columns)}."
     )

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, TypedDict, cast, get_args
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from stimuli.errors import UserError, nearest
+from stimuli.errors import UserError, did_you_mean
 from stimuli.files import file_sha256, replace_file
 from stimuli.schemas.acceptance import Accepts, acceptor
 
@@ -219,14 +219,12 @@ def _check(line: Mapping[str, Any], where: str) -> None:
 
 def _mend(error: ValidationError) -> str | None:
     if error.validator == "enum" and isinstance(error.instance, str):
-        close = nearest(error.instance, ROLES)
-        return f"Did you mean {close!r}?" if close else None
+        return did_you_mean(error.instance, ROLES).rstrip() or None
     if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
         schema = error.schema if isinstance(error.schema, Mapping) else {}
         known = list(schema.get("properties", {}))
         unknown = [key for key in error.instance if key not in known]
-        close = nearest(unknown[0], known) if unknown else None
-        return f"Did you mean {close!r}?" if close else None
+        return did_you_mean(unknown[0], known).rstrip() or None if unknown else None
     return None
 
 
@@ -314,7 +312,7 @@ def write_items(
     digest = hashlib.sha256(content).hexdigest()
     sidecar = {**meta, "items": len(items), "sha256": digest}
     replace_file(path, content)
-    replace_file(meta_path(path), (json.dumps(sidecar, ensure_ascii=False, indent=2) + "\n").encode("utf-8"))
+    replace_file(meta_path(path), json.dumps(sidecar, ensure_ascii=False, indent=2) + "\n")
     return digest
 
 

@@ -12,7 +12,7 @@ from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import manner_of
 from experiment.models.settings import ModelSettings
 from experiment.study import Study
-from stimuli.errors import UserError, nearest, unknown_name
+from stimuli.errors import UserError, did_you_mean, unknown_name
 
 OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("dtype", "quantisation", "device", "token_budget", "determinism"), ("hf",)),
@@ -66,8 +66,7 @@ def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:
     place = study.place("models", "who", name, "judge")
     if judge == name or judge not in study.models:
         others = [other for other in study.models if other != name]
-        close = nearest(judge, others)
-        hint = f"Did you mean {close!r}? " if close else ""
+        hint = did_you_mean(judge, others)
         raise UserError(
             f"{place} is {judge!r}, which is no other model of the study",
             mend=f"{hint}Models that could judge: {', '.join(others) or 'none'}.",

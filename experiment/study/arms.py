@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stimuli.errors import UserError, nearest
+from stimuli.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -76,8 +76,7 @@ def _check_level(study: Study, kind: str, factor: str, level: str, given: object
             "{exemplars: 0}}}, or shuffle their labels: {exemplars: 4, example_labels: shuffled}.",
         )
     said = given if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else given
-    close = nearest(str(given), ARMS[kind])
-    hint = f"Did you mean {close!r}? " if close else ""
+    hint = did_you_mean(str(given), ARMS[kind])
     raise UserError(
         f"{place} is {said!r}, which cannot be done to items of {MATERIAL[kind]}",
         mend=f"{hint}Levels are {', '.join(ARMS[kind])}: the item as it is, other letters in place of its own"
@@ -138,8 +137,7 @@ def _check_texts(
                 f"{place}: everybody agrees to the same text", mend="Let levels differ in instructions."
             )
         if name not in known:
-            close = nearest(name, known)
-            hint = f"Did you mean {close!r}? " if close else ""
+            hint = did_you_mean(name, known)
             raise UserError(
                 f"{place}: no screen of the procedure shows {name!r}",
                 mend=f"{hint}Texts of the procedure: {', '.join(sorted(known - consents)) or 'none'}.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.study.bounds import read_bounds, read_rule
 from experiment.study.factors import OWN_FACTOR
-from stimuli.errors import UserError, nearest, unknown_name
+from stimuli.errors import UserError, did_you_mean, unknown_name
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -216,8 +216,7 @@ def _check_readers(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
         )
     for i, group in enumerate(spec["between"]):
         if group not in known:
-            close = nearest(group, known)
-            hint = f"Did you mean {close!r}? " if close else ""
+            hint = did_you_mean(group, known)
             raise UserError(
                 f"{study.place(*path, 'between', i)} is {group!r}",
                 mend=f"{hint}Readers: human, simulated, or a model of the study ({', '.join(study.models) or 'none'}).",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from stimuli.entry_points import added
-from stimuli.errors import UserError, nearest, unknown_name
+from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.scramble.options import GAP, GAPS, Value
 from stimuli.scramble.types import BUILT_IN, Preset, ScrambleType
 
@@ -256,8 +256,7 @@ def _operation(
 
 
 def _unknown_option(kind: ScrambleType, name: str, known: list[str]) -> UserError:
-    close = nearest(name, known)
-    hint = f"Did you mean {close!r}? " if close else ""
+    hint = did_you_mean(name, known)
     return UserError(
         f"scramble type {kind.name} has no option {name!r}",
         mend=hint + (f"Its options: {', '.join(known)}." if known else "It has none."),

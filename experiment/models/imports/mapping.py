@@ -16,7 +16,7 @@ from typing import Any
 
 from experiment.models.imports.mapping_format import check_mapping
 from experiment.study.yaml_source import read_yaml
-from stimuli.errors import UserError, missing_column, nearest
+from stimuli.errors import UserError, did_you_mean, missing_column
 
 Row = Mapping[str, Any]
 _LONGEST_CELL = 2**31 - 1
@@ -68,11 +68,9 @@ class Columns:
         if value is None or known is None:
             return value
         if value not in known:
-            close = nearest(value, known)
             raise UserError(
                 f"{row.where}: {column} is {value!r}, which {self.file.name} does not map",
-                mend=(f"Did you mean {close!r}? " if close else "")
-                + f"Mapped are {', '.join(known)}; add {value!r} under map, or mend the row.",
+                mend=f"{did_you_mean(value, known)}Mapped are {', '.join(known)}; add {value!r} under map, or mend the row.",
             )
         return str(known[value])
 

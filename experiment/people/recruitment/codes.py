@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from experiment.people.recruitment.platforms import IN_PERSON, Platform, platform_for
 from experiment.study.bounds import session_rules
-from stimuli.errors import UserError, nearest
+from stimuli.errors import UserError, did_you_mean
 
 Outcome = Literal["complete", "no_consent", "screened_out", "failed_checks"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -128,10 +128,9 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
     where = f"config.toml, [recruitment.{study.id}]"
     for name in given:
         if name not in SETTINGS:
-            close = nearest(str(name), SETTINGS)
             raise UserError(
                 f"{where}: {name!r} is not a setting",
-                mend=(f"Did you mean {close!r}? " if close else "") + f"Known: {', '.join(SETTINGS)}.",
+                mend=f"{did_you_mean(str(name), SETTINGS)}Known: {', '.join(SETTINGS)}.",
             )
     privacy = study.get("participants", "privacy", default={})
     platform = platform_for(str(study.get("participants", "recruit", default=IN_PERSON)))
