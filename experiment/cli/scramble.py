@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import click
 from click.core import ParameterSource
 
-from stimuli.corpora.source_text import json_object
-from stimuli.errors import UserError, nearest
+from experiment.cli.scramble_lines import Line, Source
+from experiment.cli.scramble_told import Told
+from stimuli.errors import UserError
 from stimuli.scramble import (
     Change,
     Operation,
-    Scrambled,
     ScrambleSettings,
     parse_operation,
     scramble_stream,
     scramble_types,
 )
-from stimuli.scramble.doses import count_asked, count_made
-from stimuli.scramble.letter_forms import OTHER_SCRIPT
+from stimuli.scramble.doses import count_made
 from stimuli.scramble.published import describe, published_operation, published_pass
 from stimuli.scramble.registry import checked_rate
 from stimuli.scramble.text import Capitals
-from stimuli.scramble.word_order import WITHOUT_SPACES
-from stimuli.scramble.words import word_starts
 
 CORRECTED_SEED = 1
-_WAYS_OUT = {
-    WITHOUT_SPACES: " (unspaced=change takes each run as one word)",
-    OTHER_SCRIPT: " (--language says whose letters come in)",
-}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE_ENDS = (b"\r\n", b"\n")
 CORRECTED_ONLY = ("language", "capitals", "min_letters", "avoid_real_words", "texts", "changes")
 
 
@@ -154,7 +142,7 @@ def scramble(
             f"--field {name} has no say without --jsonl",
             mend="Add --jsonl where each line is a JSON object, or leave --field out.",
         )
-    source = _Source(file, name if jsonl else None, skip_bad=on_bad == "skip")
+    source = Source(file, name if jsonl else None, skip_bad=on_bad == "skip")
     out = sys.stdout.buffer
     if mode == "published":
         _refuse_corrected_only(click.get_current_context())
@@ -173,7 +161,7 @@ def scramble(
     if texts is not None:
         chosen = replace(chosen, texts=checked_rate(texts, "texts"))
     settings = ScrambleSettings(min_letters, capitals, avoid_real_words, language)
-    told = _Told(chosen, summary, min_letters)
+    told = Told(chosen, summary, min_letters)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
     if avoid_real_words is None and changes_letters and not settings.avoids_real_words:
         click.echo(
@@ -187,15 +175,15 @@ def scramble(
 
 
 def _scramble_lines(
-    source: _Source,
+    source: Source,
     operation: Operation,
     seed: int,
     settings: ScrambleSettings,
     out: IO[bytes],
     record: IO[str] | None,
-    told: _Told,
+    told: Told,
 ) -> None:
-    waiting: list[_Line] = []
+    waiting: list[Line] = []
 
     def texts() -> Iterator[str]:
         for line in source.lines():
@@ -220,204 +208,6 @@ def _scramble_lines(
 
 def _recorded(change: Change, asked: int | None) -> dict[str, Any]:
     return change._asdict() | ({} if asked is None else {"made": count_made(change), "asked": asked})
-
-
-@dataclass
-class _Line:
-    """One line: number, JSON object where it has one, text (None for an empty line of JSONL), and what ended it."""
-
-    number: int
-    record: dict[str, Any] | None
-    field: str | None
-    text: str | None
-    ended: bytes = b"\n"
-
-    def write(self, out: IO[bytes], shown: str | None) -> None:
-        if self.record is not None and self.field is not None:
-            whole = {**self.record, self.field: shown}
-            shown = json.dumps(whole, ensure_ascii=False)
-            if not shown.isascii() and _SURROGATE.search(shown):
-                shown = json.dumps(whole)  # half of a pair is no UTF-8, but JSON can write it as it came
-        out.write((shown or "").encode("utf-8") + self.ended)
-
-
-@dataclass
-class _Source:
-    """Where the lines come from; names those that cannot be read."""
-
-    file: Path | None
-    field: str | None
-    skip_bad: bool
-    left_out: int = 0
-    read: int = 0
-
-    def lines(self) -> Iterator[_Line]:
-        where = self._where()
-        with ExitStack() as open_files:
-            ended = b"\n"
-            stream = sys.stdin.buffer if self._is_stdin() else open_files.enter_context(self._open())
-            for number, raw in enumerate(stream, 1):
-                line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-                self.read = number
-                # A last line without an end of its own gets that of the lines before it.
-                ended = next((mark for mark in _LINE_ENDS if line.endswith(mark)), ended)
-                line = line.removesuffix(ended)
-                try:
-                    found = self._read(number, line, f"{where}, line {number}")
-                except UserError as error:
-                    if not self.skip_bad:
-                        raise UserError(
-                            error.message,
-                            mend=" ".join(
-                                [
-                                    error.mend or "",
-                                    "Lines before it are written; --on-bad skip leaves such lines out.",
-                                ]
-                            ).strip(),
-                        ) from None
-                    self.left_out += 1
-                    click.echo(f"left out: {error.message}", err=True)
-                else:
-                    yield replace(found, ended=ended)
-
-    def _read(self, number: int, line: bytes, where: str) -> _Line:
-        if self.field is None:
-            return _Line(number, None, None, _decoded(line, where))
-        if not line.strip():
-            return _Line(number, None, self.field, None)
-        record = json_object(line, where)
-        return _Line(number, record, self.field, _text_of(record, self.field, where))
-
-    def tell_left_out(self) -> None:
-        if not self.read:
-            click.echo(f"{self._where()} is empty: nothing to scramble", err=True)
-        if self.left_out:
-            lines = "1 line" if self.left_out == 1 else f"{self.left_out:,} lines"
-            click.echo(f"{lines} left out", err=True)
-
-    def _where(self) -> str:
-        return "standard input" if self._is_stdin() else str(self.file)
-
-    def _is_stdin(self) -> bool:
-        return self.file is None or str(self.file) == "-"
-
-    def _open(self) -> IO[bytes]:
-        assert self.file is not None
-        try:
-            return self.file.open("rb")
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.file} does not exist", mend="Check the name, or pipe the text in."
-            ) from None
-        except (IsADirectoryError, PermissionError) as error:
-            raise UserError(
-                f"{self.file} cannot be read: {error.strerror}", mend="Name a text file that you may read."
-            ) from None
-
-
-@dataclass
-class _Told:
-    """Counts what changed, for the summary."""
-
-    operation: Operation
-    wanted: bool
-    least: int = 0
-    lines: int = 0
-    with_words: int = 0
-    changed_lines: int = 0
-    unchanged: int = 0
-    first_unchanged: int = 0
-    first_reasons: tuple[str, ...] = ()
-    words: int = 0
-    changed: int = 0
-    displacement: float = 0.0
-    reasons: Counter[str] = field(default_factory=Counter)
-    made: Counter[int] = field(default_factory=Counter)
-
-    @functools.cached_property
-    def asked(self) -> int | None:
-        """How many exchanges, insertions or deletions the operation asks for."""
-        return count_asked(self.operation)
-
-    def count(self, line: _Line, result: Scrambled) -> None:
-        self.lines += 1
-        if result.changes:
-            self.changed_lines += 1
-        elif result.text.strip():
-            self.unchanged += 1
-            if not self.first_unchanged:
-                self.first_unchanged = line.number
-                self.first_reasons = tuple(dict.fromkeys(_reasons(result)))
-        if self.asked is not None:
-            self.made.update(map(count_made, result.changes))
-        if self.wanted or self.asked is not None:
-            self.reasons.update(_reasons(result))
-        if self.wanted:
-            words = len(word_starts(line.text or ""))
-            self.words += words
-            self.with_words += words > 0
-            self.changed += len(result.changes)
-            self.displacement += sum(change.mean_displacement for change in result.changes)
-
-    def tell(self) -> None:
-        if self.wanted:
-            self._tell_summary()
-        elif self.asked is not None:
-            self._tell_short_of_count()
-        operation = self.operation
-        everything = operation.rate == operation.texts == 1 and not operation.changes_nothing
-        if everything and self.unchanged:
-            lines = f"{self.unchanged:,} lines stay" if self.unchanged > 1 else "1 line stays"
-            click.echo(
-                f"{lines} as before, the first is line {self.first_unchanged}: {self._why_unchanged()}",
-                err=True,
-            )
-
-    def _tell_summary(self) -> None:
-        operation = self.operation
-        what = {"letter": "words", "word": "sentences", "sentence": "texts"}[operation.type.unit]
-        mean = self.displacement / self.changed if self.changed else 0.0
-        click.echo(
-            f"{operation.label}: {self.lines:,} lines, {self.words:,} words; {self.changed:,} {what} changed, "
-            f"mean displacement {mean:.3f} over all their {operation.type.unit}s",
-            err=True,
-        )
-        if operation.texts < 1 and self.with_words:
-            met = self.changed_lines / self.with_words
-            click.echo(
-                f"share of lines with words: {operation.texts:g} asked for, {met:.3f} met "
-                f"({self.changed_lines:,} of {self.with_words:,})",
-                err=True,
-            )
-        for made, words in sorted(self.made.items()):
-            click.echo(f"made {made} of {self.asked}: {words:,} words", err=True)
-        for reason, number in self.reasons.most_common():
-            click.echo(f"left intact, {reason}: {number:,}{_WAYS_OUT.get(reason, '')}", err=True)
-
-    def _tell_short_of_count(self) -> None:
-        """Say, even where no summary is asked for, that words did not take the whole count."""
-        for made, words in sorted(self.made.items()):
-            if made != self.asked:
-                click.echo(f"made {made} of {self.asked}: {words:,} words", err=True)
-        for reason, number in self.reasons.items():
-            if "fewer than" in reason:
-                click.echo(
-                    f"{number:,} words stay as they are: each {reason} (fewer=make makes as many as it can)",
-                    err=True,
-                )
-
-    def _why_unchanged(self) -> str:
-        if self.first_reasons:
-            return ", ".join(self.first_reasons)
-        operation, unit = self.operation, self.operation.type.unit
-        if unit != "letter":
-            return f"{operation.name} changes {operation.type.eligibility}"
-        least = max(operation.min_letters, self.least)
-        return f"no word of {least} or more letters, the fewest that {operation.name} changes"
-
-
-def _reasons(result: Scrambled) -> list[str]:
-    return [part.rpartition(": ")[2] for left in result.left_intact for part in left.reason.split("; ")]
 
 
 def type_list() -> str:
@@ -449,29 +239,3 @@ def _refuse_corrected_only(ctx: click.Context) -> None:
                 f"--{name.replace('_', '-')} has no say with --mode published",
                 mend="Leave it out, or use --mode corrected.",
             )
-
-
-def _decoded(line: bytes, where: str) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{where}: byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8",
-            mend="Save the text as UTF-8.",
-        ) from None
-
-
-def _text_of(record: dict[str, Any], field: str, where: str) -> str:
-    if field not in record:
-        close = nearest(field, record)
-        hint = f"Did you mean {close!r}? " if close else ""
-        raise UserError(
-            f"{where}: field {field!r} is missing",
-            mend=f"{hint}Say which field with --field; there are: {', '.join(record) or 'none'}.",
-        )
-    if not isinstance(record[field], str):
-        raise UserError(
-            f"{where}: field {field!r} holds no text but {json.dumps(record[field])[:60]}",
-            mend='Write a text there ("" for none), or name another field with --field.',
-        )
-    return str(record[field])
