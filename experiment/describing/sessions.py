@@ -14,8 +14,10 @@ from typing import Any
 from experiment.session_minutes import length_in_words, minutes_in_words
 from experiment.study import Study
 from experiment.study.factors import operation_families
+from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.scramble import parse_operation
+from stimuli.scramble.published import published_operation
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,14 @@ ITEMS_IN_WORDS = {
 
 
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the factors of a study; what is done to items with a factor of their own, in words."""
+    """Return the factors of a study; what is done to items with a factor of their own, and published scrambles, in words."""
     if study.arms is None:
-        return study.factors
+        if "items" not in study.published:
+            return study.factors
+        return {
+            factor: {level: _as_published(given) for level, given in levels.items()}
+            for factor, levels in study.factors.items()
+        }
     factor, levels = study.arms
     words = ARMS_IN_WORDS["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
     return {**study.factors, factor: {level: InWords(words[does]) for level, does in levels.items()}}
@@ -142,6 +149,21 @@ def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
 
 class InWords(str):
     """What a level does, said already."""
+
+
+def _as_published(given: Any) -> Any:
+    """Say a scramble as the paper's code does it, which mended ones of the same name differ from; all else as it is given."""
+    examples = isinstance(given, Mapping) and "demonstrations" in given
+    operation = given["demonstrations"] if examples else given
+    if not isinstance(operation, str):
+        return given
+    try:
+        published = published_operation(operation)
+    except UserError:
+        return given
+    if published.protocol is None:
+        return given
+    return InWords(f"{'examples: ' if examples else ''}{published.label}")
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
+from experiment.describing.sessions import session_told
 from experiment.scoring.execution import execute_programs
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
 from experiment.store import Store
@@ -103,6 +104,23 @@ def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: P
     assert "DEL-BEG" in said
     assert re.search(r"roughly\s+(a|[\d.]+)\s+minutes?|minute", said)
     assert "TypoBench released no sample of csqa" in said
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("corrected", "said"),
+    [(False, "REO-REV (published REO-REV)"), (True, "REO-REV (reverse:all(min_letters=4))")],
+)
+def test_checking_names_published_scrambles_as_such_and_mended_ones_with_their_options(
+    tmp_path: Path, shared: Path, corrected: bool, said: str
+) -> None:
+    """Published items reverse words of every length, mended ones those of four letters or more."""
+    study = load_study(made(tmp_path, "gsm8k", shared / "data", corrected=corrected, levels=FEW))
+    numbers = {
+        **{"lists": 3, "trials_per_session": 2, "practice_trials": 0, "trials_per_cell": {"BASE": 1}},
+        **{"minutes_by_levels": {"": 1.0}, "minutes_that_limits_allow": 0},
+    }
+    assert said in session_told(study, [], {"screens": []}, numbers).factors
 
 
 @pytest.mark.shared
