@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from experiment.models.engine import ANSWERS
 from experiment.procedure import PlannedTrial, trials_of
 from experiment.scoring.published import OWN, PARSERS, parser_of
 from experiment.scoring.trial import Score, score_trial, status_for_scoring
@@ -356,7 +357,7 @@ def _reply_statuses(connection: Connection, session_id: str) -> dict[int, str]:
         select(calls.c.trial_index, calls.c.status, calls.c.text, calls.c.label_logprobs, calls.c.reasoning)
         .where(
             calls.c.session_id == session_id,
-            calls.c.purpose.in_(("answer", "read")),
+            calls.c.purpose.in_(ANSWERS),
             calls.c.status.not_in(("error", "timeout")),
         )
         .order_by(calls.c.call_id)
