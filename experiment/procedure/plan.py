@@ -7,7 +7,7 @@ from typing import Any
 
 from experiment.lists import label_map_of, session_levels
 from experiment.procedure.questions import seen_question
-from experiment.procedure.unfolding import PlannedTrial, Unfolding
+from experiment.procedure.unfolding import PlannedTrial, Screen, Unfolding
 from experiment.study import Study
 from experiment.study.durations import milliseconds
 from stimuli.item import Item
@@ -62,21 +62,44 @@ def plan_session(
         label_map=label_map_of(study, items, list_id),
         between=session_levels(study, items, list_id),
     )
+    return as_plan(
+        session,
+        session.screens(),
+        version=version,
+        order_row=order_row,
+        prompt_variant=prompt_variant,
+        replicate=replicate,
+        context=study.get("models", "context", default="independent"),
+    )
+
+
+def as_plan(
+    session: Unfolding,
+    screens: list[Screen],
+    *,
+    version: int,
+    order_row: int = 0,
+    prompt_variant: int = 1,
+    replicate: int = 1,
+    context: str = "independent",
+) -> Plan:
+    """Return the plan of a session that shows some screens."""
+    study = session.study
     return {
         "study": study.id,
         "title": study.title,
         "language": study.language,
         "version": version,
         "design_hash": study.design_hash,
-        "list_id": list_id,
+        "list_id": session.list_id,
         "order_row": order_row,
         "label_map": dict(session.labels.shown),
         "prompt_variant": prompt_variant,
         "replicate": replicate,
-        "context": study.get("models", "context", default="independent"),
+        "context": context,
         "published": sorted(study.published),
         "if_interrupted": if_interrupted(study),
-        "screens": session.screens(),
+        "screens": screens,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from experiment.lists import blocks_showing
 from experiment.procedure import Plan, PlannedTrial
-from experiment.procedure.plan import if_interrupted
+from experiment.procedure.plan import as_plan
 from experiment.procedure.unfolding import Screen, Unfolding
 from experiment.study import Study
 from stimuli.item import Item
@@ -77,20 +77,5 @@ def plan_of_items(
     """
     unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
     screens = unfolding.given_screens()
-    plan: Plan = {
-        "study": study.id,
-        "title": study.title,
-        "language": study.language,
-        "version": version,
-        "design_hash": study.design_hash,
-        "list_id": list_id,
-        "order_row": 0,
-        "label_map": dict(unfolding.labels.shown),
-        "prompt_variant": prompt_variant,
-        "replicate": 1,
-        "context": "independent",
-        "published": sorted(study.published),
-        "if_interrupted": if_interrupted(study),
-        "screens": screens,
-    }
+    plan = as_plan(unfolding, screens, version=version, prompt_variant=prompt_variant)
     return plan, [unfolding.places[row] for row in range(len(items))]
