@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stimuli.errors import UserError
+from stimuli.files import replacing
 
 from .fitting import fit_model
 from .parameters import Parameter, estimate_of
@@ -138,7 +139,7 @@ class Kept:
         first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
         try:
             lines = file.read_text("utf-8").splitlines() if file.exists() else []
-            told = [line for line in map(_read, lines) if line is not None]
+            told = [line for line in map(read_kept, lines) if line is not None]
             if lines and (not told or told[0] != first):
                 raise UserError(
                     f"{file} does not hold refits of this model, these data and this seed",
@@ -151,9 +152,8 @@ class Kept:
                     line["number"], numbers, line["converged"], line["singular"]
                 )
             # A line cut short by an interruption goes; all else is written again.
-            part = file.with_name(file.name + ".part")
-            part.write_text("".join(json.dumps(line) + "\n" for line in told or [first]), "utf-8")
-            part.replace(file)
+            with replacing(file) as part:
+                part.write_text("".join(json.dumps(line) + "\n" for line in told or [first]), "utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
                 f"{file} cannot hold refits: {error}", mend="Name a file that can be written."
@@ -173,7 +173,8 @@ class Kept:
         self.found[refit.number] = refit
 
 
-def _read(line: str) -> dict[str, Any] | None:
+def read_kept(line: str) -> dict[str, Any] | None:
+    """Return what a line of such a file holds; None for one that an interruption cut short."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError:

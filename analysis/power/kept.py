@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from analysis.mixed.refits import read_kept
 from analysis.power.layouts import Sizes
 from analysis.power.simulation import Found, Outcome, Question
 from stimuli.errors import UserError
@@ -45,7 +46,7 @@ class Kept:
         first = {"fits of": question.mark(), "question": question.to_json()}
         text = file.read_text("utf-8", errors="replace") if file.exists() else ""
         lines = text.splitlines()
-        told = [line for line in map(_read, lines) if line is not None]
+        told = [line for line in map(read_kept, lines) if line is not None]
         if told and told[0].get("fits of") != first["fits of"]:
             raise UserError(
                 f"{file} holds fits of another question",
@@ -81,14 +82,6 @@ class Kept:
     def _write(self, line: dict[str, Any], *, new_line: bool = False) -> None:
         with self.file.open("a", encoding="utf-8") as opened:
             opened.write(("\n" if new_line else "") + json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def _read(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _line(outcome: Outcome) -> dict[str, Any]:
