@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ COMMON = 3.0
 """What all states of a layer share, against 1 of each item's own part: it lifts every raw cosine."""
 
 
-def depth_of(model: int, layers: int) -> np.ndarray:
+def depth_of(model: int, layers: int, by: Mapping[str, float] = MOVED) -> np.ndarray:
     """Return how much of each condition's movement is there at each layer, shape (conditions, layers)."""
     depth = np.linspace(0, 1, layers)
     found = []
-    for place, moved in enumerate(MOVED.values()):
+    for place, moved in enumerate(by.values()):
         turn = np.sin(np.pi * depth) if (place + model) % 2 == 0 else 0.4 + 0.6 * depth
         found.append(moved * (0.3 + turn))
     return np.array(found)
@@ -41,6 +42,7 @@ def representation_study(
     seed: int = 1,
     name: str = "gsm8k",
     position: str = "mean",
+    moved: Mapping[str, float] = MOVED,
 ) -> Path:
     """Write a study's folder: ``reports/data`` and ``states`` of its models.
 
@@ -48,6 +50,8 @@ def representation_study(
     ----------
     models : dict of str to (pattern, layers)
         Models of the same pattern differ by noise alone.
+    moved : dict of str to float
+        How far each condition moves a text's states, the intact one (``BASE``, 0) first.
     """
     models = {"one": (0, 7), "two": (1, 5)} if models is None else models
     draw = np.random.default_rng(seed)
@@ -56,12 +60,12 @@ def representation_study(
         states: list[np.ndarray] = []
         keys: list[str] = []
         of_layer = COMMON * np.random.default_rng([seed, pattern]).normal(size=(layers, WIDTH))
-        depths = depth_of(pattern, layers)
+        depths = depth_of(pattern, layers, moved)
         for part in sets:
             for item in range(items):
                 own = draw.normal(size=WIDTH)
-                for place, level in enumerate(MOVED):
-                    right = draw.random() < 0.95 - 0.6 * MOVED[level]
+                for place, level in enumerate(moved):
+                    right = draw.random() < 0.95 - 0.6 * moved[level]
                     key = f"{model}-{part}-{item}-{level}"
                     row = _row(model, "model", f"i{item:02d}", level, len(rows), correct=right, response="1")
                     row |= {"study": name, "scramble": level, "set": part, "trial_type": "answer"}
@@ -77,7 +81,7 @@ def representation_study(
             )
         index = {"work_key": keys, "row": np.arange(len(keys)), "position": position}
         pd.DataFrame(index).to_parquet(run / "index.parquet")
-    factors = {"scramble": {"levels": list(MOVED), "reference": "BASE"}}
+    factors = {"scramble": {"levels": list(moved), "reference": "BASE"}}
     data = write_handover(
         folder / "reports" / "data", pd.DataFrame(rows), study=name, factors=factors, planned=[]
     )
@@ -94,7 +98,7 @@ def representation_study(
         }
         for part in sets
         for item in range(items)
-        for level in MOVED
+        for level in moved
     ]
     pd.DataFrame(texts).to_parquet(data / "items.parquet")
     return folder

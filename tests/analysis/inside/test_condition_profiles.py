@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis import load
@@ -15,39 +13,7 @@ from analysis.inside.condition_profiles import Profiles, plane, profiles, told_o
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.condition_profiles import write
-from tests.analysis.letter_study import write_handover
-from tests.analysis.measured_study import _row
-
-LEVELS = ["base", "near", "middle", "far"]
-MEAN = np.array([0.0, -0.2, -0.5, -0.9])
-
-
-def study(
-    folder: Path, own: float, *, people: int = 16, each: int = 12, seed: int = 1, kind: str = "human"
-) -> Path:
-    """Write people whose log times follow profiles of their own, by so much, and answers that do as well."""
-    draw = np.random.default_rng(seed)
-    rows: list[dict[str, Any]] = []
-    readers = [(f"P{n:02d}", kind) for n in range(people)] + [("net", "model")]
-    for reader, sort in readers:
-        shape = own * draw.normal(size=4)
-        level = 0.3 * draw.normal()
-        for item in range(4 * each):
-            place = item % 4
-            share = 1 / (1 + np.exp(-(1.5 + 2 * MEAN[place] + 3 * shape[place])))
-            row = _row(
-                reader,
-                sort,
-                f"i{item:03d}",
-                LEVELS[place],
-                len(rows),
-                correct=draw.random() < share,
-                response="1",
-            )
-            time = np.exp(7 + level - 0.3 * MEAN[place] + 0.3 * shape[place] + 0.15 * draw.normal())
-            rows.append(row | {"trial_type": "choose", "rt": time if sort == kind else None})
-    factors = {"position": {"levels": LEVELS, "reference": "base"}}
-    return write_handover(folder, pd.DataFrame(rows), factors=factors)
+from tests.analysis.inside.profile_study import LEVELS, profile_study
 
 
 def found(folder: Path, measure: str) -> Profiles:
@@ -57,13 +23,15 @@ def found(folder: Path, measure: str) -> Profiles:
 
 
 def test_profiles_of_their_own_are_found_and_noise_is_not(tmp_path: Path) -> None:
-    theirs = found(study(tmp_path / "own", 0.6), "rt")
+    theirs = found(profile_study(tmp_path / "own", 0.6), "rt")
     told = told_of(theirs, "s")
     assert told.identified.matched > 16 and told.identified.p == told.identified.least_p
     assert told.whole > 0.8 and theirs.models == ()
     shares, p = [], []
     for seed in range(25):
-        noise = told_of(found(study(tmp_path / f"noise{seed}", 0.0, people=10, each=4, seed=seed), "rt"), "s")
+        noise = told_of(
+            found(profile_study(tmp_path / f"noise{seed}", 0.0, people=10, each=4, seed=seed), "rt"), "s"
+        )
         shares.append(noise.identified.matched / noise.identified.halves)
         p.append(noise.identified.p)
     assert np.mean(shares) == pytest.approx(0.1, abs=0.06)
@@ -71,7 +39,7 @@ def test_profiles_of_their_own_are_found_and_noise_is_not(tmp_path: Path) -> Non
 
 
 def test_models_are_placed_among_people_by_the_peoples_mean_profile(tmp_path: Path) -> None:
-    one = found(study(tmp_path / "own", 0.3, each=16), "correct")
+    one = found(profile_study(tmp_path / "own", 0.3, each=16), "correct")
     told = told_of(one, "s")
     assert one.models == ("net",) and 0 <= told.below[0] <= 1
     people, centre = one.whole, one.whole.mean(axis=0)
@@ -85,7 +53,7 @@ def test_models_are_placed_among_people_by_the_peoples_mean_profile(tmp_path: Pa
 
 
 def test_the_chapter_has_tables_and_a_figure_and_marks_what_is_no_data(tmp_path: Path) -> None:
-    folder = study(tmp_path / "simulated", 0.5, kind="simulated")
+    folder = profile_study(tmp_path / "simulated", 0.5, kind="simulated")
     kinds = {"simulated": "simulated", "net": "model"}
     chapter = write(Material(load(folder), kinds=kinds))
     assert chapter is not None and chapter.supplement and "simulated readers: not data" in chapter.marks
@@ -100,5 +68,5 @@ def test_the_chapter_has_tables_and_a_figure_and_marks_what_is_no_data(tmp_path:
 
 
 def test_people_with_one_trial_a_condition_have_no_halves(tmp_path: Path) -> None:
-    assert write(Material(load(study(tmp_path / "few", 0.5, each=1)))) is None
-    assert write(Material(load(study(tmp_path / "alone", 0.5, people=3)))) is None
+    assert write(Material(load(profile_study(tmp_path / "few", 0.5, each=1)))) is None
+    assert write(Material(load(profile_study(tmp_path / "alone", 0.5, people=3)))) is None
