@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.answers import is_valid, judged, not_failed
 from analysis.names import plain
 from analysis.plan import Plan
-from analysis.preparing import IDENTICAL, TIMED, TimeRule, copies, left_out_by_plan, not_told_apart
+from analysis.preparing import IDENTICAL, TIMED, EveryTime, TimeRule, copies, left_out_by_plan, not_told_apart
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.tables import item_names
 from stimuli.errors import unknown_name
@@ -228,7 +228,10 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     if rule is not None and timed.any():
         kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
         outside = int((timed & ~kept).sum())
-        remarks.append(f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, {rule.said}.")
+        if outside:
+            remarks.append(f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, {rule.said}.")
+        elif not isinstance(rule, EveryTime):
+            remarks.append(f"No time was {rule.said}, so that none was left out of the model.")
         timed &= kept
     rows = rows[timed].copy()
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
@@ -362,7 +365,7 @@ def _with_structure_columns(
     factor = plan.factor
     rows["people"] = rows["reader_group"].isin(people).astype(float)
     rows["model"] = 1.0 - rows["people"]
-    for level in levels:
+    for level in levels[1:]:
         shown = (rows[factor] == level).astype(float)
         rows[indicator(factor, level)] = shown
         rows[indicator("people", level)] = shown * rows["people"]

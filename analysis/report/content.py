@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pandas as pd
 from markupsafe import Markup
@@ -100,7 +101,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
     extra_sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in extra]
     chapters += [numbers.chapter(one) for one in written if one.supplement]
-    return Content(
+    content = Content(
         tables=tables,
         flow=flow_table,
         kinds=kinds,
@@ -115,12 +116,18 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         recovery=tuple(found),
         recovery_table=recovery_table,
         recovery_figure=recovery_figure_,
-        method=tuple(method_parts(tables, (*analyses, *extra), None if models is None else models.number)),
         models_table=models,
         recovery_sections=tuple(extra_sections),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
     )
+    method = method_parts(
+        tables,
+        (*analyses, *extra),
+        None if models is None else models.number,
+        has_models=bool(content.all_fits()),
+    )
+    return replace(content, method=tuple(method))
 
 
 def _compared(planned: Sequence[Plan]) -> set[Pair]:

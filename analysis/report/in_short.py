@@ -61,11 +61,21 @@ def _who(content: Content) -> str:
             if own == kind and (used["reader_group"] == name).any()
         ]
         told += [f"{apa.worded(len(names), noun)} ({apa.listing(names)})"] if names else []
-    factors = apa.listing([f"{name} ({_levels(levels)})" for name, levels in tables.factors.items()])
+    shown = {
+        name: [level for level in levels if (used[name] == level).any()]
+        for name, levels in tables.factors.items()
+    }
+    factors = apa.listing([f"{name} ({_levels(levels)})" for name, levels in shown.items() if levels])
+    absent = [
+        f"no trial of {name} {apa.listing(without)} could be analysed"
+        for name, levels in tables.factors.items()
+        if (without := [level for level in levels if level not in shown[name]])
+    ]
+    lacking = f" N{apa.listing(absent)[1:]}." if absent else ""
     where = f", shown in conditions of {factors}" if factors else ""
     items = apa.worded(int(used["item_id"].nunique()), "item")
     trials = apa.worded(len(used), "trial")
-    return f"The {trials} analysed are answers of {apa.listing(told)} to {items}{where}."
+    return f"The {trials} analysed are answers of {apa.listing(told)} to {items}{where}.{lacking}"
 
 
 def _levels(levels: Sequence[str]) -> str:
@@ -188,9 +198,7 @@ def _models(section: Section, content: Content) -> tuple[int, ...]:
 def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     """Say one comparison with the size of its effect, its interval and p."""
     said = escape(verdict([one], analysis, kinds)) + _in_brackets(one, analysis)
-    if one.between:
-        said += escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
-    return said
+    return said + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
 
 
 def _in_brackets(one: Contrast, analysis: Analysis) -> Markup:

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.measures import MEASURES
-from analysis.preparing import time_bounds
+from analysis.preparing import keeps_right_answers_alone, time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
@@ -46,7 +46,7 @@ class MethodPart:
 
 
 def method_parts(
-    tables: Tables, analyses: tuple[Analysis, ...], models_table: int | None
+    tables: Tables, analyses: tuple[Analysis, ...], models_table: int | None, *, has_models: bool = True
 ) -> list[MethodPart]:
     """Write the Method section.
 
@@ -57,13 +57,17 @@ def method_parts(
         Every analysis of the report.
     models_table : int or None
         Number of the table of models, where there is one.
+    has_models : bool
+        Whether the report holds a fitted model, be it of an analysis or of a chapter; ``models.R`` is written where it does.
     """
     parts = [
         MethodPart("Participants", tuple(_participants(tables)), "tables of the flow; `dictionary: participants` in numbers.json"),
         MethodPart("Language models", tuple(told_of_models(tables, models_table)), "`dictionary: readers` in numbers.json"),
         MethodPart("Materials and design", tuple(_materials(tables)), "trials.csv; `dictionary: procedure` in numbers.json"),
         MethodPart("Procedure", tuple(_procedure(tables)), "`dictionary: procedure` in numbers.json"),
-        MethodPart("Data analysis", tuple(_analysis(tables, analyses)), "rules of wrods; `dictionary: exclude` in numbers.json"),
+        MethodPart(
+            "Data analysis", tuple(_analysis(tables, analyses, has_models)), "rules of wrods; `dictionary: exclude` in numbers.json"
+        ),
     ]  # fmt: skip
     return [part for part in parts if part.paragraphs]
 
@@ -270,21 +274,25 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
         yield escape(in_past_tense(told["told"]))
 
 
-def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup]:
+def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> Iterator[Markup]:
     fitted = [one for one in analyses if one.model is not None]
-    logistic = any(one.model is not None and one.model.family == "binomial" for one in fitted)
-    logged = any(one.plan.measure.logged for one in fitted)
     said = []
-    if logistic or not fitted:
+    if not has_models:
         said.append(
-            "Accuracy was analysed with logistic mixed-effects models (Laplace approximation). Answers that could not be scored, "
-            "refusals, and timeouts counted as wrong, for people and models alike."
+            "No mixed-effects model could be fitted to these answers; conditions are described by means, with intervals where "
+            "there is something to take them from."
         )
-    if logged or not fitted:
+    if any(one.model is not None and one.model.family == "binomial" for one in fitted):
+        said.append("Accuracy was analysed with logistic mixed-effects models (Laplace approximation).")
+    said.append(
+        "Answers that could not be scored, refusals, and timeouts counted as wrong, for people and models alike."
+    )
+    timed = [one for one in fitted if one.plan.measure.logged]
+    if timed:
         said.append(
-            "Times of valid answers, right and wrong, were analysed with linear mixed-effects models of their natural logarithms "
-            f"(REML, Satterthwaite degrees of freedom; {cite('kuznetsova2017')}); because a log scale can hide or create an "
-            f"interaction ({cite('loftus1978')}), times were analysed in milliseconds as well."
+            f"Times of valid answers{_right_or_wrong(timed)} were analysed with linear mixed-effects models of their natural "
+            f"logarithms (REML, Satterthwaite degrees of freedom; {cite('kuznetsova2017')}); because a log scale can hide or create "
+            f"an interaction ({cite('loftus1978')}), times were analysed in milliseconds as well."
         )
     for measure in MEASURES.values():
         bounds = time_bounds(tables.dictionary["exclude"], measure.name) if measure.logged else None
@@ -293,22 +301,32 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup
                 f"{measure.title}s outside {apa.count(bounds.low)} to {apa.count(bounds.high)} ms were excluded."
             )
     yield escape(" ".join(said))
+    intervals = (
+        f"within-participant intervals (Cousineau–Morey; {cite('cousineau2005')}; {cite('morey2008')})"
+    )
+    if _between_participants(tables):
+        intervals += ", or Student’s where participants were in one condition each"
+    software = f"The analyses were run in {software_words(tables.dictionary)}"
+    if not has_models:
+        yield escape(f"Means have {intervals}.")
+        yield escape(software)
+        return
     yield escape(
         f"Random effects started at those that the design justified ({cite('barr2013')}): intercepts and condition slopes of "
         "participants and of items, items also differing between people and models, and, where answers were repeated, intercepts of "
         "items within models, of prompt wordings, and of sessions. A model was one level of the factor reader and had no participant "
         "variance; identical repeats of a deterministic model counted once. Item slopes had all correlations where that took at most "
-        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with one "
-        f"variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions where people or models alone had "
-        f"such slopes. Where a fit was singular or did not converge ({cite('bates2015parsimonious')}), correlations were removed first "
-        "(leaving independent deviations in each condition), then slopes without variance, then all slopes; "
+        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with "
+        f"one variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions where people or models "
+        f"alone had such slopes. Where a fit was singular or did not converge ({cite('bates2015parsimonious')}), correlations were "
+        "removed first (leaving independent deviations in each condition), then slopes without variance, then all slopes; "
         "variances of a model’s items with a standard deviation above 4 log odds were removed as well."
     )
     yield escape(
         "Conditions had treatment coding. Unless the plan said otherwise, tests were two-sided at α = .05; planned differences were "
         f"corrected over the readers of one difference ({cite('holm1979')}), exploratory ones over the rows of a table "
-        f"({cite('benjamini1995')}). Estimates have 95% Wald intervals; means have within-participant intervals (Cousineau–Morey; "
-        f"{cite('cousineau2005')}; {cite('morey2008')}). Explained variance is Nakagawa’s R², marginal and conditional "
+        f"({cite('benjamini1995')}). Estimates have 95% Wald intervals; means have {intervals}. "
+        "Explained variance is Nakagawa’s R², marginal and conditional "
         f"({cite('nakagawa2013')}; {cite('nakagawa2017')}; random slopes: {cite('johnson2014')})."
     )
     if any(one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in fitted):
@@ -320,10 +338,27 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...]) -> Iterator[Markup
         yield escape(
             "The plan names people; none have answered yet. Simulated readers stand in for them, as a rehearsal."
         )
-    yield escape(
-        f"The analyses were run in {software_words(tables.dictionary)} The program models.R refits every model with lme4 "
-        f"({cite('bates2015lme4')})."
+    yield escape(f"{software} The program models.R refits every model with lme4 ({cite('bates2015lme4')}).")
+
+
+def _between_participants(tables: Tables) -> bool:
+    """Whether a factor has several conditions and every participant was in one of them."""
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
+    return any(
+        people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
+        for name in tables.factors
     )
+
+
+def _right_or_wrong(timed: list[Analysis]) -> str:
+    """Say whether times of wrong answers were analysed, as the plans of these analyses have it."""
+    without = [one for one in timed if keeps_right_answers_alone(one.plan.exclude)]
+    if not without:
+        return ", right and wrong,"
+    if len(without) == len(timed):
+        return " that were right"
+    return f", right and wrong (right ones alone in {apa.listing([one.plan.name for one in without])}),"
 
 
 def cite(key: str) -> str:

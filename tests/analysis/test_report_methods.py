@@ -9,6 +9,8 @@ import pytest
 
 from analysis import load
 from analysis.apa import between_dates, worded
+from analysis.carrying_out import carry_out
+from analysis.planned import plans
 from analysis.report.inline import plain_text
 from analysis.report.method_models import models_table
 from analysis.report.methods import METHOD_KEYS, method_parts
@@ -113,6 +115,13 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
     )
 
 
+def test_models_that_read_a_papers_prompt_are_not_said_to_be_instructed(tmp_path: Path) -> None:
+    procedure = PROCEDURE | {"wording": "Lee & Lim (2024), H-TEST"}
+    said = told(tmp_path, readers=READERS, procedure=procedure)["Language models"]
+    assert "as text in the wording of Lee & Lim (2024), H-TEST, without the instructions (Table 1)" in said
+    assert "same instructions" not in said
+
+
 def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
     assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
     assert full["Procedure"] == (
@@ -182,3 +191,27 @@ def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
     )
     said = next(one for one in method_parts(tables, (), 1) if one.heading == "Procedure").paragraphs
     assert [plain_text(one) for one in said] == ["A session consisted of block. A session had 8 trials."]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "said"),
+    [
+        ({}, "Times of valid answers, right and wrong, were analysed"),
+        ({"answers": "wrong"}, "Times of valid answers that were right were analysed"),
+    ],
+)
+def test_whether_times_of_wrong_answers_are_analysed_is_what_the_plan_says(
+    tmp_path: Path, exclude: dict[str, str], said: str
+) -> None:
+    planned = {
+        "reading": {
+            "measure": "reading_time",
+            "compare": "position",
+            "between": ["human"],
+            "exclude": exclude,
+        }
+    }
+    tables = load(write_handover(tmp_path, study_rows(human=8, items=12), planned=planned))
+    analysis = carry_out(plans(tables)[0], tables)
+    told = next(one for one in method_parts(tables, (analysis,), None) if one.heading == "Data analysis")
+    assert said in plain_text(told.paragraphs[0])
