@@ -40,11 +40,14 @@ class LetterRows:
         values are told as they are.
     remarks : tuple of str
         What was left out, and why.
+    why_none : str
+        Why there is nothing intact to measure a cost from, in words; empty where there is.
     """
 
     rows: pd.DataFrame
     has_intact: bool
     remarks: tuple[str, ...] = ()
+    why_none: str = ""
 
 
 def letter_rows(tables: Tables, measure: str) -> LetterRows:
@@ -72,8 +75,22 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
         if intact.any():
             told = "trials that show an item with its letters as they should be are left out; none of these items was also met changed"
             remarks = (*remarks, f"{intact.sum():,} {told} with the same right answer.")
-        return LetterRows(rows[~intact].reset_index(drop=True), False, remarks)
+        return LetterRows(rows[~intact].reset_index(drop=True), False, remarks, _why_none(rows))
     return LetterRows(rows[~intact | comparable].reset_index(drop=True), True, remarks)
+
+
+def _why_none(rows: pd.DataFrame) -> str:
+    """Say why no item can be held against its intact form: none was met so, it asks for another answer, or nobody met both."""
+    intact = rows["zone"] == INTACT
+    if not intact.any():
+        return "No item was met intact"
+    asked = set(rows.loc[intact, "answer"].dropna())
+    if asked and asked.isdisjoint(rows.loc[~intact, "answer"].dropna()):
+        return (
+            "No item was met intact with the same right answer (intact items ask for another answer than changed ones, as words do "
+            "beside nonwords made of them)"
+        )
+    return "No item was met both intact and changed with the same right answer"
 
 
 def _comparable(rows: pd.DataFrame) -> pd.Series[bool]:

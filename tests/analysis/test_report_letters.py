@@ -223,6 +223,22 @@ def test_an_intact_word_that_asks_for_another_answer_is_no_baseline(tmp_path: Pa
     assert float(cell.split()[0]) == pytest.approx(wrong, abs=0.06)
 
 
+def test_items_that_nobody_met_in_both_forms_are_no_baseline_and_that_is_said(
+    tmp_path: Path, quick: None
+) -> None:
+    folder = single_words(tmp_path, human=1)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    trials["answer"] = "Yes"
+    trials.to_parquet(folder / "trials.parquet")
+    chapter = chapter_of(load(folder))
+    assert chapter is not None
+    assert (
+        "No item was met both intact and changed with the same right answer, so that nothing is a cost"
+        in words_of(chapter)
+    )
+    assert "nonword" not in words_of(chapter)
+
+
 def test_remarks_are_said_once_in_words() -> None:
     unable = "cannot compete: it is not known of these items or does not vary."
     told = gathered(

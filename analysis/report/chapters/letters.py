@@ -119,12 +119,11 @@ def _opening(found: Sequence[Measured]) -> list[Markup]:
             + Markup(" ([[figure:letter_curves]], [[table:letter_zones]]).")
         )
     else:
+        why = next(one.given.why_none for one in found if not one.given.has_intact)
         told.append(
             escape(
-                "No item was met intact with the same right answer (an intact word asks for another answer than a "
-                "nonword that was made "
-                "of it), so that nothing is a cost against an intact form: errors and times are told as they are, and kinds of change "
-                "are compared with each other"
+                f"{why}, so that nothing is a cost against an intact form: errors and times are told as they are, and kinds of "
+                "change are compared with each other"
             )
             + Markup(" ([[figure:letter_curves]], [[table:letter_zones]]).")
         )

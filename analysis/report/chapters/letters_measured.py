@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -158,7 +158,7 @@ def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
         rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
     if rows.empty or not (rows["zone"] != "intact").any():
         return None
-    return LetterRows(rows.reset_index(drop=True), given.has_intact, given.remarks)
+    return replace(given, rows=rows.reset_index(drop=True))
 
 
 def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:
