@@ -152,6 +152,17 @@ def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Writte
     assert {"reading_profile_position", "time_distributions_position"} <= set(words.drawings)
 
 
+def test_times_that_a_bit_shortens_are_said_to_fall() -> None:
+    row = {
+        "baseline": True, "spill_over": True, "words": "all", "slope": -0.08, "slope_low": -0.5, "slope_high": 0.34,
+        "gain": 0.0, "gain_low": -0.1, "gain_high": 0.1, "delta_aic": 1.0, "sound": True,
+    }  # fmt: skip
+    (fell,) = cost_linking._linked(pd.DataFrame([row]), "people", "gpt")
+    assert "fell by 0.08 [−0.34, 0.50] ms a bit" in fell
+    (rose,) = cost_linking._linked(pd.DataFrame([row | {"slope": 0.08}]), "people", "gpt")
+    assert "rose by 0.08 [−0.50, 0.34] ms a bit" in rose
+
+
 def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
     table = reading_profile(words.tables, "position").table
     own = table[table["measure"] == "surprisal"]

@@ -16,6 +16,7 @@ from analysis import load
 from analysis.carrying_out import carry_out_all
 from analysis.fidelity import effects
 from analysis.figures import Drawing
+from analysis.figures.item_scatter import item_scatter
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
@@ -324,3 +325,21 @@ def test_times_of_people_beside_tokens_of_models_are_called_what_they_are(tmp_pa
     drawing = next(one for one in chapter.blocks if isinstance(one, Drawing) and "map" in one.name)
     assert both in words(chapter) and both in table.title and both in drawing.title
     assert table.note.startswith("In percent; a comparison of readers is the ratio of their ratios.")
+
+
+@pytest.mark.parametrize("unsure", [True, False])
+def test_a_scatter_divides_a_correlation_by_its_ceiling_where_the_table_does(unsure: bool) -> None:
+    levels = ["intact", "final"]
+    draw = np.random.default_rng(5)
+    means = (
+        pd.DataFrame(draw.random((12, 2)), columns=levels),
+        pd.DataFrame(draw.random((12, 2)), columns=levels),
+    )
+    row = {"items": 12, "correlation": -0.08, "low": -0.6, "high": 0.5, "ceiling": 0.29, "corrected": -0.28}
+    rows = pd.DataFrame([{**row, "unsure": unsure, "ceiling_of": "both"}] * 2, index=levels)
+    kinds = {"human": "human", "gpt": "model"}
+    drawn = item_scatter("items", means, rows, ("human", "gpt"), kinds, ("correct", "correct"))
+    shown = " ".join(text.get_text() for axes in drawn.figure.axes for text in axes.texts)
+    assert ("corrected" in shown) is not unsure
+    assert ("ceiling .29*\nr is not divided" in shown) is unsure
+    assert ("* = the interval of a reliability includes 0" in drawn.note) is unsure

@@ -69,12 +69,15 @@ def _linked(own: pd.DataFrame, people: str, model: str) -> list[Markup]:
     full = own[own["baseline"] & own["spill_over"]]
     names = {"all": "of all words", "unchanged": "of words not changed", "changed": "of changed words"}
     for row in full.to_dict("records"):
-        slope = with_ends(row["slope"], row["slope_low"], row["slope_high"])
+        sign = -1.0 if row["slope"] < 0 else 1.0
+        ends = sorted((sign * row["slope_low"], sign * row["slope_high"]))
+        slope = with_ends(sign * row["slope"], *ends)
+        moved = "fell" if sign < 0 else "rose"
         gain = with_ends(row["gain"], row["gain_low"], row["gain_high"], 4)
         verdict = "adds to" if row["gain_low"] > 0 else "is not shown to add to"
         verdict = "takes from" if row["gain_high"] < 0 else verdict
         text = (
-            f"With baseline and spill-over predictors, times of {people} {names[str(row['words'])]} rose by {slope} ms "
+            f"With baseline and spill-over predictors, times of {people} {names[str(row['words'])]} {moved} by {slope} ms "
             f"a bit of the surprisal that "
             f"{model} gives; surprisal {verdict} what is foretold of unseen items (gain {gain} nats a word, ΔAIC "
             f"{apa.number(row['delta_aic'], 1)})."
