@@ -13,7 +13,7 @@ from experiment.tuning import trainings
 from tests.write_tuning_pictures import PICTURES, ROOT, STUDIES
 
 
-@pytest.mark.parametrize(("name", "number"), [("trained_rules", 6), ("trained_words", 3)])
+@pytest.mark.parametrize(("name", "number"), [("trained_rules", 10), ("trained_words", 3)])
 def test_every_training_of_a_study_is_read_by_a_model(name: str, number: int, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "sample" / name, tmp_path / name)
     (tmp_path / name / "words.csv").write_text("word\n" + "\n".join(["garden"] * 40) + "\n", "utf-8")

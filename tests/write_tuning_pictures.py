@@ -1,6 +1,6 @@
 """Makes the pictures of docs/tuning.md again: ``python -m tests.write_tuning_pictures``.
 
-Two studies are built, tuned and run on the processor, and the report's chapter on trained models is written: six tasks of H-TEST
+Two studies are built, tuned and run on the processor, and the report's chapter on trained models is written: the ten tasks of H-TEST
 learnt by a model of random weights, and the demo model trained on paragraphs of the documentation. What comes out is drawn,
 also where training did not help. With a folder as argument the studies are kept there, with the chapter's words and tables
 beside them, and steps that were done are not done again.

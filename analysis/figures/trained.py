@@ -21,10 +21,10 @@ from analysis.figures.drawing import (
     as_svg,
     looks,
     shortened,
-    slant_labels,
     style,
     styled,
 )
+from analysis.figures.labels import fit_labels, laid_out, places_of
 
 GROUP = "reader_group"
 CHANCE = 50.0
@@ -33,6 +33,8 @@ LOWEST = -150.0
 ACROSS = 3
 LOG_FROM = 6.0
 """Highest by lowest loss from which the axis is logarithmic: the first steps would hide the last."""
+TENS_FROM, MOST_TICKS = 100.0, 4
+"""Highest by lowest loss from which only powers of ten are written; how many of these a small panel takes."""
 _LEGEND_ROW = 0.2
 _LONGEST = 44
 _SMOOTH = 0.05
@@ -90,7 +92,9 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
             )
             if is_log:
                 axes.set_yscale("log")
-                axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+                is_wide = top > TENS_FROM * floor
+                tens = LogLocator(10, (1.0,), numticks=MOST_TICKS)
+                axes.yaxis.set_major_locator(tens if is_wide else LogLocator(10, (1.0, 2.0, 5.0)))
                 axes.yaxis.set_minor_locator(NullLocator())
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             else:
@@ -250,13 +254,17 @@ def conditions_figure(
         Models in the order of drawing, the base first.
     """
     look = looks(dict.fromkeys(groups, "model"))
-    row, gap = 2.0, 0.72
+    deepest = max(
+        laid_out(places, places_of(len(places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
+        for *_, places in panels
+    )
+    row, gap = 2.0, 0.52 + deepest
     foot = _LEGEND_ROW * ceil(len(look) / 3) + 0.1
     height = len(panels) * (row + gap) + foot
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         for number, (heading, label, cells, places) in enumerate(panels):
-            bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.3
+            bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.1 + deepest
             axes = figure.add_axes((0.1, bottom / height, 0.87, row / height))
             _draw(axes, cells, places, look)
             axes.set_ylabel(label)
@@ -307,5 +315,5 @@ def _draw(axes: Axes, cells: pd.DataFrame, places: Sequence[str], look: dict[str
     axes.set_ylim(max(min(low, -4.0), LOWEST - 5), max(high, 104.0))
     axes.set_xlim(-0.55, len(places) - 0.45)
     axes.set_xticks(range(len(places)), list(places))
-    slant_labels(axes, len(places))
+    fit_labels(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))

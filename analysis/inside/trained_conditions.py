@@ -283,9 +283,15 @@ def modelled(part: Part, family: Family) -> Modelled | str:
         # answers of one changed word each vary about their items as the binomial says, and give nothing to tell more
         random = "(1 | item) + (1 | answer)" if (words > 1).any() else "(1 | item)"
         response = "cbind(recovered, not_recovered)"
+        if not data["recovered"].any():
+            return "no answer restores a word that was scrambled"
+        if not data["not_recovered"].any():
+            return "every answer restores every word that was scrambled"
     else:
         data["correct"] = np.asarray(failures_as_wrong(rows), dtype=float)
         response, random = "correct", "(1 | item)"
+        if data["correct"].nunique() < 2:
+            return f"all answers are {'right' if data['correct'].any() else 'wrong'}"
     levels: dict[str, Sequence[str]] = {"training": models}
     if len(conditions) > 1:
         levels["condition"] = conditions

@@ -187,5 +187,6 @@ def _texts(records: Records, wording: Wording) -> Iterator[tuple[Sequence[int], 
     opening = plain.ids("")
     texts = (record["text"] for record in records)
     while some := list(islice(texts, _TEXTS_AT_ONCE)):
-        for ids in wording.tokenizer(some, add_special_tokens=False)["input_ids"]:
+        # texts are cut into sequences that the model reads: what the tokenizer would say of long ones does not hold
+        for ids in wording.tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]:
             yield (*opening, *ids), 1

@@ -19,7 +19,7 @@ from analysis.inside.trained_conditions import (
     modelled,
     parts_of,
 )
-from analysis.inside.trained_transfer import Transfer, transfer
+from analysis.inside.trained_transfer import Cell, Transfer, transfer
 from analysis.measures.diagonal import Diagonal
 from analysis.names import plain
 from analysis.plan import ALPHA
@@ -127,23 +127,29 @@ def _trainings(material: Material, found: list[Family]) -> Iterator[Block]:
 
 def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> Iterator[Block]:
     names = f"trained_transfer{stem}", f"trained_transfer_cells{stem}", f"trained_tasks{stem}"
-    differ = [one for one in found.cells if one.p_adjusted < ALPHA]
+    differ = sorted(
+        (one for one in found.cells if one.p_adjusted < ALPHA), key=lambda one: -abs(one.compared.difference)
+    )
     told = [
         f"Of {apa.counted(len(found.cells), 'cell')}, each compared with {found.base} over the same items, "
         f"{_many(len(differ))} {'differs' if len(differ) < 2 else 'differ'} at adjusted p < .05"
     ]
     own = [one for one in found.cells if one.in_domain]
+    beyond = [one for one in differ if not one.in_domain]
     if own:
-        better = [one for one in own if one.p_adjusted < ALPHA and one.compared.difference > 0]
+        better = [one for one in differ if one.in_domain and one.compared.difference > 0]
         are = "is" if len(better) < 2 else "are"
-        told[0] += f"; of the {apa.counted(len(own), 'cell')} in domain {_many(len(better))} {are} better."
-    else:
-        told[0] += "."
-    for one in sorted(differ, key=lambda one: -abs(one.compared.difference))[:MOST_NAMED]:
-        told.append(
-            f"{one.model.group}, tested on {NAMES[one.task].lower()}{' (in domain)' if one.in_domain else ''}: "
-            f"{apa.number(100 * one.compared.difference, 1)} points, 95% CI "
-            f"{apa.interval(100 * one.compared.low, 100 * one.compared.high, 1)}, adjusted {apa.p_phrase(one.p_adjusted)}."
+        told[0] += f"; of the {apa.counted(len(own), 'cell')} in domain {_many(len(better))} {are} better"
+    if own and len(own) < len(found.cells):
+        told[0] += f", of the {apa.count(len(found.cells) - len(own))} out of domain {_many(len(beyond))} "
+        told[0] += "differs" if len(beyond) < 2 else "differ"
+    told[0] += "."
+    for few in (beyond, [one for one in differ if one.in_domain]):
+        told += [_cell(one) for one in few[:MOST_NAMED]]
+        told += (
+            [f"The table of comparisons has {apa.count(len(few) - MOST_NAMED)} more."]
+            if len(few) > MOST_NAMED
+            else []
         )
     if bound is None:
         told.append("No bound was fixed beforehand, so that no cell is said to be without effect.")
@@ -160,6 +166,15 @@ def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> I
     yield cells_table(names[1], found, bound)
     if found.diagonal is not None:
         yield escape(_diagonal(found.diagonal))
+
+
+def _cell(one: Cell) -> str:
+    """Tell one cell that differs from the base."""
+    return (
+        f"{one.model.group}, tested on {NAMES[one.task].lower()}{' (in domain)' if one.in_domain else ''}: "
+        f"{apa.number(100 * one.compared.difference, 1)} points, 95% CI "
+        f"{apa.interval(100 * one.compared.low, 100 * one.compared.high, 1)}, adjusted {apa.p_phrase(one.p_adjusted)}."
+    )
 
 
 def _tasks_figure(name: str, found: Transfer, h_test: Asked) -> Block:

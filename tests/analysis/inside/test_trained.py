@@ -223,6 +223,16 @@ def test_answers_of_one_word_have_no_variance_of_their_own(scrambled: Tables) ->
         assert isinstance(found, Modelled) and set(found.fit.groups) == groups
 
 
+def test_where_nothing_or_all_is_restored_words_say_why_there_is_no_model(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    words = part.measured["recovered"] + part.measured["not_recovered"]
+    none = replace(part, measured=part.measured.assign(recovered=0, not_recovered=words))
+    assert modelled(none, family) == "no answer restores a word that was scrambled"
+    every = replace(part, measured=part.measured.assign(recovered=words, not_recovered=0))
+    assert modelled(every, family) == "every answer restores every word that was scrambled"
+
+
 def test_without_the_base_the_control_is_still_compared(tmp_path: Path) -> None:
     tables = scrambled_study(tmp_path, items=15, base_asked=False)
     (family,) = families(tables)
