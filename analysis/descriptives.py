@@ -17,6 +17,7 @@ from scipy import stats
 
 from analysis.answers import is_valid, judged, not_failed
 from analysis.measures import RECOVERED, Measure
+from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
 WITHIN, WILSON, OVER_ITEMS, NONE = "within-participant", "Wilson", "t over items", "none"
@@ -101,7 +102,10 @@ def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[
     list of Cell
         Groups in the order people, simulated readers, models, baselines.
     """
-    return describe_rows(scored(trials[trials[factor].notna()], measure), measure, factor, levels)
+    rows = scored(trials[trials[factor].notna()], measure)
+    if measure.name != "latency_ms":
+        rows = each_answer_once(rows, [factor])
+    return describe_rows(rows, measure, factor, levels)
 
 
 def describe_rows(rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
@@ -224,7 +228,8 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     pandas.DataFrame
         Columns ``group, kind, level, trials, valid, all_trials, valid_trials``: counts and the two shares correct.
     """
-    trials = trials.loc[judged(trials), ["reader_group", "reader_kind", factor, "response_status", "correct"]]
+    trials = each_answer_once(trials[judged(trials)], [factor])
+    trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
     kinds = kinds_of(trials)
     rows = []
     for group in group_order(trials):

@@ -16,6 +16,7 @@ from scipy import stats
 from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, accuracy, asked
 from analysis.mixed.adjustments import corrected
+from analysis.preparing import each_answer_once
 from analysis.readers import kinds_of
 
 ALPHA = 0.05
@@ -45,6 +46,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
     rows = asked(trials)
     rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
     rows = rows[rows[list(by)].notna().all(axis=1)] if by else rows
+    rows = each_answer_once(rows, by)
     if rows.empty:
         return pd.DataFrame()
     keys = [GROUP, *by]

@@ -2,7 +2,13 @@
 
 from analysis.preparing.alternatives import Alternative, alternatives, of_flagged_sessions
 from analysis.preparing.bounds import Bounds, EveryTime, Spread, TimeRule, time_bounds, time_reasons
-from analysis.preparing.copies import copies, not_told_apart, same_prompts
+from analysis.preparing.copies import (
+    COUNTED_ONCE,
+    copies,
+    each_answer_once,
+    not_told_apart,
+    same_prompts,
+)
 from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
 from analysis.preparing.flow import flow, flow_steps, time_steps
 from analysis.preparing.of_plan import (
@@ -14,6 +20,7 @@ from analysis.preparing.of_plan import (
 from analysis.preparing.signs import SignRule, declared_rules, session_signs, sessions_against_rules
 
 __all__ = [
+    "COUNTED_ONCE",
     "IDENTICAL",
     "TIMED",
     "Alternative",
@@ -25,6 +32,7 @@ __all__ = [
     "alternatives",
     "copies",
     "declared_rules",
+    "each_answer_once",
     "flag_trials",
     "flow",
     "flow_steps",

@@ -76,6 +76,18 @@ def copies(rows: pd.DataFrame, by: Iterable[str]) -> pd.Series[bool]:
     return found
 
 
+COUNTED_ONCE = "answers of models at temperature 0, or scored, that copy another to the same prompt in a condition count once"
+"""What :func:`each_answer_once` does, as tables say it."""
+
+
+def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
+    """Leave out what :func:`copies` marks; rows of which prompts are not known stay as they are."""
+    if "same_prompt" not in rows:
+        return rows
+    again = copies(rows, by)
+    return rows[~again] if again.any() else rows
+
+
 def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
     """Return the models to whom no prompt of the analysis shows which level of a factor it has, in the table's order.
 

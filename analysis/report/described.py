@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.measures import DESCRIBED, RECOVERED, Measure
 from analysis.plan import Plan
 from analysis.position import Cost, costs
-from analysis.preparing import time_bounds
+from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
 from analysis.report.apa_tables import ApaTable
 from analysis.report.parted import Part, parts_of, table_of_part
@@ -25,10 +25,11 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Description:
-    """A part with the means of each measure."""
+    """A part with the means of each measure, and the trials that they are made of."""
 
     part: Part
     cells: dict[Measure, list[Cell]]
+    trials: pd.DataFrame
 
 
 def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
@@ -42,6 +43,7 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
                 )
                 for measure in DESCRIBED
             },
+            part.rows(used),
         )
         for part in parts_of(used, tables)
     ]
@@ -74,10 +76,19 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
             laid = description_tables.accuracy_and_recovery_table(own, near, part.factor, prose)
         else:
             laid = description_tables.descriptive_table(own, measure, part.factor)
+        laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.factor),
-            table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}"),
+            laid if measure.logged else with_copies_told(laid, one.trials, part.factor),
         )
+
+
+def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaTable:
+    """Say where a table's numbers come from that answers count once which copy one another in a level of a factor, if any do."""
+    placed = trials[trials[factor].notna()]
+    if table.origin is None or len(each_answer_once(placed, [factor])) == len(placed):
+        return table
+    return replace(table, origin=replace(table.origin, rows=COUNTED_ONCE))
 
 
 def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
@@ -86,9 +97,8 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
         rows = part.rows(used)
         shares = valid_only(rows[rows[part.factor].notna()], part.factor, part.levels)
         if len(shares) and (shares["valid"] < shares["trials"]).any():
-            yield table_of_part(
-                description_tables.valid_only_table(shares, part.factor), part, f"valid_only_{part.stem}"
-            )
+            laid = description_tables.valid_only_table(shares, part.factor)
+            yield with_copies_told(table_of_part(laid, part, f"valid_only_{part.stem}"), rows, part.factor)
 
 
 def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator[tuple[Pair, Drawing]]:

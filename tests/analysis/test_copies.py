@@ -8,12 +8,19 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis import Tables, load
+from analysis.descriptives import describe, valid_only
 from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
 from analysis.measures import MEASURES
+from analysis.measures.accuracy import with_chance
+from analysis.measures.against_chance import against_chance
 from analysis.plan import Plan, against_reference
+from analysis.preparing import COUNTED_ONCE
+from analysis.report.apa_tables import ApaTable, Origin
+from analysis.report.described import with_copies_told
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
 FONTS = ["print", "cursive"]
@@ -125,3 +132,26 @@ def fitted(tables: Tables) -> float:
         "a", False, MEASURES["correct"], "position", tuple(LEVELS), ("restorer",), against_reference(LEVELS)
     )
     return analyse(plan, accuracy_data(tables.trials, plan)).contrasts[0].se
+
+
+def test_means_and_chance_count_copied_answers_once(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    levels = tuple(LEVELS)
+    cells = [
+        one for one in describe(used, MEASURES["correct"], "position", levels) if one.group == "restorer"
+    ]
+    assert {one.trials for one in cells} == {ITEMS}
+    assert set(valid_only(used, "position", levels).query("group == 'restorer'")["trials"]) == {ITEMS}
+    asked = with_chance(tables.trials, tables.items, tables.factors)
+    chance = against_chance(asked, ["position"], study="t").set_index(["reader_group", "position"])
+    own = chance.loc["restorer"]
+    assert set(own["trials"]) == {ITEMS} == {*own["answered"]}
+    exact = stats.binomtest(int(own.loc["final", "correct"]), ITEMS, 0.5)
+    assert own.loc["final", "p"] == pytest.approx(exact.pvalue)
+    assert set(chance.loc["human", "trials"]) == {6 * ITEMS * 2 // len(levels)}
+    by_font = against_chance(asked, ["font"], study="t").set_index(["reader_group", "font"])
+    assert by_font.loc[("restorer", "print"), "trials"] == ITEMS * len(levels)
+    table = ApaTable("t", "t", (), (), "", Origin(where=()))
+    assert with_copies_told(table, used, "position").origin == Origin(where=(), rows=COUNTED_ONCE)
+    assert with_copies_told(table, used, "font") is table

@@ -15,6 +15,7 @@ from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
+from analysis.report.described import with_copies_told
 from analysis.report.filters import JUDGED, filled, where
 from analysis.report.parted import of_part, parts_of
 from analysis.tables import Tables
@@ -51,7 +52,8 @@ def chance_blocks(tables: Tables, study: str) -> Iterator[Block]:
         name = plain("chance", factor)
         told = Markup("[[table:{}]] holds accuracy by {}{} against chance. ").format(name, factor, part.told)
         told += escape(" ".join(_sentences(found, factor, does, kinds)))
-        yield from of_part([told, _table(name, found, factor, does, kinds)], part)
+        laid = with_copies_told(_table(name, found, factor, does, kinds), part.rows(rows), factor)
+        yield from of_part([told, laid], part)
 
 
 def _sentences(found: pd.DataFrame, factor: str, does: Levels, kinds: dict[str, str]) -> Iterator[str]:
