@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from experiment.models.api.batch_ledger import FOLDER
 from experiment.models.api.cache import forget_answers
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 
 def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
@@ -32,13 +34,16 @@ def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[st
         if len(kept) == len(lines):
             continue
         count += len(lines) - len(kept)
-        # the bytes go first, the lines after them
+        # what was paid for and stays is on the disk before the old bytes go, which the open file still holds
         with file.open("r+b") as opened:
-            opened.write(b"\0" * file.stat().st_size)
-        if kept:
-            file.write_text("\n".join(kept), "utf-8")
-        else:
-            file.unlink()
+            size = file.stat().st_size
+            if kept:
+                replace_file(file, "\n".join(kept))
+            else:
+                file.unlink()
+            opened.write(b"\0" * size)
+            opened.flush()
+            os.fsync(opened.fileno())
     return count, left
 
 
