@@ -157,13 +157,8 @@ def _of_export(folder: Path) -> Source:
         )
     plans = (file for file in (folder / "plan.json", folder / "analysis" / "plan.json") if file.is_file())
     plan = next(map(_read_json, plans), {})
-    dictionary = {
-        "factors": factors,
-        "planned": plan.get("planned") or {},
-        "exclude": plan.get("exclude") or {},
-        "between": plan.get("between") or {},
-        **{name: plan.get(name) for name in ("study", "title", "language", "probing")},
-    }
+    told = {name: value for name, value in plan.items() if name not in ("reference", "coding")}
+    dictionary = {"planned": {}, "exclude": {}, "between": {}, **told, "factors": factors}
     remarks = () if plan else (
         "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",
     )  # fmt: skip

@@ -157,7 +157,8 @@ def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
 
 def _folder_of(tables: Tables, training: str) -> Path | None:
     here = tables.folder.resolve()
-    for folder in [here, *here.parents][:_UP]:
+    # a Psych-DS export keeps them among what is for analysis
+    for folder in [here / "analysis", here, *here.parents][: _UP + 1]:
         if (folder / FOLDER / training).is_dir():
             return folder / FOLDER / training
     return None

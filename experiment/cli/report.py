@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+_BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
+"""What a handover, an export and a Psych-DS export hold, one each."""
+
 
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
@@ -18,10 +21,10 @@ import click
 def report(study: Path, out: Path | None, show: bool) -> None:
     """Write a dated report: models, figures, tables, and a filled-in Results section.
 
-    STUDY is a study's folder, or a folder that holds trials.parquet and dictionary.json. The dated folder holds report.html
-    (one page that needs no network), report.docx to edit, report.tex with a LaTeX file a table and references.bib, figures as
-    SVG and PNG, tables as CSV (as shown and unrounded), all trials, models.R that refits each model with lme4, and numbers.json,
-    which says where each number comes from. It prints what it wrote; the page's path is the last line.
+    STUDY is a study's folder, an export of one (CSV, Parquet or Psych-DS), or a folder with trials.parquet and dictionary.json.
+    The dated folder holds report.html (one page that needs no network), report.docx to edit, report.tex with a LaTeX file a table
+    and references.bib, figures as SVG and PNG, tables as CSV (as shown and unrounded), all trials, models.R that refits each model
+    with lme4, and numbers.json, which says where each number comes from. It prints what it wrote; the page's path is the last line.
 
     Example: wrods report my-study
     """
@@ -43,7 +46,9 @@ def report(study: Path, out: Path | None, show: bool) -> None:
 
 def _handover(study: Path, out: Path | None, when: datetime) -> Path:
     """Return a folder with the tables: the given one, or the study's, handed over now into the report's folder."""
-    if (study / "trials.parquet").is_file():
+    is_study = (study / "study.yaml").is_file()
+    is_export = not is_study and any((study / name).is_file() for name in _BESIDE_TABLES)
+    if is_export or (study / "trials.parquet").is_file():
         return study
     from experiment.cli.study_store import opened_study
     from experiment.exporting.handover import hand_over

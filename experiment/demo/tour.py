@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from experiment import simulated
-from experiment.exporting.handover import TRUTH_FILE
+from experiment.exporting.dictionary import TRUTH_FILE
 from experiment.people.local_server import Links, LocalServer
 from experiment.simulated import read_truth
 from experiment.store import Store, queries

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from experiment.exporting.dictionary import PLAN, dictionary_of, write_plan
 from experiment.exporting.files import write_csv, write_parquet
 from experiment.exporting.jspsych_files import write_jspsych
 from experiment.exporting.pictures import write_pictures
-from experiment.exporting.psychds import PLAN, Credits, codebook, credits_of, write_plan, write_psychds
+from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
 from experiment.exporting.tables import Choice, tables_of
 from experiment.models.judges.shown_similarity import STORED
 from experiment.store import Store, queries
 from experiment.study import Study
+from experiment.study.trained import training_folder
+from experiment.tuning.curve import FILE as LOSS
 from stimuli.errors import UserError
 
 
@@ -61,29 +66,33 @@ def export_study(
     Raises
     ------
     UserError
-        The folder holds something.
+        The folder holds something, or is the study's own.
     """
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not replace)):
         raise UserError(
             f"{folder} is not empty", mend="Give a new folder, or write over an export: --replace"
         )
+    if folder.resolve() == study.folder.resolve():
+        raise UserError(f"{folder} is the study itself", mend="Give a folder of its own: --out DIR.")
     folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / "analysis" if form == "psych-ds" else folder
     chosen = choice or Choice()
     lost = 0
     with store.read() as connection:
         tables = tables_of(study, connection, chosen)
+        sessions = [one for one in queries.sessions_overview(connection, study.id) if chosen.takes(one)]
+        dictionary = dictionary_of(study, connection, sessions)
+        if chosen.kinds is not None and "human" not in chosen.kinds:
+            dictionary["participants"] = None
+        _similarities(study, beside)
         if form == "psych-ds":
-            _similarities(study, folder / "analysis")
             given = credits_of(study, credits or Credits())
             versions = queries.all_versions(connection, study.id)
             rows = write_psychds(study, tables, folder, given, versions=versions)
+            _what_they_mean(study, dictionary, beside)
             return Exported(folder, rows, tuple(given.missing()))
         if form == "jspsych":
-            ids = {
-                row["session_id"]
-                for row in queries.sessions_overview(connection, study.id)
-                if chosen.takes(row)
-            }
+            ids = {row["session_id"] for row in sessions}
             rows = {"sessions": write_jspsych(study, connection, folder, ids, prompts=chosen.prompts)}
         else:
             write = write_csv if form == "csv" else write_parquet
@@ -96,10 +105,19 @@ def export_study(
                 written, lost = write_pictures(folder / "pictures", calls.rows())
                 rows |= {"pictures": written} if written else {}
     if form != "jspsych":
-        write_plan(study, folder / PLAN)
+        _what_they_mean(study, dictionary, beside)
     (folder / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
-    _similarities(study, folder)
     return Exported(folder, rows, lost_pictures=lost)
+
+
+def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -> None:
+    """Write plan and readers, and copy how the losses of the trainings among them fell."""
+    write_plan(dictionary, folder / PLAN)
+    for name in dictionary["tuning"]:
+        losses = training_folder(study.folder, name) / LOSS
+        if losses.is_file():
+            training_folder(folder, name).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(losses, training_folder(folder, name) / LOSS)
 
 
 def _similarities(study: Study, folder: Path) -> None:

@@ -23,7 +23,6 @@ from experiment.exporting.cells import cell
 from experiment.exporting.files import write_csv
 from experiment.exporting.tables import Table
 from experiment.study import Study
-from experiment.study.plans import completed_plans
 from experiment.study.study import ITEMS
 from experiment.version import installed_version
 
@@ -31,7 +30,6 @@ CONTEXT = "https://schema.org"
 SCHEMA = "Psych-DS 1.5.1"
 FOLDERS = ("data", "materials", "documentation", "analysis", "results", "products")
 ROW_ID = Column("row_id", "string", None, "number of the row, the only one in its file")
-PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -204,30 +202,9 @@ def _texts(
     for name, text in given["files"].items():
         (folder / name).write_text(Template(text).substitute(values), "utf-8")
     (folder / "documentation" / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
-    write_plan(study, folder / "analysis" / PLAN)
     for name in (DOCUMENT, FILE):
         if (study.folder / name).exists():
             shutil.copyfile(study.folder / name, folder / "documentation" / name)
-
-
-def write_plan(study: Study, file: Path) -> None:
-    """Write the plan of analysis: factors, their codings, what holds for whole sessions, what is planned, excluded and probed.
-
-    The study's name stands in it because every draw of an analysis is seeded by it: a report of an export has the same numbers.
-    """
-    plan = {
-        "study": study.id,
-        "title": study.title,
-        "language": study.language,
-        "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "reference": {name: next(iter(levels)) for name, levels in study.factors.items()},
-        "coding": "treatment",
-        "between": study.between,
-        "planned": completed_plans(study),
-        "exclude": study.get("analysis", "exclude", default={}),
-        "probing": study.get("analysis", "probing"),
-    }
-    _json(file, plan)
 
 
 def codebook(title: str, tables: Iterable[Table]) -> str:

@@ -82,8 +82,23 @@ def test_an_export_holds_the_plan_of_analysis(collected: Path, handed: Tables, f
     assert exported.remarks == ()
     assert exported.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
     assert exported.dictionary["probing"] == {"folds": 3, "penalties": [0.01, 1]}
-    for name in ("study", "title", "language", "probing"):
-        assert exported.dictionary[name] == handed.dictionary[name], name
+    for name in handed.dictionary.keys() - {"columns", "created_at", "factors"}:
+        assert exported.dictionary.get(name) == handed.dictionary[name], name
+    assert exported.dictionary["truth"] and exported.dictionary["readers"]["guesser"]["kind"] == "baseline"
+
+
+@pytest.mark.full
+def test_an_export_is_reported_where_the_study_is_not(collected: Path, tmp_path: Path) -> None:
+    shutil.copytree(collected.parent / "csv", tmp_path / "csv")
+    ran("report", tmp_path / "csv", "--out", tmp_path / "reports")
+    (page,) = tmp_path.glob("reports/*/report.html")
+    assert "guesser" in page.read_text("utf-8")
+
+
+def test_an_export_of_some_readers_tells_of_no_other(collected: Path, tmp_path: Path) -> None:
+    ran("export", collected, "--format", "csv", "--kind", "baseline", "--out", tmp_path / "some")
+    told = load(tmp_path / "some").dictionary
+    assert list(told["readers"]) == ["guesser"] and told["truth"] is None and "participants" not in told
 
 
 def test_an_export_without_a_plan_says_so(collected: Path, tmp_path: Path) -> None:

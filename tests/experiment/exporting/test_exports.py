@@ -409,6 +409,8 @@ def test_export_on_the_command_line_writes_over_nothing_unless_told(
     )
     assert replaced.exit_code == 0 and faults(out) == []
     assert "Grace Hopper" in (out / "dataset_description.json").read_text("utf-8")
+    inside = wrods("export", study.folder, "--out", study.folder, "--replace")
+    assert inside.exit_code == 2 and "is the study itself" in inside.output
 
 
 def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Store, tmp_path: Path) -> None:

@@ -72,3 +72,13 @@ def test_a_trained_model_is_reported_beside_its_base(tmp_path: Path) -> None:
     assert (page.parent / "figures" / "trained_loss.svg").is_file() or list(
         page.parent.glob("figures/*trained_loss.svg")
     )
+    # who has an export alone has the same chapter, losses included
+    for arguments in (
+        ("export", folder, "--format", "psych-ds", "--out", tmp_path / "export"),
+        ("report", tmp_path / "export", "--out", tmp_path / "elsewhere"),
+    ):
+        done = wrods(*arguments)
+        assert done.exit_code == 0, done.output
+    (again,) = tmp_path.glob("elsewhere/*/tables/*trained_transfer_full.csv")
+    assert again.read_bytes() == laid.read_bytes()
+    assert list(tmp_path.glob("elsewhere/*/figures/*trained_loss.svg"))
