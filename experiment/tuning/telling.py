@@ -20,7 +20,7 @@ from experiment.tuning.curve import FILE as CURVE
 from experiment.tuning.curve import read_curve
 from experiment.tuning.networks import Base, look_at
 from experiment.tuning.record import FINISHED, read_record
-from experiment.tuning.records import built_again, has_replies, kept_records
+from experiment.tuning.records import built_again, has_replies, kept_records, messages_of
 from experiment.tuning.settings import RELEASED, Training, trainings
 from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
@@ -31,6 +31,8 @@ FEWEST_SECONDS = 1.0
 """Spent in steps, before a training's speed says something."""
 LINE_CHARACTERS = 60
 """About how long a line of H-TEST is."""
+SOME = 8
+"""Test items by which the length of a prompt is told."""
 RULES_IN_WORDS = {
     "FT-RS": "all letters shuffled in 30% of the words of more than two letters, in 60% of the texts (FT-RS)",
     "FT-KF&Adj": "two neighbouring letters behind the first exchanged in 30% of the words of more than two letters, in 60% of the "
@@ -92,13 +94,36 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
     if kept is not None:
         return int(kept.file.stat().st_size // CHARACTERS_PER_TOKEN), kept.replies
     if training.is_htest:
-        return (NUMBER * LINE_CHARACTERS // CHARACTERS_PER_TOKEN if training.asked == "bare" else None), True
+        characters = LINE_CHARACTERS if training.asked == "bare" else _characters_asked(study, training)
+        return (None if characters is None else NUMBER * characters // CHARACTERS_PER_TOKEN), True
     path = study.folder / Path(training.on).expanduser()
     try:
         size = _bytes(path)
     except UserError:
         return None, False
     return size // CHARACTERS_PER_TOKEN, training.rule is None and has_replies(path)
+
+
+def _characters_asked(study: Study, training: Training) -> int | None:
+    """Return how long a line is with all that the study says around it, by some test items; None before these are built."""
+    from experiment.tuning.asking import as_asked
+    from stimuli.training import Exchange
+
+    try:
+        lines = [
+            one for one in study.items if one.role == "test" and one.condition.get("task") == training.task
+        ]
+        some = [
+            Exchange("", "", {"text": next(iter(one.shown.values())), "label": str(one.answer)})
+            for one in lines[:SOME]
+        ]
+        asked = [
+            sum(len(said.content) for said in messages_of(one)) + len(one["reply"])
+            for one in as_asked(study, training, some)
+        ]
+    except UserError:
+        return None
+    return sum(asked) // len(asked) if asked else None
 
 
 def _bytes(path: Path) -> int:

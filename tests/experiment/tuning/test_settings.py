@@ -10,6 +10,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.tuning import trainings
 from experiment.tuning.records import make_records, records_of
+from experiment.tuning.telling import tell_trainings
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
 
@@ -248,6 +249,24 @@ def test_files_that_cannot_be_trained_on_are_told(tmp_path: Path, lines: list[st
     with pytest.raises(UserError, match=said):
         make_records(study, trainings(study)["a"])
     assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
+
+
+def test_length_of_a_training_is_foretold_from_the_items_before_its_records_are_made(tmp_path: Path) -> None:
+    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
+
+    def foretold() -> int | None:
+        study = load_study(tmp_path)
+        (told,) = tell_trainings(study, trainings(study).values()).values()
+        return told.numbers["tokens_an_epoch"]
+
+    assert foretold() is None
+    assert wrods("build", tmp_path).exit_code == 0
+    before = foretold()
+    assert before is not None
+    study = load_study(tmp_path)
+    made = list(records_of(study, trainings(study)["up"])[0])
+    characters = sum(len(one["prompt"]) + len(one["reply"]) for one in made)
+    assert before == pytest.approx(characters / 4, rel=0.15)
 
 
 def test_nothing_to_train_on_is_told_with_the_path(tmp_path: Path) -> None:
