@@ -29,7 +29,7 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
         said = (
             f"The answers of {many} were imported{where}."
             if elsewhere
-            else f"{many.capitalize()} read the same items{_shown(readers, models)} under the same instructions{where}."
+            else f"{many.capitalize()} read the same items{_shown(readers, models)} {_instructed(tables)}{where}."
         )
         yield escape(f"{said} {of_all}")
         yield escape(" ".join(_each_model(models, readers, tables)))
@@ -42,6 +42,14 @@ def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
         yield escape(
             f"{apa.worded(len(baselines), 'baseline').capitalize()} ({apa.listing(baselines)}) {rest}."
         )
+
+
+def _instructed(tables: Tables) -> str:
+    """Say what models read beside the items: the instructions, or a paper's prompt in their place."""
+    wording = (tables.dictionary.get("procedure") or {}).get("wording")
+    return (
+        f"in the wording of {wording}, without the instructions" if wording else "under the same instructions"
+    )
 
 
 def sessions_told(spec: Mapping[str, Any]) -> str:

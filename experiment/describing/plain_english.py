@@ -15,6 +15,7 @@ from experiment.checking.needs import needs_of, refused_answers, replicates_alik
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
+from experiment.describing.as_published import papers_wording, sent_as_published
 from experiment.describing.dollars import cost_words
 from experiment.describing.sessions import SessionInWords, session_told
 from experiment.lists import items_of_list, list_ids, session_levels
@@ -144,6 +145,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         f"Model {name} ({told['use']}): {told['sessions']:,} sessions, {told['trials']:,} trials, roughly "
         f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
+        + "".join(f" {sentence}" for sentence in told["as_published"])
         + (f" {told['costs']}" if told["costs"] else "")
         + f" Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
@@ -273,6 +275,7 @@ def _model(
         "costs": cost_words(model, answered, read, round(sessions * tokens)),
         "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
+        "as_published": sent_as_published(study, model),
         "reads": _reads(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
     }
@@ -290,8 +293,11 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
     context = study.get("models", "context", default="independent")
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
     judge = settings.get("judge")
+    wording = papers_wording(study)
     said = [
-        CONTEXTS[context],
+        f"each trial by itself in the wording of {wording}, without the study's instructions"
+        if wording
+        else CONTEXTS[context],
         *([PRACTICE[practice]] if context != "teacher_forced" else []),
         STRATEGIES[strategy],
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from experiment.describing.as_published import papers_wording
 from experiment.session_minutes import length_in_words, minutes_in_words
 from experiment.study import Study
 from experiment.study.factors import operation_families
@@ -42,6 +43,8 @@ class SessionInWords:
         What the time limits of free answers allow beyond; empty for nothing.
     told : str
         What is asked about instructions, how practice is passed, and what blocks tell of answers; empty for nothing.
+    wording : str
+        The paper whose prompt language models read in place of the instructions; empty where they read these.
     """
 
     materials: str
@@ -52,6 +55,7 @@ class SessionInWords:
     length: str
     limits: str
     told: str
+    wording: str = ""
 
 
 def session_told(
@@ -82,6 +86,7 @@ def session_told(
         if allowed
         else "",
         _told_to_readers(plan),
+        papers_wording(study),
     )
 
 

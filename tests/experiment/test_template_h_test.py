@@ -116,6 +116,11 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
     # 8 lines, 2 statements and 2 checks a session
     assert told and told[1] == str(12 * 12)
     assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
+    assert (
+        "asked each trial by itself in the wording of Lee & Lim (2024), H-TEST, without the study's instructions"
+        in said
+    )
+    assert "behind the instructions" not in said
 
 
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
