@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiment.building import build_study
 from experiment.checking import load_study
+from experiment.checking.settings import model_settings
 from experiment.cli.new import copy_template, templates
+from experiment.describing.as_published import sent_as_published
 from experiment.templates.parts import filled, parts_of
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
@@ -98,6 +101,32 @@ def test_check_says_a_part_back_with_its_size(tmp_path: Path, shared: Path) -> N
     assert told.exit_code == 0, told.output
     for said in ("9 lists", "keep:last_and_one", "135 trials", "prompt tokens", "minutes", "KF-KR1 - KL-KR1"):
         assert said in " ".join(told.output.split()), said
+
+
+@pytest.mark.parametrize("part", (*PARTS, TRAINING))
+def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_do_not(
+    tmp_path: Path, shared: Path, part: str
+) -> None:
+    """The template's own line for a local model stands in a comment, but for the training."""
+    folders = {form: tmp_path / form for form in ("published", "corrected")}
+    for form, folder in folders.items():
+        copy_template(
+            "scrambled-bench", folder, part=part, data=shared / "data", corrected=form == "corrected"
+        )
+        file = folder / "study.yaml"
+        file.write_text(file.read_text("utf-8").replace("    # llama:", "    llama:"), "utf-8")
+    name = "base" if part == TRAINING else "llama"
+    published, corrected = (load_study(folder) for folder in folders.values())
+    assert published.models[name]["template"] == "plain" and "template" not in corrected.models[name]
+    asked = model_settings(published, name)
+    (sent,) = sent_as_published(published, asked)
+    assert sent.startswith(
+        "Sent at temperature 0 as in the paper, with at most 256 tokens an answer; one answer"
+    )
+    bare = {key: value for key, value in asked.options.items() if key != "template"}
+    told = sent_as_published(published, replace(asked, options=bare))
+    assert len(told) == 2 and "write template: plain" in told[1]
+    assert sent_as_published(corrected, model_settings(corrected, name)) == []
 
 
 @pytest.mark.full
