@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,9 @@ def score(
     With --similarity the cosine of text vectors is taken (models: embeddings: {use: hf:FOLDER}): of what each condition shows
     and the intact text, beside that of different items; and of each free answer and the answer that is right, or else the
     same reader's answer about the intact text (of a program, the reference program). It stands beside and says nothing of
-    right or wrong; --json prints each. What came of the texts shown is kept in the study's folder (similarity.json), from
-    where reports take it, their vectors in vectors.db; vectors of answers are not kept.
+    right or wrong; --json prints each. Texts are compared before anything was answered, too. What came of the texts shown is
+    kept in the study's folder (similarity.json), from where reports take it, their vectors in vectors.db; vectors of answers are
+    not kept.
 
     With --execute programs run against their tests, each in a process without network, environment or other processes, with
     an empty folder and limits on time and memory. Where the machine cannot lock them in, none is run. These verdicts count.
@@ -124,8 +126,9 @@ def score(
 
 
 def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run: bool, as_json: bool) -> None:
-    """Compare texts by their vectors and print what came of it."""
-    from experiment.cli.study_store import opened_study, this_user
+    """Compare texts by their vectors and print what came of it; texts that are shown, also before anything was answered."""
+    from experiment.checking import load_study
+    from experiment.cli.study_store import store_of, this_user
     from experiment.models.judges.embeddings import Embedder
     from experiment.models.judges.shown_similarity import CACHE, store_nearness
     from experiment.models.judges.similarity import (
@@ -136,32 +139,30 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
     )
     from experiment.store import records
 
-    with opened_study(study) as opened:
-        settings = embedding_settings(opened.study)
-        embedder = Embedder(settings)
+    loaded = load_study(study)
+    embedder = Embedder(embedding_settings(loaded))
+    with store_of(loaded) or nullcontext() as store:
         outcome = compare_texts(
-            opened.study,
-            opened.store,
+            loaded,
+            store,
             embedder,
             reader=reader,
             dry_run=dry_run,
             with_prompts=with_prompts,
-            materials=embedder if dry_run else embedder.keeping(opened.study.folder / CACHE),
+            materials=embedder if dry_run else embedder.keeping(loaded.folder / CACHE),
             told=_progress,
         )
-        stored = (
-            None if dry_run else store_nearness(opened.study, outcome.use, outcome.texts, outcome.prompts)
-        )
-        if not dry_run:
+        stored = None if dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
+        if store is not None and not dry_run:
             detail = {
                 "scorer": SIMILARITY,
                 **embedder.describe(),
                 "responses": len(outcome.answers),
                 "reader": reader,
             }
-            opened.store.write(
+            store.write(
                 lambda connection: records.add_audit(
-                    connection, this_user(), "score", study=opened.study.id, detail=detail
+                    connection, this_user(), "score", study=loaded.id, detail=detail
                 )
             ).result()
     if as_json:

@@ -38,6 +38,8 @@ def figures_of(part: Part) -> Figures:
     figures.cached, figures.cost_usd = outcome.cached, outcome.cost_usd
     figures.error_kinds, figures.tokens = outcome.error_kinds, outcome.tokens
     figures.response_statuses = outcome.response_statuses
+    if part.asking.waits and not outcome.answered:
+        part.speed = Speed()  # what a model waits for the others before it begins says nothing of its speed
     figures.per_second = part.speed.of(outcome.answered)
     figures.seconds_left = outcome.left / figures.per_second if figures.per_second else None
     status = getattr(part.asking.engine, "status", None)

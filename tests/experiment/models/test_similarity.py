@@ -208,6 +208,16 @@ def test_the_command_prints_means_and_each_answer(study, store) -> None:
     assert done.exit_code == 2
 
 
+def test_shown_texts_are_compared_before_anything_was_answered(study) -> None:
+    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity"])
+    assert done.exit_code == 0, done.output
+    assert "shown and intact text, scrambled" in done.output and "answers" not in done.output
+    kept = json.loads((study.folder / "similarity.json").read_text("utf-8"))
+    assert set(kept["shown"]) == {"intact", "scrambled"} and not (study.folder / "study.db").exists()
+    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--model", "m"])
+    assert done.exit_code != 0 and "has no answers yet, so none of m" in done.output
+
+
 def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path, encoder: Path) -> None:
     with pytest.raises(UserError, match="names no model that turns texts into vectors"):
         embedding_settings(written(tmp_path, "replicates: 1"))
