@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from analysis.report.chapters.h_test_geometry import write as write_geometry
 from analysis.report.h_test_together import main as together
 from experiment.building import make_items
 from experiment.checking import load_study
+from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
+from experiment.describing.as_published import sent_as_published
 from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.pictures import Picture
@@ -121,6 +124,53 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
         in said
     )
     assert "behind the instructions" not in said
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "said"),
+    [
+        (
+            "tasks",
+            (),
+            "Sent at temperature 0.7 as in the paper, with at most 5 tokens an answer; one answer to an item",
+        ),
+        (
+            "geometry",
+            (),
+            "Sent at temperature 0.7 as in the paper, with at most 1 token an answer; one answer to an",
+        ),
+        ("tasks", ("--corrected",), None),
+    ],
+)
+def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_check_says_so(
+    tmp_path: Path, shared: Path, part: str, options: tuple[str, ...], said: str | None
+) -> None:
+    folder = tmp_path / "s"
+    data = ("--data", str(shared / "data"))
+    done = CliRunner().invoke(main, ["new", str(folder), "--from", "h-test", "--part", part, *data, *options])
+    assert done.exit_code == 0, done.output
+    file = folder / "study.yaml"
+    text = re.sub(r"(?m)^    # ((gpt[\w-]*|small):)", r"    \1", file.read_text("utf-8"))
+    file.write_text(text, "utf-8")
+    study = load_study(folder)
+    gpt = model_settings(study, "gpt")
+    if said is None:
+        assert gpt.options["temperature"] == 0 and sent_as_published(study, gpt) == []
+        return
+    assert "temperature" not in gpt.options
+    (sent,) = sent_as_published(study, gpt)
+    assert sent.startswith(said)
+    cold = replace(gpt, options={**gpt.options, "temperature": 0})
+    assert "temperature 0 (the paper: 0.7)" in sent_as_published(study, cold)[0]
+    if part == "tasks":
+        assert (
+            "at most 1024 tokens an answer"
+            in sent_as_published(study, model_settings(study, "gpt-thinks"))[0]
+        )
+        local = sent_as_published(study, model_settings(study, "small"))
+        assert local[0].startswith(
+            "Its labels are compared by their log-probability, so that nothing is drawn (the paper: "
+        )
 
 
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
