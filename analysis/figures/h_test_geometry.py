@@ -18,6 +18,9 @@ _GREY, _LINE, _PRINTED_LINE = "#777777", "#B3261E", "#999999"
 _LONGEST = 30
 _LETTER, _LEAST_X, _MOST_X = 0.8, 18.5, 102.5
 
+Box = tuple[float, float, float, float]
+"""Left, right, lower and upper edge."""
+
 
 def geometry_figure(
     name: str,
@@ -50,13 +53,15 @@ def geometry_figure(
         axes.text(50.6, 102, "chance", fontsize=7, color="#555555", va="top")
         axes.text(19, 25.8, "chance", fontsize=7, color="#555555")
         _straight(axes, printed, printed_line, _PRINTED_LINE, (0, (1, 1.5)))
-        _straight(axes, [one for one in points if one.kind == "model"], line, _LINE, "-")
+        models = [one for one in points if one.kind == "model"]
+        _straight(axes, models, line, _LINE, "-")
         for one in printed:
             axes.plot(one.x[0], one.y[0], ls="", marker="o", ms=4, mfc="white", mec=_GREY, zorder=2)
         for one in points:
             _point(axes, one, look[one.group])
         own = [(one, look[one.group].colour, look[one.group].label) for one in points]
-        _labels(axes, [*own, *((one, _GREY, one.group) for one in printed)])
+        boxes = _drawn(points, [(printed, printed_line), (models, line)])
+        _labels(axes, [*own, *((one, _GREY, one.group) for one in printed)], boxes)
         mark_not_data(figure, kinds)
     alternative = _in_words(points, printed, line)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
@@ -65,8 +70,28 @@ def geometry_figure(
 def _straight(axes: Axes, points: Sequence[Point], line: Fitted | None, colour: str, dashes: object) -> None:
     if line is None:
         return
-    ends = np.array([min(one.x[0] for one in points), max(one.x[0] for one in points)])
+    ends = np.array(_ends(points))
     axes.plot(ends, line.intercept + line.slope * ends, color=colour, ls=dashes, lw=1.3, zorder=2)
+
+
+def _ends(points: Sequence[Point]) -> tuple[float, float]:
+    """Return from where to where a line through points is drawn."""
+    return min(one.x[0] for one in points), max(one.x[0] for one in points)
+
+
+def _drawn(points: Sequence[Point], lines: Sequence[tuple[Sequence[Point], Fitted | None]]) -> list[Box]:
+    """Return what names are not written over: chance, intervals, and straight lines, these as rows of small boxes."""
+    boxes: list[Box] = [(49.8, 50.2, -3.0, 103.0), (18.0, 103.0, 24.7, 25.3)]
+    for one in points:
+        x, y = one.x[0], one.y[0]
+        boxes += [(one.x[1], one.x[2], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, one.y[1], one.y[2])]
+    for through, line in lines:
+        if line is not None:
+            first, last = _ends(through)
+            for x in map(float, np.arange(first, last, 0.5)):
+                y = line.intercept + line.slope * x
+                boxes.append((x - 0.3, x + 0.3, y - 0.4, y + 0.4))
+    return boxes
 
 
 def _point(axes: Axes, one: Point, look: Look) -> None:
@@ -76,9 +101,11 @@ def _point(axes: Axes, one: Point, look: Look) -> None:
     axes.plot(x, y, ls="", marker=look.marker, ms=6, color=look.colour, zorder=4)
 
 
-def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]]) -> None:
-    """Write each name beside its point, where neither another point nor a name stands."""
-    taken = [(one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named]
+def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence[Box]) -> None:
+    """Write each name beside its point, where no other point or name stands; where it can be, off every line, too."""
+    taken: list[Box] = [
+        (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
+    ]
     for one, colour, label in named:
         text = shortened(label, _LONGEST)
         wide = _LETTER * len(text)
@@ -87,13 +114,14 @@ def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]]) -> None:
         tries = [(*ends, y + up, y + up + 3.0) for up in (1.2, -4.2, 4.4, -7.4) for ends in (right, left)]
         inside = [box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X] or tries
         free = [box for box in inside if not any(_touch(box, other) for other in taken)] or inside
+        free = [box for box in free if not any(_touch(box, other) for other in drawn)] or free
         taken.append(free[0])
         is_left = free[0][1] < x
         place, side = (free[0][1], "right") if is_left else (free[0][0], "left")
         axes.text(place, free[0][2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=5)
 
 
-def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def _touch(one: Box, other: Box) -> bool:
     return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 

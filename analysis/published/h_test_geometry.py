@@ -63,7 +63,7 @@ class Share:
     items : int
     answers : int
     value, low, high : float
-        Share right with its 95% interval: over people or over items, Wilson's where each item was answered once.
+        Share right with its 95% interval: Student's over people, Wilson's over items.
     p : float
         Two-sided, against chance: exact where each item was answered once, else a t test over people or items; NaN for one
         person or item.
@@ -92,9 +92,7 @@ def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
     grouped = rows.groupby(keys, observed=True)["right"]
     units = grouped.mean().to_numpy(dtype=float)
     if not by_person and bool((grouped.size() == 1).all()):
-        test = stats.binomtest(int(units.sum()), len(units), chance)
-        ends = test.proportion_ci(method="wilson")
-        p, low, high = float(test.pvalue), float(ends.low), float(ends.high)
+        p = float(stats.binomtest(int(units.sum()), len(units), chance).pvalue)
     elif len(units) > 1 and units.std() > 0:
         p = float(stats.ttest_1samp(units, chance).pvalue)
     else:

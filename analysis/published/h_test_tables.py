@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
+from analysis.descriptives import over_items, wilson
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
@@ -298,13 +299,17 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
 
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Return a mean in percent with the ends of its 95% interval: over people, or over items for a model."""
-    unit = "reader" if rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS else "item_id"
-    keys = [unit] if unit == "reader" else ["task", unit]
-    means = 100 * rows.groupby(keys, observed=True)["right"].mean()
-    reach = 1.96 * float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+    """Return a mean in percent with the ends of its 95% interval.
+
+    The interval is Student's over people (nan for one person), and Wilson's over items for a model, so that a model that is right
+    in all of them has one, too.
+    """
+    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
+    keys = ["reader"] if by_person else ["task", "item_id"]
+    means = rows.groupby(keys, observed=True)["right"].mean().to_numpy(dtype=float)
     mean = float(means.mean())
-    return mean, max(mean - reach, 0.0), min(mean + reach, 100.0)
+    low, high = over_items(means) if by_person else wilson(mean, len(means))
+    return 100 * mean, 100 * low, 100 * high
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from stimuli.corpora.source_text import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, Role
 from stimuli.recipes.conditions import OperationSpec, Shown, show_in_conditions
-from stimuli.recipes.recovery import published_in_conditions
+from stimuli.recipes.recovery import PublishedPasses, published_passes
 from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import TOO_SHORT, ScrambleSettings
@@ -355,8 +355,8 @@ def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[st
 
 def published_shown(
     records: Sequence[Record], fields: Sequence[str], levels: Levels, language: str
-) -> list[list[dict[str, Shown]]]:
-    """Show texts in every condition as the published stimuli were made: one pass over each split, in the order given.
+) -> list[Callable[[], list[dict[str, Shown]]]]:
+    """Scramble texts as the published stimuli were made: one pass over each split, in the order given.
 
     Parameters
     ----------
@@ -371,10 +371,10 @@ def published_shown(
 
     Returns
     -------
-    list of list of dict
-        As from :func:`corrected_shown`, record by record.
+    list of callable
+        Record by record: when called it shows the texts as :func:`corrected_shown` does. A study may draw few of many.
     """
-    result: list[list[dict[str, Shown]]] = [[] for _ in records]
+    result: dict[int, Callable[[], list[dict[str, Shown]]]] = {}
     splits: dict[tuple[str, str | None, str], list[int]] = {}
     for place, (record, field) in enumerate(zip(records, fields, strict=True)):
         splits.setdefault((record.corpus, record.split, has_text(record, field)), []).append(place)
@@ -382,10 +382,14 @@ def published_shown(
         texts = [
             SourceText(records[place].record_id, records[place].texts[field], corpus) for place in places
         ]
-        shown = published_in_conditions(texts, levels.given, field=field, language=language)
-        for place, conditions in zip(places, shown, strict=True):
-            result[place] = [{field: _withheld(one, levels)} for one in conditions]
-    return result
+        passed = published_passes(texts, levels.given, field=field, language=language)
+        for number, place in enumerate(places):
+            result[place] = functools.partial(_as_passed, passed, number, levels)
+    return [result[place] for place in range(len(records))]
+
+
+def _as_passed(passed: PublishedPasses, place: int, levels: Levels) -> list[dict[str, Shown]]:
+    return [{passed.field: _withheld(one, levels)} for one in passed.shown(place)]
 
 
 def item_of(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stimuli.corpora.source_text import SourceText
 from stimuli.item import Item
@@ -67,25 +67,29 @@ def recovery_items(
     UserError
         For an operation that was not published where a copy is asked for, or more texts than there are.
     """
+    show: Callable[[int], list[Shown]]
     if published:
         given = {"": "none"} if factor is None else levels
-        shown = published_in_conditions(texts, given, field=field, language=settings.language)
+        show = published_passes(texts, given, field=field, language=settings.language).shown
         seeds = _published_seeds(given)
     else:
         operations = parse_levels(factor, levels, settings)
         seeds = dict.fromkeys(operations, seed)
-        shown = [
-            show_in_conditions(
+
+        def corrected(place: int) -> list[Shown]:
+            text = texts[place]
+            return show_in_conditions(
                 text.text, operations, field=field, item_id=text.source_id, seed=seed, settings=settings
             )
-            for text in texts
-        ]
-    pairs = list(zip(texts, shown, strict=True))
-    drawn = draw_some(pairs, number, seed=seed, key=lambda pair: pair[0].source_id, what="texts")
+
+        show = corrected
+    drawn = draw_some(
+        range(len(texts)), number, seed=seed, key=lambda place: texts[place].source_id, what="texts"
+    )
     return [
-        _item(text, one, factor, field, set_name, seeds[one.level])
-        for text, conditions in drawn
-        for one in conditions
+        _item(texts[place], one, factor, field, set_name, seeds[one.level])
+        for place in drawn
+        for one in show(place)
     ]
 
 
@@ -96,14 +100,49 @@ def _published_seeds(levels: Mapping[str, Given]) -> dict[str, int]:
     return {level: any_seed if seed is None else seed for level, seed in seeds.items()}
 
 
-def published_in_conditions(
+@dataclass(frozen=True)
+class PublishedPasses:
+    """Texts as published passes left them.
+
+    A pass goes over all texts, but what an item says of one is found when it is asked for: a study may draw few of many.
+
+    Attributes
+    ----------
+    intact : tuple of str
+        In NFC as all items are, tidied as the paper's own were.
+    passed : mapping of str to sequence of Passed
+        By level.
+    operations : mapping of str to PublishedOperation
+        By level.
+    field, language : str
+    """
+
+    intact: tuple[str, ...]
+    passed: Mapping[str, Sequence[Passed]]
+    operations: Mapping[str, PublishedOperation]
+    field: str
+    language: str
+
+    def shown(self, place: int) -> list[Shown]:
+        """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were.
+
+        Parameters
+        ----------
+        place : int
+            In the list that was passed over.
+        """
+        done = {level: texts[place] for level, texts in self.passed.items()}
+        return _described(self.intact[place], done, self.operations, self.field, self.language)
+
+
+def published_passes(
     texts: Sequence[SourceText],
     levels: Mapping[str, Given],
     *,
     field: str,
     language: str,
-) -> list[list[Shown]]:
-    """Show a list of texts in every condition as the published stimuli were made, one pass a condition.
+) -> PublishedPasses:
+    """Scramble a list of texts as the published stimuli were made, one pass a condition.
 
     Parameters
     ----------
@@ -116,12 +155,6 @@ def published_in_conditions(
     language : str
         Language tag, for covariates.
 
-    Returns
-    -------
-    list of list of Shown
-        A list per text with one entry per level, in NFC as all items are. Where words were lost, ``words_dropped``
-        among the covariates says how many.
-
     Raises
     ------
     UserError
@@ -131,12 +164,9 @@ def published_in_conditions(
     papers = {operation.protocol.paper for operation in operations.values() if operation.protocol}
     # Cao et al. tidied spaces; only a text so tidied is the one that was shown intact.
     prepare = nfc if papers == {"typobench2024"} else lambda text: tidy(nfc(text))
-    plain = [prepare(text.text) for text in texts]
-    passes = {level: _passed(plain, operation) for level, operation in operations.items()}
-    return [
-        _described(text, {level: done[place] for level, done in passes.items()}, operations, field, language)
-        for place, text in enumerate(plain)
-    ]
+    intact = tuple(prepare(text.text) for text in texts)
+    passed = {level: _passed(intact, operation) for level, operation in operations.items()}
+    return PublishedPasses(intact, passed, operations, field, language)
 
 
 def _passed(texts: Sequence[str], operation: PublishedOperation) -> list[Passed]:

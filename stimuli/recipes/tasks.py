@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -130,7 +130,7 @@ def task_items(
         if len(made) == number:
             break
         try:
-            conditions = work.corrected(asked) if shown is None else shown[asked.record.record_id]
+            conditions = work.corrected(asked) if shown is None else shown[asked.record.record_id]()
             made[asked.record.record_id] = work.test_items(asked, conditions, name)
         except Unsuitable as error:
             _stop_or_skip(error, asked.record, skipped, on_bad)
@@ -234,7 +234,7 @@ class _Work:
 
     def published(
         self, suitable: Sequence[Asked], whole: Sequence[Record]
-    ) -> dict[str, list[dict[str, Shown]]]:
+    ) -> dict[str, Callable[[], list[dict[str, Shown]]]]:
         fields = [reading_field(record, self.options.get("field")) for record in whole]
         done = published_shown(whole, fields, self.levels, self.settings.language)
         by_id = {record.record_id: shown for record, shown in zip(whole, done, strict=True)}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -20,7 +21,7 @@ from analysis.published.h_test_geometry import (
     printed_points,
     share,
 )
-from analysis.published.h_test_tables import asked
+from analysis.published.h_test_tables import asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test_geometry import beside_figure, write
@@ -122,6 +123,27 @@ def test_readers_of_both_tests_are_set_side_by_side(both: tuple[Tables, Tables])
     assert set(points) == {"small", "large"}
     assert points["large"].x[0] == pytest.approx(80) and points["large"].y[0] == pytest.approx(75)
     assert points["large"].x[1] < 80 < points["large"].x[2]
+    # the figure has the interval of the table
+    ends = stats.binomtest(30, 40).proportion_ci(method="wilson")
+    assert points["large"].y[1:] == pytest.approx((100 * ends.low, 100 * ends.high))
+
+
+def test_intervals_are_students_over_people_and_wilsons_over_items_of_a_model() -> None:
+    rows = pd.DataFrame(
+        {"reader": reader, "task": "flip", "item_id": f"q{item}", "right": float(item < right)}
+        for reader, right in {"P1": 4, "P2": 7, "P3": 9}.items()
+        for item in range(10)
+    )
+    people = mean_with_ends(rows.assign(reader_kind="human"))
+    low, high = stats.t.interval(0.95, 2, loc=200 / 3, scale=stats.sem([40, 70, 90]))
+    assert high > 100 and people == pytest.approx((200 / 3, low, 100.0))
+    alone = mean_with_ends(rows[rows["reader"] == "P1"].assign(reader_kind="human"))
+    assert alone[0] == 40 and np.isnan(alone[1:]).all()
+    # a model that is right in all of ten items may be wrong in others
+    perfect = mean_with_ends(rows.assign(reader_kind="model", right=1.0))
+    assert perfect == pytest.approx(
+        (100.0, 100 * stats.binomtest(10, 10).proportion_ci(method="wilson").low, 100.0)
+    )
 
 
 def test_the_printed_models_are_the_six_of_which_both_numbers_are_printed() -> None:
@@ -136,6 +158,22 @@ def test_figure_5_says_in_words_what_it_shows(both: tuple[Tables, Tables]) -> No
     assert line is None and printed is not None and printed.points == 6
     assert "large: H-TEST 80.0%, letter geometry 75.0%" in drawing.alternative
     assert "GPT 3.5 (printed)" in drawing.alternative and "Fewer than four models" in drawing.note
+
+
+def test_names_keep_off_the_lines_of_chance_and_off_intervals() -> None:
+    points = [
+        Point("left of chance", "model", (48.0, 48.0, 48.0), (70.0, 70.0, 70.0)),
+        Point("beside a bar", "model", (70.0, 70.0, 70.0), (50.0, 50.0, 50.0)),
+        Point("has the bar", "model", (75.0, 75.0, 75.0), (50.0, 20.0, 95.0)),
+    ]
+    drawing, _, _ = beside_figure("f", points)
+    assert drawing.figure is not None
+    sides = {text.get_text(): text.get_ha() for text in drawing.figure.axes[0].texts}
+    assert (sides["left of chance"], sides["beside a bar"], sides["has the bar"]) == (
+        "right",
+        "right",
+        "left",
+    )
 
 
 def test_from_a_shell_table_and_figure_are_written(

@@ -146,6 +146,16 @@ def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
     assert isinstance(table, ApaTable) and table.columns[-1] == "p equal"
 
 
+def test_where_no_item_differs_no_interval_is_told(tables: Tables) -> None:
+    found = asked(tables)
+    assert found is not None
+    text = found.trials[found.trials["reader_group"] == "reads"]
+    both = pd.concat([text, text.assign(reader_group="looks", reader="looks")])
+    said, _ = pictures(both, tables.dictionary["readers"], None, None, 1)
+    assert "a difference of 0.0 points, each item alike, adjusted p &gt; .999" in str(said)
+    assert "95% CI" not in str(said)
+
+
 def test_a_study_without_twins_has_no_such_table(tmp_path: Path) -> None:
     rows = rows_of("small", "model", items=10, tasks=("uppercase",), ks=(4,))
     made = write(Material(study(tmp_path / "one", rows)))

@@ -153,7 +153,10 @@ def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open:
     return Line(label, group, places, values, low, high, is_open)
 
 
-NOTE = "Points are means, bars 95% intervals: over people, over items for a model. What cannot be read counts as wrong."
+NOTE = (
+    "Points are means, bars 95% intervals: Student's over people, Wilson's over items for a model. What cannot be read counts as "
+    "wrong."
+)
 
 
 def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:

@@ -35,8 +35,9 @@ from analysis.report.chapters.h_test_readings_tables import parsers_table
 NAMES = {family: family.replace("_", " or ").capitalize() for family in FAMILIES}
 ALL = "All questions"
 METHOD = Markup(
-    "Letter geometry (Lee &amp; Lim, 2024): shares of right answers were compared with 25%, by an exact binomial test (with Wilson's "
-    "interval) where a model answered each question once, else by a <i>t</i> test over questions, and over people for people; "
+    "Letter geometry (Lee &amp; Lim, 2024): shares of right answers were compared with 25%, by an exact binomial test where a model "
+    "answered each question once, else by a <i>t</i> test over questions, and over people for people; intervals are Wilson's over "
+    "questions for a model, Student's over people; "
     "<i>p</i> values were adjusted after Benjamini and Hochberg (1995). The same model shown text and shown pictures was "
     "compared question by question (McNemar, 1947)."
 )
@@ -165,7 +166,8 @@ def beside_table(name: str, points: Sequence[Point], printed: Sequence[Point]) -
     columns = ("Reader", "% right, H-TEST", "95% CI", "% right, letter geometry", "95% CI")
     note = (
         "H-TEST: released items at the largest number of examples; chance is 50. Letter geometry: chance is 25. "
-        "Intervals over people, over items for a model. The paper draws seven models and prints both numbers of six."
+        "Intervals: Student's over people, Wilson's over items for a model. The paper draws seven models and prints both numbers "
+        "of six."
     )
     return ApaTable(
         name,
@@ -195,8 +197,8 @@ def beside_figure(name: str, points: Sequence[Point]) -> tuple[Drawing, Fitted |
         else " Fewer than four models of this study differ: no line is drawn through them."
     )
     note = (
-        "Points are means, bars 95% intervals: over people, over items for a model. Open grey points are printed in the paper and are "
-        f"no data of this study. {' '.join(told)}{few}"
+        "Points are means, bars 95% intervals: Student's over people, Wilson's over items for a model. Open grey points are printed "
+        f"in the paper and are no data of this study. {' '.join(told)}{few}"
     )
     title = "H-TEST against letter geometry, as Figure 5 of Lee and Lim (2024)"
     return geometry_figure(name, title, note, points, printed, line, theirs), line, theirs

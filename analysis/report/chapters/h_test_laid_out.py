@@ -110,6 +110,12 @@ def compared_columns(what: str, first: str, second: str, *, has_bound: bool) -> 
     return (*heads, "p equal") if has_bound else heads
 
 
+def compared_points(one: Paired) -> str:
+    """Write a difference in points with its interval, which there is none of where no item differs."""
+    how = f"95% CI {compared_interval(one)}" if one.changed else "each item alike"
+    return f"{apa.number(100 * one.difference, 1)} points, {how}"
+
+
 def compared_interval(one: Paired) -> str:
     """Write the interval of a difference; a dash where no item differs, which leaves nothing to reckon it from."""
     return apa.interval(100 * one.low, 100 * one.high, 1) if one.changed else apa.MISSING

@@ -18,7 +18,13 @@ from analysis.published.h_test_tables import TASKS
 from analysis.readers import group_order
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
-from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, compared_cells, compared_columns
+from analysis.report.chapters.h_test_laid_out import (
+    NAMES,
+    ORIGIN,
+    compared_cells,
+    compared_columns,
+    compared_points,
+)
 
 Tested = tuple[Part, float]
 """A part with its adjusted p."""
@@ -121,8 +127,7 @@ def _told(text: str, looks: str, tested: Sequence[Tested], bound: str | None, wo
             told.append(
                 f"{text} {words.verb} {apa.percent(one.first)} {words.of} right as text, and as pictures ({looks}) "
                 f"{apa.percent(one.second)}: "
-                f"a difference of {apa.number(100 * one.difference, 1)} points, 95% CI "
-                f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}"
+                f"a difference of {compared_points(one)}, adjusted {apa.p_phrase(p)}"
                 + (" (within the bound)." if bound and one.p_equal < ALPHA else ".")
             )
     tasks = [(part.task, part.compared, p) for part, p in tested if part.task != ALL]

@@ -12,6 +12,7 @@ from analysis.published.h_test_readings import both_parsers, label_maps, rules_b
 from analysis.published.h_test_tables import Asked, accuracy
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed
 from analysis.report.blocks import Block, Material
+from analysis.report.chapters.h_test_laid_out import compared_points
 from analysis.report.chapters.h_test_readings_tables import (
     labels_table,
     parsers_table,
@@ -45,9 +46,8 @@ def _parsers(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
         if one.task == "average" and kinds[one.reader_group] != "baseline" and one.compared is not None:
             told.append(
                 f"{headed(one.reader_group)}: {apa.percent(one.published)} by the published parser, "
-                f"{apa.percent(one.corrected)} by a correct one (difference "
-                f"{apa.number(100 * one.compared.difference, 1)} points, 95% CI "
-                f"{apa.interval(100 * one.compared.low, 100 * one.compared.high, 1)}, {apa.p_phrase(one.compared.p)})."
+                f"{apa.percent(one.corrected)} by a correct one (difference {compared_points(one.compared)}, "
+                f"{apa.p_phrase(one.compared.p)})."
             )
     yield Markup("[[table:h_test_parsers]] reads every reply of a model by both parsers. ") + escape(
         " ".join(told)

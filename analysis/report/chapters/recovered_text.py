@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -24,9 +23,10 @@ from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_
 from analysis.report.filters import USED, filled, where
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.model_tables import contrast_table, model_table
+from analysis.report.parted import Part
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
-from analysis.within import Within, parted_by_sessions, said, shown
+from analysis.within import parted_by_sessions, shown
 from stimuli.errors import UserError
 
 GROUP = "reader_group"
@@ -65,10 +65,10 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     study = str(tables.dictionary["study"])
-    for part in _parts(own, tables.factors):
+    for part, is_described in _parts(own, tables.factors):
         rows = measured[shown(measured, part.within)]
         sums = _sums(rows, part.factor, list(part.levels), group_order(own), study)
-        if part.described:
+        if is_described:
             blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
         name = part.factor or "all"
         changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
@@ -88,41 +88,32 @@ def write(material: Material) -> Chapter | None:
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What is set side by side: levels of a factor, within levels of others by which sessions differ; no factor for all."""
+def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[Part, bool]]:
+    """Yield what is set side by side, and whether it is described, not only modelled.
 
-    factor: str
-    levels: tuple[str, ...]
-    within: Within = ()
-    described: bool = True
-
-    @property
-    def stem(self) -> str:
-        """How its tables and figures are called."""
-        named = [plain(self.factor)] if self.factor else []
-        named += [plain(factor, level) for factor, level in self.within]
-        return "_".join(["recovered_text", *named])
-
-    @property
-    def by(self) -> str:
-        """Say what is set side by side, and within what."""
-        by = f" by {self.factor}" if self.factor else ""
-        return f"{by} ({said(self.within)})" if self.within else by
-
-
-def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[_Part]:
-    """Yield each factor that the texts have; of two that part sessions the first alone is described, within the second."""
-    told: list[str] = []
+    Of two factors that part sessions the first is described, within levels of the second; a part without factor is all texts.
+    """
+    told: set[str] = set()
     for factor, levels in factors.items():
-        for within in parted_by_sessions(own, factor, factors) if own[factor].notna().any() else ():
+        if own[factor].isna().all():
+            continue
+        for within in parted_by_sessions(own, factor, factors):
             rows = own[shown(own, within)]
             there = tuple(level for level in levels if (rows[factor] == level).any())
-            yield _Part(factor, there, within, not {name for name, _ in within} & set(told))
-        if own[factor].notna().any():
-            told.append(factor)
+            yield Part(factor, there, within=within), not {name for name, _ in within} & told
+        told.add(factor)
     if not told:
-        yield _Part("", ("all",))
+        yield Part("", ("all",)), True
+
+
+def _stem(part: Part) -> str:
+    """Name its tables and figures."""
+    return plain("recovered_text", part.stem) if part.factor else "recovered_text"
+
+
+def _by(part: Part) -> str:
+    """Say what is set side by side, and within what; empty for all texts."""
+    return f" by {part.factor}{part.told}" if part.factor else ""
 
 
 def _sums(
@@ -137,12 +128,12 @@ def _sums(
     return keys.drop(columns=["_g", "_l"]).reset_index(drop=True)
 
 
-def _described(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> list[Block]:
-    factor, stem, levels = part.factor, part.stem, list(part.levels)
+def _described(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> list[Block]:
+    factor, stem, levels = part.factor, _stem(part), list(part.levels)
     name = factor or "all"
     told = [
         Markup("[[table:{0}]], [[table:{0}_rates]] and [[figure:{0}]] have what was restored{1}.").format(
-            stem, part.by
+            stem, _by(part)
         )
     ]
     for group, own in sums.groupby(GROUP, sort=False):
@@ -183,7 +174,7 @@ def _ends(changed: list[dict[Hashable, Any]]) -> list[dict[Hashable, Any]]:
     return [ordered[0], ordered[-1]]
 
 
-def _words_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaTable:
+def _words_table(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> ApaTable:
     factor = part.factor or "all"
     rows: list[tuple[str, ...]] = []
     for group, own in sums.groupby(GROUP, sort=False):
@@ -210,11 +201,11 @@ def _words_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaT
         "participants, or over items for a model."
     )
     return ApaTable(
-        part.stem, f"Words recovered {_by_reader(part)}", columns, tuple(rows), note, _origin(part)
+        _stem(part), f"Words recovered {_by_reader(part)}", columns, tuple(rows), note, _origin(part)
     )
 
 
-def _rates_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaTable:
+def _rates_table(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> ApaTable:
     factor = part.factor or "all"
     rows: list[tuple[str, ...]] = []
     for group, own in sums.groupby(GROUP, sort=False):
@@ -237,7 +228,7 @@ def _rates_table(sums: pd.DataFrame, part: _Part, kinds: dict[str, str]) -> ApaT
         "most resamples. Intervals are bootstraps over participants, or over items for a model."
     )
     title = f"Edit distance and recovery rate {_by_reader(part)}"
-    return ApaTable(f"{part.stem}_rates", title, columns, tuple(rows), note, _origin(part))
+    return ApaTable(f"{_stem(part)}_rates", title, columns, tuple(rows), note, _origin(part))
 
 
 def _percent(one: dict[Hashable, Any], name: str) -> tuple[str, str]:
@@ -249,12 +240,11 @@ def _first(factor: str) -> str:
     return factor if factor != "all" else ""
 
 
-def _by_reader(part: _Part) -> str:
-    by = f"by {part.factor} and reader" if part.factor else "by reader"
-    return f"{by} ({said(part.within)})" if part.within else by
+def _by_reader(part: Part) -> str:
+    return f"by {part.factor} and reader{part.told}" if part.factor else "by reader"
 
 
-def _origin(part: _Part) -> Origin:
+def _origin(part: Part) -> Origin:
     columns = ("answer", "response", "response_status", "trial_type", "item_id", "reader_group")
     named = [part.factor] if part.factor else []
     return Origin(
@@ -273,7 +263,7 @@ def _origin(part: _Part) -> Origin:
 
 
 def _modelled(
-    material: Material, part: _Part, changing: list[str], *, any_typo: bool
+    material: Material, part: Part, changing: list[str], *, any_typo: bool
 ) -> tuple[list[Block], list[ReportedFit]]:
     """Fit what the plan did not: strict words and words with one typo, by each factor."""
     factor = part.factor
@@ -296,32 +286,32 @@ def _modelled(
         if measure is WORDS_WITH_ONE_TYPO and not any_typo:
             blocks.append(
                 escape(
-                    f"No answer came within one typo of a word: the model{part.by} with one typo is the same."
+                    f"No answer came within one typo of a word: the model{_by(part)} with one typo is the same."
                 )
             )
         elif {(measure.name, factor, part.within), (measure.name, factor, ())} & done:
             blocks.append(
-                escape(f"{measure.title}{part.by}: the planned model stands among the planned analyses.")
+                escape(f"{measure.title}{_by(part)}: the planned model stands among the planned analyses.")
             )
         elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):
             blocks.append(
                 escape(
-                    f"{measure.title}{part.by}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."
+                    f"{measure.title}{_by(part)}: no exploratory model of {apa.count(len(rows))} answers; state a plan for one."
                 )
             )
         elif groups:
-            material.told(f"model: {measure.noun}{part.by}")
+            material.told(f"model: {measure.noun}{_by(part)}")
             analyses.append(carry_out(_plan(measure, part, changing, groups, material), material.tables))
     for analysis in across_analyses(analyses):
-        some, model = _told(analysis, f"{part.stem}_{analysis.plan.measure.name}", kinds)
+        some, model = _told(analysis, f"{_stem(part)}_{analysis.plan.measure.name}", kinds)
         blocks += some
         fits += model
     return blocks, fits
 
 
-def _plan(measure: Measure, part: _Part, levels: list[str], groups: list[str], material: Material) -> Plan:
+def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], material: Material) -> Plan:
     return Plan(
-        f"{measure.noun}{part.by}",
+        f"{measure.noun}{_by(part)}",
         False,
         measure,
         part.factor,
