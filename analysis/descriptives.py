@@ -1,13 +1,15 @@
 """Means by condition and reader group with intervals, for tables and figures; no model stands behind them.
 
 Participants are averaged over their own trials first. Their intervals are within-participant ones (Cousineau, 2005,
-with Morey's 2008 correction), which show how sure the *differences between conditions* are. A model or baseline is
+with Morey's 2008 correction), which show how sure the *differences between conditions* are; of a factor between participants,
+where everybody was in one condition, they are Student's over the participants of a condition. A model or baseline is
 one reader: its interval is over items, Wilson's for a share correct, Student's for a mean recovery. Times are geometric
 means, as the models are of log times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +22,9 @@ from analysis.measures import RECOVERED, Measure
 from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
-WITHIN, WILSON, OVER_ITEMS, NONE = "within-participant", "Wilson", "t over items", "none"
+WITHIN, BETWEEN, WILSON, OVER_ITEMS, NONE = (
+    "within-participant", "t over participants", "Wilson", "t over items", "none",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,11 @@ def _participants(
     own: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
 ) -> list[Cell]:
     means = participant_means(own, factor)[levels]
-    half = within_participant_half_widths(means.dropna().to_numpy(dtype=float))
+    apart = bool((means.notna().sum(axis=1) <= 1).all())
+    if apart:
+        half = np.array([_half_width(means[level].dropna().to_numpy(dtype=float)) for level in levels])
+    else:
+        half = within_participant_half_widths(means.dropna().to_numpy(dtype=float))
     cells = []
     for place, level in enumerate(levels):
         values = means[level].dropna().to_numpy(dtype=float)
@@ -141,8 +149,8 @@ def _participants(
             low, high = max(low, 0.0), min(high, 1.0)
         sd = float(raw.std(ddof=1)) if len(raw) > 1 else float("nan")
         trials = int((own[factor] == level).sum())
-        how = WITHIN if np.isfinite(half[place]) else NONE
-        bounds = (float(low), float(high)) if how == WITHIN else (float("nan"), float("nan"))
+        how = NONE if not np.isfinite(half[place]) else BETWEEN if apart else WITHIN
+        bounds = (float("nan"), float("nan")) if how == NONE else (float(low), float(high))
         cells.append(Cell(group, kind, level, trials, len(values), float(centre), sd, *bounds, how))
     return cells
 
@@ -178,6 +186,14 @@ def _one_reader(
     return cells
 
 
+def participants_intervals(cells: Sequence[Cell]) -> str:
+    """Say what the intervals of participants' means are; empty where no mean of participants has one."""
+    found = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
+    if WITHIN in found:
+        return "within-participant intervals (Cousineau–Morey)"
+    return "Student's intervals over participants, each in one condition" if BETWEEN in found else ""
+
+
 def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.95) -> NDArray[np.float64]:
     """Return half widths of within-participant intervals after Cousineau (2005) and Morey (2008).
 
@@ -201,13 +217,20 @@ def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.
     return np.asarray(quantile * np.sqrt(corrected / participants))
 
 
+def _half_width(values: NDArray[np.float64], level: float = 0.95) -> float:
+    """Return the half width of Student's interval of a mean; nan for fewer than two values."""
+    if len(values) < 2:
+        return float("nan")
+    return float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+
+
 def over_items(
     values: NDArray[np.float64], level: float = 0.95, limits: tuple[float, float] | None = (0.0, 1.0)
 ) -> tuple[float, float]:
     """Return Student's interval of a mean over items, within limits (of a recovery 0 and 1); nan for fewer than two items."""
-    if len(values) < 2:
+    half = _half_width(values, level)
+    if not np.isfinite(half):
         return float("nan"), float("nan")
-    half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     low, high = limits or (-np.inf, np.inf)
     return max(low, float(values.mean() - half)), min(high, float(values.mean() + half))
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, styled
+from analysis.figures.labels import TITLE_SIZE, cut_to_lines, height_of
 
 NAMED = 3
 """How many of the highest and of the lowest are named."""
@@ -57,17 +58,19 @@ def caterpillar_figure(
     """
     lines = (len(panels) + 1) // 2
     tall = min(MOST, max(LEAST, EACH * max(len(panel.effects) for panel in panels)))
+    across = 2 if len(panels) > 1 else 1
+    width = 0.84 / across - (0.04 if across > 1 else 0.0)
+    titles = ["\n".join(cut_to_lines(one.title, width * WIDTH, TITLE_SIZE, bold=True)) for one in panels]
     with styled():
-        each = tall + 2 * WORDS + 0.75
+        each = tall + 2 * WORDS + 0.75 + height_of(max(one.count("\n") for one in titles), TITLE_SIZE)
         figure = Figure(figsize=(WIDTH, each * lines + 0.1))
         whole = figure.get_figheight()
-        across = 2 if len(panels) > 1 else 1
-        width = 0.84 / across - (0.04 if across > 1 else 0.0)
         for turn, panel in enumerate(panels):
             left = 0.07 + (turn % 2) * (width + 0.1)
             bottom = whole - each * (turn // 2 + 1) + 0.35
             axes = figure.add_axes((left, bottom / whole, width, (tall + 2 * WORDS) / whole))
             _panel(axes, panel, unit, int(width * WIDTH / 0.068), WORDS / tall)
+            axes.set_title(titles[turn], fontsize=TITLE_SIZE)
         mark_not_data(figure, kinds)
     alternative = " ".join(_in_words(panel) for panel in panels)
     return Drawing(name, title, _note(panels), alternative, as_svg(figure, name, title, alternative), figure)
@@ -104,7 +107,6 @@ def _panel(axes: Axes, panel: Caterpillar, unit: str, fits: int, edge: float) ->
     axes.set_ylim(-1 - room, many + room)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_title(panel.title)
     axes.set_xlabel(unit)
     highest, lowest = _named(panel.effects)
     words: dict[str, Any] = {"fontsize": 7.5, "color": "#333333", "linespacing": 1.15, "zorder": 6}

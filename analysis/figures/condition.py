@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from analysis import apa
-from analysis.descriptives import WITHIN, Cell, participant_means, scored
+from analysis.descriptives import Cell, participant_means, participants_intervals, scored
 from analysis.figures.drawing import (
     PILOT_LABEL,
     WIDTH,
@@ -21,10 +21,10 @@ from analysis.figures.drawing import (
     label_ends,
     looks,
     mark_not_data,
-    slant_labels,
     style,
     styled,
 )
+from analysis.figures.labels import fit_labels
 from analysis.measures import RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS
 
@@ -94,7 +94,7 @@ def condition_figure(
 def _scale(axes: Axes, measure: Measure, levels: Sequence[str]) -> None:
     axes.set_xlim(-0.45, len(levels) - 0.55)
     axes.set_xticks(range(len(levels)), list(levels))
-    slant_labels(axes, len(levels))
+    fit_labels(axes)
     if not measure.logged:
         axes.set_ylim(-2, 104)
         axes.set_yticks(range(0, 101, 20))
@@ -244,11 +244,19 @@ def _pilot(
 def _note(cells: Sequence[Cell], measure: Measure, with_pilot: bool) -> str:
     told = []
     people = {cell.kind for cell in cells} & set(PARTICIPANT_KINDS)
-    if any(cell.interval == WITHIN for cell in cells):
-        who = {frozenset({"human"}): "participants", frozenset({"simulated"}): "simulated readers"}
+    who = {frozenset({"human"}): "participants", frozenset({"simulated"}): "simulated readers"}
+    own = [cell for cell in cells if cell.kind in people]
+    single = (
+        f"Small dots are means of single {who.get(frozenset(people), 'participants and simulated readers')}"
+    )
+    intervals = participants_intervals(own)
+    if intervals:
+        told.append(f"{single}; large points are means over them with 95% {intervals}.")
+    elif max((cell.units for cell in own), default=0) == 1:
+        told.append("A point is the mean of one participant and has no interval.")
+    elif own:
         told.append(
-            f"Small dots are means of single {who.get(frozenset(people), 'participants and simulated readers')}; large "
-            "points are means over them with 95% within-participant intervals (Cousineau–Morey)."
+            f"{single}; large points are means over them, without intervals, since fewer than two were in all conditions."
         )
     if any(cell.kind == "model" for cell in cells):
         what = "share correct with 95% Wilson" if measure is not RECOVERED else "mean recovery with 95% t"

@@ -13,13 +13,15 @@ from matplotlib.lines import Line2D
 
 from analysis.costs.units import TITLES
 from analysis.figures.drawing import WIDTH, Drawing, Look, style
+from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS, marked
 
 COLUMNS = 3
 MOST_PANELS = 12
 """Panels of one figure; more make a further figure."""
 GREY = "#9A9A9A"
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "$A$", "$B$", "$C$", "$E$")
+"""As many as have no divisor in common with the colours: no two of a hundred conditions share both."""
 _NAME = 25
 """Letters of a line above a panel."""
 
@@ -45,14 +47,17 @@ def paged(
 
 
 def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
-    """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible."""
+    """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible.
+
+    Of up to 17 conditions no two share a marker, and of up to 100 none share colour and marker.
+    """
     turns: list[dict[str, Any]] = [style()["people"], *style()["models"]]
+    dashes: list[list[float]] = style()["further_models"]["lines"]
     found = {}
     for place, level in enumerate(levels):
-        spec = turns[(place - 1) % len(turns)] if place else {"colour": "#111111", "line": "-"}
-        given = style()["people"]["line"] if place == 0 else turns[place % len(turns)]["line"]
-        line = given if isinstance(given, str) else (0, tuple(given))
-        found[level] = Look(spec["colour"], _MARKERS[place % len(_MARKERS)], line, level)
+        colour = turns[(place - 1) % len(turns)]["colour"] if place else "#111111"
+        line = (0, tuple(dashes[(place - 1) % len(dashes)])) if place else "-"
+        found[level] = Look(colour, _MARKERS[place % len(_MARKERS)], line, level)
     return found
 
 
@@ -145,7 +150,7 @@ def condition_key(figure: Figure, panels: Sequence[Axes], look: dict[str, Look],
         )
         for place, it in enumerate(look.values())
     ]  # fmt: skip
-    names = ["\n".join(fitted(level, 26)) for level in look]
+    names = ["\n".join(fitted(in_words(level), 26)) for level in look]
     figure.legend(
         handles, names, loc="lower center", bbox_to_anchor=(_middle(panels), 0.0),
         ncols=key_columns(look), fontsize=8, frameon=False, handlelength=2.6 if lines else 1.2, columnspacing=1.4,

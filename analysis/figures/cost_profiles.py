@@ -22,6 +22,7 @@ from analysis.figures.cost_panels import (
     series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.names import in_words
 
 _FARTHEST = 4.0
 """Ends of the axis at most, from 1: a profile whose mean is near 0 reaches beyond anything."""
@@ -64,7 +65,7 @@ def _figure(
     kinds = dict(zip(shapes["reader_group"], shapes["reader_kind"], strict=True))
     look = looks(kinds)
     levels = list(dict.fromkeys(shapes[factor]))
-    names = ["\n".join(fitted(level, 18)) for level in levels]
+    names = ["\n".join(fitted(in_words(level), 18)) for level in levels]
     widest = max(len(line) for text in names for line in text.split("\n"))
     reach = _reach(shapes)
     sure = shapes[shapes["reader_kind"].map(is_person) & ~shapes["unsure"].astype(bool)]

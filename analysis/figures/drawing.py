@@ -216,13 +216,6 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], x: float) 
         )
 
 
-def slant_labels(axes: Axes, labels: int) -> None:
-    """Turn the labels of a crowded axis so that they do not overlap."""
-    if labels > 7:
-        for label in axes.get_xticklabels():
-            label.set(rotation=40, ha="right", rotation_mode="anchor")
-
-
 def mark_not_data(figure: Figure, kinds: dict[str, str]) -> None:
     """Write over the figure which of its readers are not data."""
     told = []

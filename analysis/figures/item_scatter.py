@@ -14,11 +14,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
+from analysis.figures.labels import cut_to_lines, height_of, in_lines
 from analysis.readers import headed, spoken
 from stimuli.seeds import stable_seed
 
 MOST_POINTS = 600
 _ACROSS = 4
+SIZES = (9.0, 8.0, 7.0)
+"""Points of a panel's title: the largest at which no word has to be broken."""
 
 AXES = {
     "correct": "% right",
@@ -64,18 +67,24 @@ def item_scatter(
     down = ceil(len(levels) / across)
     hidden = 0
     told: dict[Hashable, dict[Hashable, Any]] = agreement.to_dict("index")
+    width = WIDTH * (0.9 / across if across > 1 else 0.55) - 0.2
+    size = next(
+        (one for one in SIZES if all(in_lines(level, width, one, bold=True) for level in levels)), SIZES[-1]
+    )
+    titles = ["\n".join(cut_to_lines(level, width, size, bold=True)) for level in levels]
+    each = 2.47 + height_of(max(one.count("\n") for one in titles), size)
+    height = each * down + 0.43
     with styled():
-        figure = Figure(figsize=(WIDTH, 2.55 * down + 0.35))
+        figure = Figure(figsize=(WIDTH, height))
         ends = [_range(table[levels], measure) for table, measure in zip(means, measures, strict=True)]
         for place, level in enumerate(levels):
-            axes = _place(figure, place, across, down)
+            axes = _place(figure, place, across, down, each)
             hidden += _panel(axes, level, means, told[level], look, ends, measures)
-            axes.set_title(_shortened(level, across), fontsize=9, pad=33)
+            axes.set_title(titles[place], fontsize=size, pad=33)
             if place % across:
                 axes.set_yticklabels([])
             if place + across < len(levels):
                 axes.set_xticklabels([])
-        height = 2.55 * down + 0.35
         figure.text(
             0.54, 0.1 / height, f"{headed(readers[0])}: {AXES[measures[0]]}", ha="center", va="bottom"
         )
@@ -88,12 +97,12 @@ def item_scatter(
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 
 
-def _place(figure: Figure, place: int, across: int, down: int) -> Axes:
-    height = 2.55 * down + 0.35
+def _place(figure: Figure, place: int, across: int, down: int, each: float) -> Axes:
+    height = float(figure.get_figheight())
     width = 0.9 / across if across > 1 else 0.55
     row, column = divmod(place, across)
     left = 0.095 + column * width
-    bottom = (0.5 + 2.47 * (down - 1 - row)) / height
+    bottom = (0.5 + each * (down - 1 - row)) / height
     return figure.add_axes((left, bottom, width - 0.022, 1.42 / height))
 
 
@@ -145,16 +154,14 @@ def _panel(
 
 def _told(row: dict[Hashable, Any]) -> str:
     lines = [f"r = {apa.correlation(row['correlation'])} {apa.correlations(row['low'], row['high'])}"]
-    if np.isfinite(row["ceiling"]):
-        lines.append(f"ceiling {apa.correlation(row['ceiling'])}{' (unsure)' if row['unsure'] else ''}")
+    if np.isfinite(row["ceiling"]) and row["unsure"]:
+        lines += [f"ceiling {apa.correlation(row['ceiling'])}*", "r is not divided"]
+    elif np.isfinite(row["ceiling"]):
+        lines.append(f"ceiling {apa.correlation(row['ceiling'])}")
         lines.append(f"corrected {apa.correlation(row['corrected'])}")
     else:
         lines += ["no ceiling: items", "are not reliable"]
     return "\n".join(lines)
-
-
-def _shortened(level: str, across: int) -> str:
-    return shortened(level, 21 if across > 3 else 30)
 
 
 def _note(
@@ -167,6 +174,10 @@ def _note(
     if (rows["ceiling_of"] == "people").any():
         told.append(
             f"Where the model gave one answer an item, the ceiling holds the reliability of {spoken(people)} alone."
+        )
+    if (rows["ceiling"].notna() & rows["unsure"].astype(bool)).any():
+        told.append(
+            "* = the interval of a reliability includes 0, and the correlation is not divided by the ceiling."
         )
     if "correct" in measures:
         told.append("Points are moved by up to 3% where only few values occur.")

@@ -19,15 +19,18 @@ from analysis.figures.drawing import (
     label_ends,
     looks,
     mark_not_data,
-    slant_labels,
     style,
     styled,
 )
+from analysis.figures.labels import fit_labels, laid_out, places_of
 from analysis.measures import Measure
 from analysis.position import Cost, is_letter_position
 
 DODGE = 0.09
-
+_LEFT, _ACROSS = 0.09, 0.64
+"""Left edge and width of a panel, as shares of the figure's width."""
+_TALL, _ABOVE = 2.3, 0.42
+"""Inches: height of a panel, and room above it for its title."""
 
 LEAST_RANGE = 5.0
 """The axis reaches at least this far from zero, so that no cost at all looks like none."""
@@ -57,12 +60,13 @@ def position_figure(
     kinds = {cost.group: cost.kind for _, own, _ in panels for cost in own}
     look = looks(kinds)
     with styled():
-        figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.35))
-        height = 1.0 / len(panels)
+        names = laid_out(levels[1:], places_of(len(levels) - 1, _LEFT * WIDTH, _ACROSS * WIDTH))
+        below = 0.15 + names.depth
+        whole = (_TALL + _ABOVE + below) * len(panels)
+        figure = Figure(figsize=(WIDTH, whole))
         for turn, (measure, own, pilot) in enumerate(panels):
-            axes = figure.add_axes(
-                (0.09, (1 - height * (turn + 1)) * 0.95 + 0.11 * height, 0.64, 0.74 * height)
-            )
+            bottom = (len(panels) - 1 - turn) * (_TALL + _ABOVE + below) + below
+            axes = figure.add_axes((_LEFT, bottom / whole, _ACROSS, _TALL / whole))
             _panel(axes, measure, own, pilot, levels, look)
             axes.set_title(_panel_title(measure, levels[0], "ABC"[turn] if len(panels) > 1 else ""))
         mark_not_data(figure, kinds)
@@ -89,7 +93,7 @@ def _panel(
     changed = list(levels[1:])
     axes.set_xlim(-0.45, len(changed) - 0.55)
     axes.set_xticks(range(len(changed)), changed)
-    slant_labels(axes, len(changed))
+    fit_labels(axes)
     axes.axhline(0, color="#333333", lw=0.8, zorder=1)
     unit = f"{measure.title} added (%)" if measure.logged else "Percentage points lost"
     axes.set_ylabel(unit)

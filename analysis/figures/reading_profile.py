@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -26,6 +28,8 @@ from analysis.readers import marked
 
 COLUMNS = 2
 _MOST = 8
+MOST_TOGETHER = 8
+"""Conditions of one panel; more are drawn in several panels, the first condition in each."""
 
 
 def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]:
@@ -45,7 +49,14 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
     table = profile.table
     if table["place"].nunique() < 2:
         return []
-    series = series_of(table, "measure", "reader_group")
+    levels = [level for level in profile.levels if (table[profile.factor] == level).any()]
+    shares = _shares(levels)
+    series = [
+        (key, own[own[profile.factor].isin(share)])
+        for key, own in series_of(table, "measure", "reader_group")
+        for share in shares
+        if own[profile.factor].isin(share[1:] or share).any()
+    ]
     found = []
     for number, start in enumerate(range(0, len(series), _MOST)):
         own = series[start : start + _MOST]
@@ -53,6 +64,15 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
         title += ", continued" if number else ""
         found.append(_figure(f"{name}{f'_{number + 1}' if number else ''}", title, own, profile))
     return found
+
+
+def _shares(levels: list[str]) -> list[list[str]]:
+    """Return which conditions share a panel: all, or of many a few at a time, each beside the first."""
+    if len(levels) <= MOST_TOGETHER:
+        return [levels]
+    panels = ceil((len(levels) - 1) / (MOST_TOGETHER - 1))
+    each = ceil((len(levels) - 1) / panels)
+    return [[levels[0], *levels[at : at + each]] for at in range(1, len(levels), each)]
 
 
 def _figure(
@@ -72,12 +92,22 @@ def _figure(
             if in_first_column(place, COLUMNS) or measure != series[place - 1][0][0]:
                 axes.set_ylabel("ms a word" if measure == TIME else "Bits a word", fontsize=8.5, labelpad=2)
             _name(axes, str(measure), group, kinds[group], of_readers[group].colour, "ABCDEFGH"[place])
+        _one_scale(panels, [key for key, _ in series])
         axis_name(figure, panels, "Place of the word, counted from a changed word (0)", key + 0.1)
         condition_key(figure, panels, look, lines=True)
         mark_not_data(figure, {group: kinds[group] for (_, group), _ in series})
     alternative = _in_words(series, profile.factor)
     note = _note(table, profile)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _one_scale(panels: list[Axes], keys: list[tuple[str, str]]) -> None:
+    """Give the panels among which a reader's conditions are shared one vertical scale."""
+    for key in dict.fromkeys(keys):
+        own = [axes for axes, one in zip(panels, keys, strict=True) if one == key]
+        ends = [axes.get_ylim() for axes in own]
+        for axes in own:
+            axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _name(axes: Axes, measure: str, group: str, kind: str, colour: str, letter: str) -> None:
@@ -90,16 +120,17 @@ def _name(axes: Axes, measure: str, group: str, kind: str, colour: str, letter: 
 
 
 def _lines(axes: Axes, own: pd.DataFrame, factor: str, look: dict[str, Look]) -> None:
-    gap = min(0.09, 0.5 / len(look))
-    for turn, (level, it) in enumerate(look.items()):
+    shown = {level: it for level, it in look.items() if (own[factor] == level).any()}
+    gap = min(0.09, 0.5 / max(len(shown), 1))
+    for turn, (level, it) in enumerate(shown.items()):
         rows = own[own[factor] == level].sort_values("place")
         if rows.empty:
             continue
-        x = rows["place"].to_numpy(dtype=float) + gap * (turn - (len(look) - 1) / 2)
+        x = rows["place"].to_numpy(dtype=float) + gap * (turn - (len(shown) - 1) / 2)
         axes.vlines(x, rows["low"], rows["high"], color=it.colour, lw=1.1, zorder=3)
         axes.plot(
             x, rows["mean"], color=it.colour, ls=it.line, lw=1.2, marker=it.marker, ms=4.4, mec=it.colour,
-            mfc="white" if turn % 2 else it.colour, mew=1.0, zorder=4,
+            mfc="white" if list(look).index(level) % 2 else it.colour, mew=1.0, zorder=4,
         )  # fmt: skip
 
 
@@ -117,10 +148,13 @@ def _frame(axes: Axes, places: list[int], measure: str, *, last: bool) -> None:
 
 def _note(table: pd.DataFrame, profile: ReadingProfile) -> str:
     base = profile.levels[0]
+    shares = _shares([level for level in profile.levels if (table[profile.factor] == level).any()])
     told = (
         "Means of single words by their place: counted from the changed word before them, up to three words behind it; else from "
         f"the next one. In {base} the same words count as changed that another condition changes."
     )
+    if len(shares) > 1:
+        told += f" Conditions are drawn in {len(shares)} panels, {base} in each; the panels of one reader have one scale."
     if table["reader_kind"].map(is_person).any():
         told += " Bars of times are 95% within-participant intervals (Cousineau–Morey) of the conditions at a place."
     if not table["reader_kind"].map(is_person).all():

@@ -22,16 +22,15 @@ from analysis.figures.drawing import (
     mark_not_data,
     reader_handle,
     shortened,
-    slant_labels,
     styled,
 )
+from analysis.figures.labels import fit_labels, laid_out, places_of
 from analysis.readers import PARTICIPANT_KINDS
 
 DODGE, TYPO = 0.06, 0.028
 MOST_LABELS, LONGEST_LABEL = 4, 28
 """More or longer names than this stand in a legend and not beside the lines."""
 LEGEND_COLUMNS, MOST_LETTERS = 2, 40
-SLANTED = 7
 LOWEST_RATE = -150.0
 """The panel of recovery rates reaches no lower; a reader that talks instead of restoring has rates far below."""
 
@@ -56,9 +55,10 @@ def recovered_figure(
     look = looks(kinds)
     crowded = len(look) > MOST_LABELS or max(len(it.label) for it in look.values()) > LONGEST_LABEL
     legend = 0.18 * ceil(len(look) / LEGEND_COLUMNS) + 0.1 if crowded else 0.0
-    foot = 0.95 if len(levels) > SLANTED else 0.4
-    height = 5.6 + foot + legend
     width = 0.86 if crowded else 0.64
+    laid = laid_out(levels, places_of(len(levels), 0.09 * WIDTH, width * WIDTH))
+    foot = 0.2 + laid.depth
+    height = 5.6 + foot + legend
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         words = figure.add_axes((0.09, (foot + legend + 2.85) / height, width, 2.4 / height))
@@ -66,9 +66,10 @@ def recovered_figure(
         for axes in (words, rates):
             axes.set_xlim(-0.45, len(levels) - 0.55)
             axes.set_xticks(
-                range(len(levels)), list(levels) if axes is rates or foot < 0.5 else [""] * len(levels)
+                range(len(levels)),
+                list(levels) if axes is rates or (not laid.is_slanted and foot < 0.5) else [""] * len(levels),
             )
-            slant_labels(axes, len(levels))
+            fit_labels(axes)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
         words.set_ylim(-3, 104)
         words.set_ylabel("Changed words recovered")

@@ -10,7 +10,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, style, styled
+from analysis.figures.labels import cut_to_lines, height_of
 from analysis.recovery_check import Recovered
+
+_LABELS = 0.36
+"""Share of the figure's width that the effects' names take at most."""
 
 
 def _differ(recovered: Sequence[Recovered], measures: Sequence[str]) -> bool:
@@ -32,7 +36,10 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
     with styled():
         most = max(len([one for one in recovered if one.measure == measure]) for measure in measures)
         layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 0.93), wspace=0.08)
-        figure = Figure(figsize=(WIDTH, 0.75 + 0.34 * (most + 1)), layout=layout)
+        labelled = len(measures) if _differ(recovered, measures) else 1
+        room = _LABELS * WIDTH / labelled
+        deep = max(len(cut_to_lines(one.label, room, 9)) for one in recovered)
+        figure = Figure(figsize=(WIDTH, 0.75 + (0.19 + height_of(deep, 9)) * (most + 1)), layout=layout)
         for turn, measure in enumerate(measures):
             axes = figure.add_subplot(1, len(measures), turn + 1)
             own = [one for one in recovered if one.measure == measure]
@@ -46,7 +53,7 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             axes.grid(True, axis="x")
             axes.grid(False, axis="y")
             if turn == 0 or _differ(recovered, measures):
-                axes.set_yticks(y, [one.label for one in own])
+                axes.set_yticks(y, ["\n".join(cut_to_lines(one.label, room, 9)) for one in own])
             else:
                 axes.set_yticks([])
             axes.set_ylim(-0.6, len(own) - 0.4)

@@ -24,9 +24,9 @@ from analysis.figures.drawing import (
     mark_not_data,
     reader_handle,
     shortened,
-    slant_labels,
     styled,
 )
+from analysis.figures.labels import fit_labels, laid_out, places_of
 
 GROUP = "reader_group"
 ROW, GAP, LEGEND_ROW = 2.1, 0.75, 0.2
@@ -72,11 +72,16 @@ def panels_figure(
     """
     look = looks(kinds)
     foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
-    height = len(panels) * (ROW + GAP) + foot
+    deepest = max(
+        laid_out(panel.places, places_of(len(panel.places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
+        for panel in panels
+    )
+    gap = GAP - 0.2 + deepest
+    height = len(panels) * (ROW + gap) + foot
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         for number, panel in enumerate(panels):
-            bottom = foot + (len(panels) - 1 - number) * (ROW + GAP) + 0.35
+            bottom = foot + (len(panels) - 1 - number) * (ROW + gap) + 0.15 + deepest
             axes = figure.add_axes((0.1, bottom / height, 0.87, ROW / height))
             _draw(axes, cells, panel, look, kinds)
             axes.set_ylabel(label)
@@ -159,7 +164,7 @@ def _draw(
     axes.set_ylim(max(min(low, -5.0), LOWEST - 5), max(high, 104.0))
     axes.set_xlim(-0.55, len(places) - 0.45)
     axes.set_xticks(range(len(places)), places)
-    slant_labels(axes, len(places))
+    fit_labels(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
 
 

@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
+from analysis.figures.labels import cut_to_lines, height_of
 from analysis.readers import PARTICIPANT_KINDS
 
 LOOKS_APART = 6
@@ -64,7 +65,12 @@ def sensitivity_figure(
     beside = LEGEND_COLUMNS if max(len(it.label) for it in look.values()) <= LONGEST_OF_THREE else 2
     legend = ceil(len(kinds) / beside)
     with styled():
-        height = 0.6 + (2.6 if lines == 1 else 2.0) * lines + 0.18 * legend + 0.3
+        size = 8.5 if columns < 4 else 7.5
+        each = 0.895 * WIDTH / columns - 0.1
+        titles = ["\n".join(cut_to_lines(str(level), each, size, bold=True)) for level in levels]
+        deep = max(one.count("\n") for one in titles)
+        added = height_of(deep, size)
+        height = 0.6 + (2.6 if lines == 1 else 2.0) * lines + 0.18 * legend + 0.3 + added * lines
         figure = Figure(figsize=(WIDTH, height))
         bottom = (0.55 + 0.18 * legend) / height
         grid = figure.add_gridspec(
@@ -72,9 +78,9 @@ def sensitivity_figure(
             columns,
             left=0.085,
             right=0.99,
-            top=1 - 0.5 / height,
+            top=1 - (0.5 + added) / height,
             bottom=bottom,
-            hspace=0.32,
+            hspace=0.32 + added / 2,
             wspace=0.08,
         )
         first: Axes | None = None
@@ -86,13 +92,15 @@ def sensitivity_figure(
             first = first or axes
             own = readers[(readers[factor] == level)] if factor else readers
             _panel(axes, cells[cells["level"] == level], own, look, marker)
-            axes.set_title(level, fontsize=8.5 if columns < 4 else 7.5)
+            axes.set_title(titles[place], fontsize=size)
             axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(levels))
         if first is not None:
             (left, right), (low, high) = first.get_xlim(), first.get_ylim()
             first.set_xlim(min(left, -LEAST_RANGE), max(right, LEAST_RANGE))
             first.set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
-            first.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+            first.xaxis.set_major_locator(
+                MaxNLocator(nbins=4 if columns < 4 else 3, steps=[1, 2, 5, 10], prune="both")
+            )
         figure.supylabel("Sensitivity d′", fontsize=9, x=0.0)
         figure.text(
             0.54,

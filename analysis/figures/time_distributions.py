@@ -14,6 +14,7 @@ from analysis.costs.spread import TimeSpread
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import fitted, kinds_in_words
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, mark_not_data, styled
+from analysis.names import in_words
 from analysis.readers import marked
 
 _ROW = 0.52
@@ -38,7 +39,7 @@ def time_distribution_figure(
     look = looks(kinds)
     panels = list(dict.fromkeys((one.group, one.measure) for one in spreads))
     shown = [level for level in levels if any(one.level == level for one in spreads)]
-    names = ["\n".join(fitted(level, 18)) for level in shown]
+    names = ["\n".join(fitted(in_words(level), 18)) for level in shown]
     left = 0.25 + 0.072 * max(5, *(len(line) for text in names for line in text.split("\n")))
     with styled():
         tall, between, top, below = _ROW * len(shown) + 0.1, 0.72, 0.42, 0.52

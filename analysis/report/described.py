@@ -120,7 +120,7 @@ def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator
         lost = costs(trials, measure, factor, levels, study)
         if lost and (measure.name == "correct" or not any(one.logged for one, _, _ in panels)):
             panels.append((measure, lost, costs(pilot, measure, factor, levels, study)))
-    if panels:
+    if any(cost.kind != "baseline" for _, lost, _ in panels for cost in lost):
         drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
         yield (panels[0][0].name, factor), drawing
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pandas as pd
 
 from analysis import apa
-from analysis.descriptives import Cell
+from analysis.descriptives import Cell, participants_intervals
 from analysis.measures import RECOVERED, Measure, measure_named
 from analysis.mixed import Fit
-from analysis.readers import marked
+from analysis.readers import PARTICIPANT_KINDS, marked
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import JUDGED, NOT_UNJUDGED, PEOPLE, USED, filled, timed_well
@@ -54,12 +54,30 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
             rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *values))
     unit = "ms" if measure.logged else "% correct"
     note = "n = participants, or items for a model or baseline. SD is between participants. "
-    note += "Intervals are within-participant ones (Cousineau–Morey)"
-    note += "; means are geometric." if measure.logged else "; for a model or baseline, Wilson's over items."
+    note += (
+        f"{_intervals(cells)}; means are geometric."
+        if measure.logged
+        else f"{_intervals(cells, 'Wilson’s over items')}."
+    )
     name = f"descriptives_{measure.name}_{factor}"
     columns = (factor, "Trials", "n", "M", "SD", "95% CI")
     title = f"{measure.title} ({unit}) by {factor} and reader"
     return ApaTable(name, title, columns, tuple(rows), note, described_from(measure, factor))
+
+
+def _intervals(cells: Sequence[Cell], over_items: str = "") -> str:
+    """Say what the intervals are, of participants and of models and baselines, as far as the table has them."""
+    told = []
+    if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
+        of_people = participants_intervals(cells)
+        told.append(
+            f"Intervals are {of_people.replace(' intervals', ' ones', 1)}"
+            if of_people
+            else "Participants' means have no interval: fewer than two were in all conditions"
+        )
+    if over_items and any(cell.kind not in PARTICIPANT_KINDS for cell in cells):
+        told.append(f"for a model or baseline, {over_items}" if told else f"Intervals are {over_items}")
+    return "; ".join(told)
 
 
 def described_from(measure: Measure, factor: str) -> Origin:
@@ -68,15 +86,16 @@ def described_from(measure: Measure, factor: str) -> Origin:
     placed = filled("item_id", factor)
     if measure.logged:
         computed = (
-            "means of logarithms by reader and level, and of these by level, with Cousineau-Morey intervals"
+            "means of logarithms by reader and level, and of these by level, with Cousineau-Morey intervals (Student's of a factor "
+            "between participants)"
         )
         readers = () if measure.of == "models" else (PEOPLE,)
         return Origin(
             columns=columns, where=(*timed_well(measure.name), *readers, *placed), computed=computed
         )
     computed = (
-        "means by reader and level with answers that are not valid as 0, and of these by level, with Cousineau-Morey intervals; "
-        "for a model means by item, with Wilson's intervals"
+        "means by reader and level with answers that are not valid as 0, and of these by level, with Cousineau-Morey intervals "
+        "(Student's of a factor between participants); for a model means by item, with Wilson's intervals"
     )
     return Origin(columns=columns, where=(*JUDGED, *placed), computed=computed)
 
@@ -103,10 +122,8 @@ def accuracy_and_recovery_table(
             both = [_shares(cell), _shares(recovery.get((group, cell.level)))]
             rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *both[0], *both[1]))
     note = "n = participants, or items for a model or baseline. SD is between participants. Failures count as wrong "
-    note += f"and as a recovery of 0. {f'Score: {prose}. ' if prose else ''}Intervals are within-participant ones "
-    note += (
-        "(Cousineau–Morey); for a model or baseline, over items: Wilson's of accuracy, Student's of recovery."
-    )
+    note += f"and as a recovery of 0. {f'Score: {prose}. ' if prose else ''}"
+    note += f"{_intervals(exact, 'over items: Wilson’s of accuracy, Student’s of recovery')}."
     columns = (factor, "Trials", "n", "M exact", "SD", "95% CI", "M recovery", "SD", "95% CI")
     title = f"Exact accuracy and mean recovery (%) by {factor} and reader"
     origin = described_from(measure_named("correct"), factor)

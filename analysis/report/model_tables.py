@@ -6,6 +6,7 @@ import numpy as np
 
 from analysis import apa
 from analysis.mixed import RSquared, r_squared
+from analysis.names import plain
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
@@ -249,7 +250,9 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False)
         return "model vs. " + ("people" if "human" in analysis.groups else "simulated readers")
     for stem in (f"{factor}_", "people_", "model_", factor):
         if name.startswith(stem):
-            return f"{name.removeprefix(stem)} vs. {analysis.levels[0]}"
+            column = name.removeprefix(stem)
+            level = next((one for one in analysis.levels if plain(one) == column), column)
+            return f"{level} vs. {analysis.levels[0]}"
     return name
 
 

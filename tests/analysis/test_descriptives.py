@@ -3,10 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis import load
 from analysis.answers import judged
-from analysis.descriptives import describe, valid_only, wilson, within_participant_half_widths
+from analysis.descriptives import (
+    BETWEEN,
+    describe,
+    over_items,
+    valid_only,
+    wilson,
+    within_participant_half_widths,
+)
 from analysis.measures import MEASURES
 from analysis.position import bootstrap_interval, costs, is_letter_position
 from analysis.preparing import flow
@@ -34,6 +42,25 @@ def test_two_conditions_give_the_paired_interval_over_root_two() -> None:
 
     paired = stats.t.ppf(0.975, 14) * stats.sem(means[:, 0] - means[:, 1])
     assert within_participant_half_widths(means) == pytest.approx(np.full(2, paired / np.sqrt(2)))
+
+
+def test_conditions_between_participants_have_student_s_intervals_over_participants(handover: Make) -> None:
+    trials = load(handover(human=12, items=12)).trials
+    used = trials[trials["excluded_reason"].isna()]
+    own = used["reader"].str[1:].astype(int) % len(POSITIONS)
+    apart = used[used["position"] == own.map(dict(enumerate(POSITIONS)))]
+    cells = describe(apart, MEASURES["correct"], "position", POSITIONS)
+    assert {cell.interval for cell in cells} == {BETWEEN} and len(cells) == 4
+    for cell in cells:
+        shown = apart[apart["position"] == cell.level]
+        means = shown["correct"].fillna(0).astype(float).groupby(shown["reader"]).mean()
+        expected = DescrStatsW(means).tconfint_mean()
+        assert (cell.low, cell.high) == pytest.approx((max(expected[0], 0), min(expected[1], 1)))
+    assert costs(apart, MEASURES["correct"], "position", POSITIONS, "study") == []
+
+
+def test_a_mean_over_one_item_has_no_interval() -> None:
+    assert np.isnan(over_items(np.array([0.5]))).all()
 
 
 def test_one_participant_has_no_interval() -> None:

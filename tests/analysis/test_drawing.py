@@ -1,5 +1,6 @@
 """Figures are laid out once for all of their files."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from analysis.figures.drawing import Drawing, as_svg, looks, styled
+from analysis.figures.cost_panels import condition_looks
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, styled
+from analysis.figures.labels import SLANT, cut_to_lines, fit_labels, laid_out, places_of, width_of
+from analysis.figures.reading_profile import MOST_TOGETHER, _shares
 
 
 def _drawing(name: str, **layout: Any) -> Drawing:
@@ -66,3 +70,71 @@ def test_no_two_models_share_their_mark() -> None:
     assert len({(look.colour, look.marker) for look in models}) == 19
     assert len({(look.colour, str(look.line)) for look in models}) == 19
     assert found["human"].marker not in {look.marker for look in models}
+
+
+LEVELS = {
+    "short": ["intact", "initial", "internal", "final"],
+    "two words": ["unverändert", "Anfang vertauscht", "Inneres vertauscht", "Schluss vertauscht"],
+    "long": [
+        "unveraendert",
+        "vertauschte_Anfangsbuchstaben_des_Wort",
+        "Buchstabendreher_im_Inneren_der_Woerter",
+        "vertauschte_Schlussbuchstaben_des_Worts",
+    ],
+    "many": [
+        "intact",
+        *(f"{kind}{n}-{zone}" for kind in "TS" for n in range(4) for zone in ("initial", "final")),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("across", [0.4, 0.64, 0.9])
+def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: str, across: float) -> None:
+    levels = LEVELS[name]
+    with styled():
+        figure = Figure(figsize=(WIDTH, 3.0))
+        axes = figure.add_axes((0.09, 0.3, across, 0.6))
+        axes.set_xlim(-0.45, len(levels) - 0.55)
+        axes.set_xticks(range(len(levels)), levels)
+        laid = fit_labels(axes)
+        figure.draw_without_rendering()
+        labels = axes.get_xticklabels()
+        boxes = [one.get_window_extent() for one in labels]
+    assert laid == laid_out(levels, places_of(len(levels), 0.09 * WIDTH, across * WIDTH))
+    turned = {one.get_rotation() for one in labels}
+    if turned == {0.0}:
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+    else:
+        assert turned == {float(SLANT)}
+        lines = max(one.get_text().count("\n") + 1 for one in labels)
+        step = across * WIDTH / (len(levels) - 0.1) * np.sin(np.radians(SLANT))
+        assert lines == 1 or lines * 9 / 72 < step
+    for box in boxes:
+        assert (boxes[0].y1 - box.y0) / figure.dpi < laid.depth + 0.15
+    if name != "long":
+        said = ["".join(one.get_text().split()) for one in labels]
+        assert said == ["".join(one.split()) for one in levels]
+
+
+def test_a_name_is_broken_inside_a_word_only_where_nothing_else_fits() -> None:
+    assert cut_to_lines("vertauschte_Anfangsbuchstaben", 1.6, 9) == ["vertauschte", "Anfangsbuchstaben"]
+    broken = cut_to_lines("Anfangsbuchstabendreher", 0.8, 9)
+    assert "".join(broken) == "Anfangsbuchstabendreher" and len(broken) > 1
+    assert all(width_of(one, 9) <= 0.8 for one in broken)
+    assert cut_to_lines("a name that is far too long for one line", 0.8, 9, lines=1)[0].endswith("…")
+
+
+def test_no_two_conditions_look_alike() -> None:
+    found = condition_looks([f"level {n}" for n in range(60)])
+    assert len({it.marker for it in list(found.values())[:17]}) == 17
+    assert len({(it.colour, it.marker) for it in found.values()}) == 60
+
+
+@pytest.mark.parametrize("many", [2, 8, 9, 15, 30])
+def test_many_conditions_share_out_among_panels_that_all_have_the_first(many: int) -> None:
+    levels = [f"level {n}" for n in range(many)]
+    shares = _shares(levels)
+    assert all(share[0] == levels[0] and len(share) <= MOST_TOGETHER for share in shares)
+    assert [one for share in shares for one in share[1:]] == levels[1:]
+    assert (len(shares) > 1) is (many > MOST_TOGETHER)

@@ -55,6 +55,8 @@ def test_an_empty_condition_is_named_and_the_rest_compared(tmp_path: Path) -> No
     rows = study_rows(human=8, items=12)
     content, words = told(tmp_path, rows[rows["position"] != "final"])
     assert "People: no trials in final." in words
+    assert "conditions of position (intact, initial, internal)" in words
+    assert "No trial of position final could be analysed." in words
     assert "Not tested, since a condition is not in the model: final − intact." in words
     accuracy = content.exploratory[0].analysis
     assert accuracy.levels == ("intact", "initial", "internal")
@@ -66,6 +68,10 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     assert not any(section.analysis.model for section in content.sections)
     assert "There is one participant" in words
     assert "nothing can be said about people in general" in words
+    assert "models.R" not in words and "Random effects started" not in words
+    assert "No mixed-effects model could be fitted to these answers" in words
+    assert "Participants' means have no interval" in words and "Note. </" not in words
+    assert "A point is the mean of one participant and has no interval." in words
     assert len(list(content.all_figures())) == 4
 
 
@@ -115,6 +121,8 @@ def test_conditions_between_participants_have_no_slope_and_the_reason_is_that(tm
     _, words = told(tmp_path, rows[rows["position"] == own.map(dict(enumerate(LEVELS)))])
     assert "Every participant is in one condition of position, so the model has no slope of it" in words
     assert "fewer than 2 trials per condition" not in words
+    assert "Intervals are Student's ones over participants, each in one condition" in words
+    assert "or Student’s where participants were in one condition each" in words
 
 
 @pytest.mark.parametrize("readers", [{"pilot": True}, {"baselines": ("random", "oracle")}])

@@ -1,0 +1,175 @@
+"""Words that fit: labels of axes and titles of panels are measured, then stand in one line, in several, or slanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import cos, radians, sin
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from analysis.figures.drawing import style
+from analysis.names import in_words
+
+LINES = 3
+"""Lines of a label at most."""
+SLANT = 40
+"""Degrees by which labels are turned that fit in no other way."""
+LABEL_SIZE = 9.0
+"""Points of an axis' labels, as the style has them."""
+TITLE_SIZE = 9.5
+"""Points of a panel's title, as the style has them."""
+_APART = 0.09
+"""Inches between two labels that stand side by side."""
+_LEAST_SLANTED = 1.5
+"""Inches that a slanted line may take however near the first mark stands to the left edge."""
+_LINE = 1.25
+"""Height of a line by the size of its letters."""
+
+
+@lru_cache(maxsize=4096)
+def width_of(text: str, size: float, *, bold: bool = False) -> float:
+    """Return how wide a text is, in inches, at a font size in points."""
+    if not text.strip():
+        return 0.0
+    font = FontProperties(
+        family=style()["settings"]["font.sans-serif"], weight="bold" if bold else "normal", size=size
+    )
+    return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width) / 72
+
+
+def in_lines(text: str, room: float, size: float, *, bold: bool = False) -> list[str] | None:
+    """Break a name behind blanks, underscores, hyphens and slashes into lines no wider than so many inches.
+
+    Returns
+    -------
+    list of str or None
+        None where a piece that cannot be broken is wider.
+    """
+    found: list[str] = []
+    for piece in re.findall(r"[^\s_/-]*[_/-]?\s*", text):
+        joined = (found[-1] if found else "") + piece
+        if found and width_of(joined.rstrip(), size, bold=bold) <= room:
+            found[-1] = joined
+        elif piece.strip():
+            if width_of(piece.rstrip(), size, bold=bold) > room:
+                return None
+            found.append(piece)
+    return [one.rstrip() for one in found] or [text]
+
+
+def cut_to_lines(text: str, room: float, size: float, lines: int = LINES, *, bold: bool = False) -> list[str]:
+    """Break a name into so many lines at most, underscores as blanks.
+
+    Words are broken where nothing else fits; a name that is too long even so ends in an ellipsis.
+    """
+    text = in_words(text)
+    broken = in_lines(text, room, size, bold=bold)
+    if broken is not None and len(broken) <= lines:
+        return broken
+    found: list[str] = []
+    rest = text
+    while rest:
+        last = len(found) == lines - 1
+        if width_of(rest, size, bold=bold) <= room:
+            return [*found, rest]
+        fits = _letters_that_fit(rest, room, size, bold=bold, end="…" if last else "")
+        if last:
+            return [*found, f"{rest[:fits].rstrip()}…"]
+        at = max((one.end() for one in re.finditer(r"[\s_/-]", rest[: fits + 1])), default=0)
+        at = at if fits // 2 < at <= fits else fits
+        found.append(rest[:at].rstrip())
+        rest = rest[at:].lstrip()
+    return found
+
+
+def _letters_that_fit(text: str, room: float, size: float, *, bold: bool, end: str) -> int:
+    """Return how many letters fit, at least one."""
+    fits = len(text)
+    while fits > 1 and width_of(text[:fits].rstrip() + end, size, bold=bold) > room:
+        fits -= 1
+    return fits
+
+
+def height_of(lines: int, size: float) -> float:
+    """Return how many inches so many lines take."""
+    return lines * _LINE * size / 72
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """Labels of an axis as they are to be written.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        With line breaks.
+    is_slanted : bool
+    depth : float
+        Inches that they reach below the axis.
+    """
+
+    texts: tuple[str, ...]
+    is_slanted: bool
+    depth: float
+
+
+def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_SIZE) -> LaidOut:
+    """Lay out labels so that none runs into the next: in one line, in several, or slanted.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    places : sequence of float
+        Where the middle of each stands, in inches from the left edge of the figure.
+    size : float
+        Of the letters, in points.
+    """
+    texts = [in_words(one) for one in texts]
+    steps = np.abs(np.diff(np.asarray(places, dtype=float)))
+    widths = np.array([width_of(one, size) for one in texts])
+    if not len(steps) or bool(((widths[:-1] + widths[1:]) / 2 + _APART <= steps).all()):
+        return LaidOut(tuple(texts), False, height_of(1, size))
+    step = float(steps.min())
+    broken = [in_lines(one, step - _APART, size) or () for one in texts]
+    most = max(map(len, broken))
+    if all(broken) and most <= LINES:
+        return LaidOut(tuple("\n".join(one) for one in broken), False, height_of(most, size))
+    turn = radians(SLANT)
+    room = max(_LEAST_SLANTED, min(places) / cos(turn))
+    deep = max(1, min(LINES, int(step * sin(turn) / height_of(1, size))))
+    cut = [cut_to_lines(one, room, size, deep) for one in texts]
+    widest = max(width_of(line, size) for one in cut for line in one)
+    depth = widest * sin(turn) + height_of(max(map(len, cut)), size) * cos(turn)
+    return LaidOut(tuple("\n".join(one) for one in cut), True, depth)
+
+
+def places_of(levels: int, left: float, width: float, margin: float = 0.45) -> list[float]:
+    """Return where levels stand that are drawn at 0, 1, 2 …, in inches; ``margin`` is what the axis reaches beyond both ends."""
+    return [left + width * (place + margin) / (levels - 1 + 2 * margin) for place in range(levels)]
+
+
+def fit_labels(axes: Axes) -> LaidOut | None:
+    """Lay out the labels of a horizontal axis; marks, labels, limits and the place of the axes must be set before.
+
+    What hangs below the axes makes the figure taller.
+    """
+    marks = np.asarray(axes.get_xticks(), dtype=float)
+    labels = axes.get_xticklabels()
+    figure = axes.get_figure(root=True)
+    if figure is None or not len(marks) or len(marks) != len(labels):
+        return None
+    low, high = axes.get_xlim()
+    frame = axes.get_position()
+    places = (frame.x0 + frame.width * (marks - low) / (high - low)) * float(figure.get_figwidth())
+    laid = laid_out([one.get_text() for one in labels], list(places), float(labels[0].get_fontsize()))
+    axes.set_xticks(marks, laid.texts)
+    if laid.is_slanted:
+        for label in axes.get_xticklabels():
+            label.set(rotation=SLANT, ha="right", rotation_mode="anchor", linespacing=1.0)
+    return laid
