@@ -1,4 +1,4 @@
-"""What a local model's run will take, as far as it is known before it: gigabytes of hidden states, and hours.
+"""What a model's run will take, as far as it is known before it: hours, and of a local model gigabytes of hidden states.
 
 Gigabytes follow from the study and the model's configuration: a row for each trial and position, a file for each layer and the
 embedding, 16-bit numbers. Hours follow from nothing but a run of the same model, so that they are said only after one.
@@ -157,10 +157,13 @@ def stored_speeds(store: Store, study: str) -> dict[str, float]:
 
 
 def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
-    """Say how long a local model's trials will take; that it is not known, where no run of it is stored."""
+    """Say how long a model's trials will take; that it is not known, where no run of it is stored, and how to measure it."""
     speed = speeds.get(use)
     if speed is None:
-        return "How long that takes is not known before its first run; a run says so after its first trials."
+        return (
+            "How long that takes is not known before its first run: `wrods run STUDY --max-minutes 5` asks for five minutes, keeps "
+            f"every answer, and tells the speed here once {ENOUGH} trials are answered."
+        )
     return (
         f"At the speed of its longest run so far ({speed:,.1f} trials a second) all of it takes roughly "
         f"{duration_in_words(trials / speed)}."
@@ -170,8 +173,8 @@ def hours_words(use: str, trials: int, speeds: Mapping[str, float]) -> str:
 def size_of(
     study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int, speeds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return gigabytes of hidden states and hours of a local model in numbers, and in sentences (``size``)."""
-    if settings.kind != "hf":
+    """Return gigabytes of hidden states and hours of a model in numbers, and in sentences (``size``); nothing of a baseline."""
+    if settings.kind == "baseline":
         return {}
     size, speed = states_size(study, settings, plan, trials), speeds.get(settings.use)
     return {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiment.checking.giving import giving_of, reads_with_encoder
@@ -17,6 +17,7 @@ from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
 from experiment.describing.as_published import papers_wording, sent_as_published
 from experiment.describing.dollars import cost_words
+from experiment.describing.judged import judging_of
 from experiment.describing.sessions import SessionInWords, session_told
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.engines import use_remark
@@ -147,6 +148,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
         + "".join(f" {sentence}" for sentence in told["as_published"])
         + (f" {told['costs']}" if told["costs"] else "")
+        + (f" {told['judged']}" if told["judged"] else "")
         + f" Gives {told['gives']}.{told['reads']}"
         + (f" Not yet: {told['remark']}" if told["remark"] else "")
         + "".join(f" {sentence}" for sentence in (*told.get("held_against", ()), *told.get("size", ())))
@@ -266,6 +268,8 @@ def _model(
     counted = [prompt_characters(study, model, one) for one in plans]
     asked, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
+    judge = settings.get("judge")
+    judging = judging_of(study, model, model_settings(study, judge), plans, sessions) if judge else None
     answered, read = round(sessions * asked), int(characters * sessions // CHARACTERS_PER_TOKEN)
     return {
         "use": settings["use"],
@@ -276,6 +280,8 @@ def _model(
         "gives": GIVES.get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "as_published": sent_as_published(study, model),
+        "judging": None if judging is None else asdict(judging),
+        "judged": "" if judging is None else judging.said(),
         "reads": _reads(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
     }
@@ -292,7 +298,6 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
     strategy = settings.get("strategy", study.get("models", "strategy", default="direct"))
     context = study.get("models", "context", default="independent")
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
-    judge = settings.get("judge")
     wording = papers_wording(study)
     said = [
         f"each trial by itself in the wording of {wording}, without the study's instructions"
@@ -301,8 +306,6 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
         *([PRACTICE[practice]] if context != "teacher_forced" else []),
         STRATEGIES[strategy],
     ]
-    if judge:
-        said.append(f"{judge} reads what it thinks")
     if needs_people(study):
         said.append("with list, order and labels of each person who has finished")
     return ", ".join(part for part in said if part)

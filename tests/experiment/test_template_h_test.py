@@ -27,8 +27,10 @@ from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.describing.as_published import sent_as_published
+from experiment.describing.plain_english import tell
 from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
+from experiment.models.money import written
 from experiment.models.pictures import Picture
 from experiment.models.prompts.prompter import Prompter
 from experiment.procedure import plan_session, trials_of
@@ -171,6 +173,28 @@ def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_chec
         assert local[0].startswith(
             "Its labels are compared by their log-probability, so that nothing is drawn (the paper: "
         )
+
+
+def test_check_foretells_what_a_judge_is_sent_and_how_a_speed_is_measured(
+    tmp_path: Path, shared: Path
+) -> None:
+    """Ten choices a session are thought about (8 lines, 2 checks); a judge reads at most 1,024 tokens of each and answers 5."""
+    who = '    guesser: {use: "baseline:random"}\n'
+    gpt = 'use: "openai:gpt-4.1-mini-2025-04-14"'
+    thinks = f"    gpt: {{{gpt}}}\n    thinks: {{{gpt}, strategy: chain_of_thought, judge: gpt}}\n"
+    study = made(tmp_path / "s", shared / "data", *SMALL, *FEW, (who, thinks))
+    told = tell(study, make_items(study).items, {})
+    judging = told.numbers["models"]["thinks"]["judging"]
+    assert (judging["judge"], judging["calls"], judging["answer_tokens"]) == ("gpt", 120, 600)
+    assert 120 * 1024 < judging["prompt_tokens"] < 120 * 1100
+    dollars = (judging["prompt_tokens"] * 0.4 + 600 * 1.6) / 1e6
+    line = next(one for one in told.paragraphs if one.startswith("Model thinks"))
+    assert "(`wrods score STUDY --judge gpt`): 120 calls of at most 1,0" in line
+    assert f"That costs at most {written(dollars)}" in line
+    assert told.numbers["models"]["gpt"]["judging"] is None
+    for name in ("gpt", "thinks"):
+        (size,) = told.numbers["models"][name]["size"]
+        assert "is not known before its first run: `wrods run STUDY --max-minutes 5`" in size
 
 
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
