@@ -155,7 +155,8 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
     pandas.DataFrame
         ``reader_group, column, category, items``; for recovery ``ED`` (characters) and ``RR`` (%) with ``low, high`` of RR, for
         questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub, and where Ori is not above Sub) with ``low, high``
-        of RPG; 95% percentile bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
+        of RPG and ``flagged`` (the interval of Ori - Sub includes 0, so that the ratio says nothing); 95% percentile bootstraps
+        over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
         one of DREAM's.
         For problems ``examples`` (the column of the examples) and ``Acc``. Failures count as wrong, a text that is not
         there as empty.
@@ -199,9 +200,9 @@ def _gains(trials: pd.DataFrame, part: StudyPart, category: str, study: str) -> 
         rows = rows.assign(right=100.0 * failures_as_wrong(rows))
         means = rows.groupby([GROUP, part.factor], sort=False)["right"].agg(["mean", "size"]).reset_index()
         found = means.rename(columns={"mean": "Acc", "size": "items"})
-        found = found.assign(RPG=np.nan, low=np.nan, high=np.nan)
+        found = found.assign(RPG=np.nan, low=np.nan, high=np.nan, flagged=False)
     found = found.assign(column=found[part.factor].map(part.columns), category=category)
-    return found[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high"]]
+    return found[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high", "flagged"]]
 
 
 def _ordered(cells: pd.DataFrame) -> pd.DataFrame:

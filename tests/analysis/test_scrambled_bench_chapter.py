@@ -114,6 +114,26 @@ def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) 
     assert made["GPT-4", "Acc"] == {"Ori": "96.68", "100%": "87.40", "KFL": "96.39", "Sub": "46.48"}
 
 
+def test_a_gain_has_its_interval_and_a_mark_where_its_denominator_may_be_0(tmp_path: Path) -> None:
+    material = questions(tmp_path)
+    plain = table(write(material), "scrambled_bench_6")
+    low, high = (float(end) for end in plain["small", "95% CI"]["KFL"].strip("[]").split(", "))
+    assert low < 62.5 < high and plain["small", "95% CI"]["Ori"] == "–"
+    trials = material.tables.trials
+    own = (trials["reader"] == "small") & (trials["position"] == "d")
+    trials.loc[own, "correct"] = (trials.loc[own, "item_id"] != "q9").astype(float)
+    made = write(material)
+    marked = table(made, "scrambled_bench_6")
+    assert marked["small", "RPG"]["100%"] == "−500.00†", "intact 100%, substituted 90% of ten questions"
+    assert "†" not in marked["large", "RPG"]["100%"]
+    assert table(made, "scrambled_bench_8")["small", "all"]["100%"] == "−500.00†"
+    assert made is not None
+    notes = {one.name: one.note for one in made.blocks if isinstance(one, ApaTable)}
+    assert all(
+        "† the interval of intact − substituted includes 0" in notes[f"scrambled_bench_{n}"] for n in (6, 8)
+    )
+
+
 def test_a_reader_to_whom_intact_text_is_worth_nothing_has_no_gain(tmp_path: Path) -> None:
     material = questions(tmp_path)
     trials = material.tables.trials

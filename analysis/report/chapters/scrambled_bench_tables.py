@@ -14,6 +14,7 @@ from analysis.report.apa_tables import ApaTable, Head, Origin
 PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2-70b")
 """The five models that the paper's text speaks of."""
 IN_PRINT = "In print (Cao et al., 2023)"
+FLAG = "†"
 _RATE = "Values below 0 are shown; the paper prints them as “< 0”."
 
 
@@ -56,6 +57,7 @@ def _pairs(
         for place, name in enumerate(names):
             head = marked(group, kind) if place == 0 else ""
             rows.append((head, name, *(_number(own, column, name) for column in columns)))
+        rows.append(("", "95% CI", *(_interval(own, column, names[1]) for column in columns)))
     rows += _in_print(part.table, names, columns)
     about = (
         "ED = mean character edit distance from the intact sentence; RR = recovery rate in %"
@@ -63,7 +65,9 @@ def _pairs(
         else "Acc = % correct, failures as wrong; RPG = relative performance gain in %, where intact text is answered better than "
         "substituted"
     )
-    note = f"{about}. {_RATE} Columns: share of words with all letters shuffled; KF, KFL, KR2, KL&KR1, KF&KR1 as in the paper."
+    interval = f"95% CI: of {names[1]}, percentile bootstrap. {_flag_note(cells)}"
+    shown = "Columns: share of words with all letters shuffled; KF, KFL, KR2, KL&KR1, KF&KR1 as in the paper."
+    note = f"{about}. {interval}{_RATE} {shown}"
     return ApaTable(
         f"scrambled_bench_{part.table}",
         f"Scrambled Bench, Table {part.table}: {_title(part)}",
@@ -90,8 +94,9 @@ def _by_category(
             head = marked(group, kind) if place == 0 else ""
             rows.append((head, category, *(_number(own, column, measure) for column in columns)))
     rows += _in_print(table, [f"{measure} {name}" for name in ("all", *CATEGORIES)], columns)
+    flag = _flag_note(cells) if measure == "RPG" else ""
     note = (
-        f"{measure} in %; a question may be in several categories. {_RATE} In print “all” is over 1,024 questions and the "
+        f"{measure} in %; a question may be in several categories. {flag}{_RATE} In print “all” is over 1,024 questions and the "
         "categories over 1,025; here both are over what this study asked."
     )
     return ApaTable(
@@ -151,7 +156,27 @@ def _number(own: pd.DataFrame, column: str, measure: str) -> str:
     if column not in own.index:
         return apa.MISSING
     value = float(own[measure].astype(float).loc[column])
-    return apa.number(value, 2) if value == value else apa.MISSING
+    if value != value:
+        return apa.MISSING
+    return apa.number(value, 2) + (FLAG if measure == "RPG" and own["flagged"].loc[column] else "")
+
+
+def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
+    """Write the interval of a ratio; nothing of a column that makes its denominator, where it is what it is."""
+    if column not in own.index or own[measure].isna().loc[column]:
+        return apa.MISSING
+    low, high = (float(own[end].astype(float).loc[column]) for end in ("low", "high"))
+    return apa.interval(low, high, 1) if low < high else apa.MISSING
+
+
+def _flag_note(cells: pd.DataFrame) -> str:
+    """Say what the mark at a ratio means; nothing where none has it."""
+    flagged = "flagged" in cells and (cells["flagged"].astype(bool) & cells["RPG"].notna()).any()
+    return (
+        f"{FLAG} the interval of intact − substituted includes 0, so that the ratio says nothing. "
+        if flagged
+        else ""
+    )
 
 
 def _title(part: StudyPart) -> str:
