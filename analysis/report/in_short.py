@@ -13,11 +13,12 @@ from analysis import apa
 from analysis.readers import named
 from analysis.report.apa_tables import as_percent, decimals
 from analysis.report.differences import equivalence_sentence, told_scale
+from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.many_readers import of_many, runs
 from analysis.report.nodes import Paragraph
 from analysis.report.numbered import Content, Section
-from analysis.report.verdicts import verdict
+from analysis.report.verdicts import outcome, verdict
 from analysis.results import Analysis, Contrast
 
 MOST_FINDINGS = 6
@@ -108,11 +109,16 @@ def _findings(content: Content) -> Iterator[Paragraph]:
         return
     if not content.planned:
         yield Paragraph(Markup("No analysis was planned, so that all results are exploratory."))
+    crowded, found = crowds(found, lambda one: one.contrast, lambda one: one.section)
+    headings = {one.section.heading for own in crowded for one in own}
+    begun: set[str] = set()
+    for own in crowded:
+        yield _crowd(own, content, is_headed=bool(found) or len(headings) > 1)
+        begun.add(own[0].section.heading)
     order = {id(section): place for place, section in enumerate(sections)}
     told = sorted(_parted(found, content.kinds), key=lambda run: run[0].place)[:MOST_FINDINGS]
     told.sort(key=lambda run: order[id(run[0].section)])
-    several = len({run[0].section.heading for run in told}) > 1
-    begun: set[str] = set()
+    several = len(headings | {run[0].section.heading for run in told}) > 1
     for (heading, _), own in groupby(told, key=lambda run: (run[0].section.heading, run[0].contrast.label)):
         together = list(own)
         findings = [one for run in together for one in run]
@@ -130,6 +136,34 @@ def _findings(content: Content) -> Iterator[Paragraph]:
     if others:
         further = apa.worded(others, "further comparison").capitalize()
         yield Paragraph(escape(f"{further} {'is' if others == 1 else 'are'} reported below."))
+
+
+def _crowd(found: Sequence[_Finding], content: Content, *, is_headed: bool) -> Paragraph:
+    """Write what the differences of many conditions from one reference come to, and where a later analysis finds otherwise."""
+    section = found[0].section
+    analysis, heading = section.analysis, section.heading
+    said = of_many_conditions(
+        [one.contrast for one in found], analysis, content.kinds, lambda one: _in_brackets(one, analysis)
+    )
+    again: dict[str, list[bool]] = {}
+    for one in found:
+        for other, contrast in one.again:
+            first, second = (
+                outcome(own, by.analysis.plan.alpha)
+                for own, by in ((one.contrast, section), (contrast, other))
+            )
+            again.setdefault(other.heading, []).append(first == second)
+    for name, same in again.items():
+        many = apa.counted(len(same), "difference")
+        said += escape(
+            f" The analysis {name} comes to the same in {'all' if all(same) else f'{sum(same)} of'} {many}."
+        )
+    involved = [section, *{id(other): other for one in found for other, _ in one.again}.values()]
+    return Paragraph(
+        Markup("<i>{}.</i> {}").format(heading, said) if is_headed or analysis.plan.subset else said,
+        tables=tuple(one.number for each in involved for one in each.tables),
+        models=tuple(number for each in involved for number in _models(each, content)),
+    )
 
 
 def _parted(found: Sequence[_Finding], kinds: dict[str, str]) -> Iterator[list[_Finding]]:

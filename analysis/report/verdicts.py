@@ -85,12 +85,16 @@ def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
 
 def _accurate_or_fast(one: Contrast, analysis: Analysis) -> str | None:
     """Say a difference in accuracy or time in a word of its own; None of any other measure."""
+    words = words_of_direction(analysis)
+    return None if words is None else words[0 if one.estimate < 0 else 1]
+
+
+def words_of_direction(analysis: Analysis) -> tuple[str, str] | None:
+    """Return what readers are where their accuracy or time is lower, and where it is higher; None of any other measure."""
     measure = analysis.plan.measure
     if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
         return None
-    accurate = measure.family == "binomial"
-    lower, higher = ("less accurate", "more accurate") if accurate else ("faster", "slower")
-    return lower if one.estimate < 0 else higher
+    return ("less accurate", "more accurate") if measure.family == "binomial" else ("faster", "slower")
 
 
 def scale_remark(one: Contrast) -> str:

@@ -106,3 +106,47 @@ def test_a_paragraph_of_the_opening_names_tables_and_models_of_the_analyses_in_i
     of_two, *_ = (one for one in in_short(content) if one.models)
     tables = {one.number for section in content.planned for one in section.tables}
     assert set(of_two.tables) == tables and len(of_two.models) == 2
+
+
+def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> Content:
+    """Give the first plan as many conditions against one reference: of each reader the last ones differ, the last one most."""
+    section = content.planned[0]
+    one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
+    contrasts = tuple(
+        replace(
+            one, first=f"c{place}", second="intact", groups=(group,), estimate=-0.1 * (place + 1),
+            points=-1.0 * (place + 1), points_low=-1.5 * (place + 1), points_high=-0.5 * (place + 1),
+            p_adjusted=0.001 if place >= levels - many else 0.5,
+        )
+        for group, many in significant.items() for place in range(levels)
+    )  # fmt: skip
+    kinds = {group: "human" if group == "human" else "model" for group in significant}
+    analysis = replace(section.analysis, contrasts=contrasts)
+    return replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
+
+
+def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_smallest(
+    content: Content,
+) -> None:
+    text = " ".join(opening(crowded(content, {"human": 18, "restorer": 0})))
+    said = "People were less accurate in 18 of 26 conditions than in the intact condition. The greatest difference was in the c25 "
+    assert f"{said}condition (\u221226.0 percentage points, 95% CI [" in text
+    assert "The smallest significant one was in the c8 condition (\u22129.0 percentage points" in text
+    assert "did not differ significantly from the intact condition in any of 26 conditions" in text
+    assert "further comparison" not in text and text.count(" condition (") == 3
+
+
+def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(content: Content) -> None:
+    models = {f"m{place}": 10 + 2 * place for place in range(5)}
+    text = " ".join(opening(crowded(content, models)))
+    who = "the models m0, m1, m2, m3, and m4"
+    assert (
+        f"of {who} differed significantly from the intact condition in 10 (m0) to 18 (m4) of 26 conditions."
+        in text
+    )
+    assert text.count("in the c25 condition (") == 1
+
+
+def test_six_conditions_are_told_one_by_one(content: Content) -> None:
+    text = " ".join(opening(crowded(content, {"human": 6}, levels=6)))
+    assert all(f"in the c{place} than in the intact condition" in text for place in range(6))
