@@ -102,7 +102,9 @@ def _not_compared(one: Contrast, other: Contrast) -> Contrast:
     """Return the comparison of two differences of which one is not estimable: one of its family, and not estimable."""
     why = "; ".join(dict.fromkeys(each.left_out for each in (one, other) if each.left_out))
     groups = (one.groups[0], other.groups[0])
-    return untested(Difference(one.first, one.second), groups, why or "these data do not determine it")
+    return untested(
+        Difference(one.first, one.second, at=one.at), groups, why or "these data do not determine it"
+    )
 
 
 def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Contrast:
@@ -130,5 +132,6 @@ def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Con
         points_low=None,
         points_high=None,
         direction="two-sided",
+        simple=(),
         equivalence=two_one_sided(estimate, se, df, bound, alpha),
     )

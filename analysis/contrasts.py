@@ -10,14 +10,16 @@ method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
 from analysis.bounded import two_one_sided
+from analysis.crossing import cell_name
 from analysis.families import adjusted
 from analysis.frames import ModelData, indicator
 from analysis.mixed import linear_contrasts, margins
@@ -54,7 +56,7 @@ def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contr
     found: list[Contrast] = []
     for difference in plan.contrasts:
         for groups in compared(plan.groups if plan.planned else data.groups):
-            why = why_not(difference, groups, data)
+            why = why_not(difference, groups, plan, data)
             if not why:
                 found.append(_tested(difference, groups, plan, cells, model))
             elif plan.planned:
@@ -66,12 +68,15 @@ def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[s
     """Return every cell of the design, keyed by (reader group, level)."""
     assert model.source is not None
     crossed = len(data.groups) > 1
-    means = margins(model.source, [factor, "reader_group"] if crossed else [factor])
+    asked = [factor] if data.crossing is None else list(data.crossing.factors)
+    means = margins(model.source, [*asked, "reader_group"] if crossed else asked)
     found = {}
     for place, row in enumerate(means.grid.to_dict("records")):
         group = str(row["reader_group"]) if crossed else data.groups[0]
-        level = str(row[factor])
-        found[group, level] = CellMean(means.matrix[place], _variance(group, level, factor, data, model))
+        shown = [str(row[one]) for one in asked]
+        level = shown[0] if data.crossing is None else cell_name(*shown)
+        if level in data.levels:
+            found[group, level] = CellMean(means.matrix[place], _variance(group, level, factor, data, model))
     return found
 
 
@@ -81,14 +86,44 @@ def _variance(group: str, level: str, factor: str, data: ModelData, model: Fitte
     A slope of something that is neither the compared factor nor who reads is taken at 0 of it.
     """
     person = group in data.participant_groups
-    active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), "people" if person else "model"}
-    active |= {f"reader_group{group}", indicator("people" if person else "model", level)}
+    kind = "people" if person else "model"
+    active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), kind}
+    active |= {f"reader_group{group}", indicator(kind, level)}
+    values = dict.fromkeys(active, 1.0)
+    if data.crossing is not None:
+        values |= data.crossing.values(level) | data.crossing.values(level, kind)
     total = 0.0
     for term in model.variance:
-        z = np.array([1.0 if set(name.split(":")) <= active else 0.0 for name in term.terms])
+        z = np.array([prod(values.get(part, 0.0) for part in name.split(":")) for name in term.terms])
         if person or term.group != "participant":
             total += float(z @ term.cov @ z)
     return total
+
+
+Signed = tuple[float, CellMean]
+
+
+def _signed(
+    difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Mapping[tuple[str, str], CellMean]
+) -> list[Signed]:
+    """Return what a contrast weighs each cell with: of two groups the difference between them is taken."""
+    return [
+        (sign * weight, cells[group, level])
+        for sign, group in zip((1.0, -1.0), groups, strict=False)
+        for level, weight in plan.weights(difference).items()
+    ]
+
+
+def _simple(
+    difference: Difference,
+    group: str,
+    plan: Plan,
+    cells: Mapping[tuple[str, str], CellMean],
+    model: FittedModel,
+) -> tuple[float, ...]:
+    """Return the difference at each of the two levels between which an interaction compares it, on the modelled scale."""
+    sides = [_signed(replace(difference, at=(level,)), (group,), plan, cells) for level in difference.at]
+    return tuple(sum(weight * float(cell.weights @ model.beta) for weight, cell in side) for side in sides)
 
 
 def _tested(
@@ -99,10 +134,7 @@ def _tested(
     model: FittedModel,
 ) -> Contrast:
     assert model.source is not None
-    signed = []
-    for sign, group in zip((1.0, -1.0), groups, strict=False):
-        signed.append((sign, cells[group, difference.first]))
-        signed.append((-sign, cells[group, difference.second]))
+    signed = _signed(difference, groups, plan, cells)
     weights = np.sum([sign * cell.weights for sign, cell in signed], axis=0)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[0].tolist(), strict=True))
@@ -139,6 +171,10 @@ def _tested(
         estimable=estimable,
         direction=direction,
         weights=tuple(weights.tolist()),
+        at=difference.at,
+        simple=_simple(difference, groups[0], plan, cells, model)
+        if len(difference.at) == 2 and len(groups) == 1
+        else (),
         equivalence=None
         if bound is None
         else two_one_sided(*felt, None if logistic else df, bound, plan.alpha),
@@ -158,7 +194,7 @@ def _se(weights: NDArray[np.float64], vcov: NDArray[np.float64]) -> float:
 
 
 def _in_points(
-    signed: Sequence[tuple[float, CellMean]], model: FittedModel
+    signed: Sequence[Signed], model: FittedModel
 ) -> tuple[float, float, tuple[float, float, float]]:
     """Return a difference in percentage points, its standard error, and the difference with its 95% interval."""
     value, gradient = 0.0, np.zeros(len(model.coefficients))
@@ -168,7 +204,7 @@ def _in_points(
         gradient += sign * slope * cell.weights
     error = _se(gradient, model.vcov)
     half = float(stats.norm.ppf(0.975)) * error
-    furthest = len(signed) / 2
+    furthest = sum(abs(sign) for sign, _ in signed) / 2
     low, high = max(value - half, -furthest), min(value + half, furthest)
     return 100 * value, 100 * error, (100 * value, 100 * low, 100 * high)
 

@@ -113,7 +113,7 @@ def _analysed(
         return replace(nothing, remarks=(*told, f"The model could not be fitted: {error.message}."))
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return replace(nothing, remarks=(*told, f"The model could not be fitted ({error})."))
-    left_out = [one.label for one in plan.contrasts if not {one.first, one.second} <= set(data.levels)]
+    left_out = [one.label for one in plan.contrasts if not set(plan.weights(one)) <= set(data.levels)]
     if left_out and not plan.planned:
         told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
     contrasts = contrasts_of(plan, data, model)
@@ -121,8 +121,9 @@ def _analysed(
 
 
 def fixed_part(plan: Plan, data: ModelData) -> str:
-    """Write the fixed effects: the factor, crossed with reader group where there are several."""
-    return f"reader_group * {plan.factor}" if len(data.groups) > 1 else plan.factor
+    """Write the fixed effects: the factor, or both that are compared together, crossed with reader group where there are several."""
+    compared = plan.factor if plan.crossing is None else " * ".join(plan.crossing.factors)
+    return f"reader_group * {compared}" if len(data.groups) > 1 else compared
 
 
 def fitted(
@@ -177,6 +178,10 @@ def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict
 def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     """Return how the engine is called for a plan's data: family, link, levels of factors with the reference first."""
     levels: dict[str, list[str]] = {plan.factor: list(data.levels)}
+    if data.crossing is not None:
+        levels = {
+            name: list(own) for name, own in zip(data.crossing.factors, data.crossing.levels, strict=True)
+        }
     if len(data.groups) > 1:
         levels["reader_group"] = list(data.groups)
     settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}

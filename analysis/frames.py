@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
+from analysis.crossing import TIMES, Crossing
 from analysis.names import plain
 from analysis.plan import Plan
 from analysis.preparing import IDENTICAL, TIMED, EveryTime, TimeRule, copies, left_out_by_plan, not_told_apart
@@ -50,6 +51,8 @@ class ModelData:
         The weak prior by which a model keeps such groups (``penalty`` of :func:`analysis.mixed.fit`).
     unmodelled, unmodelled_levels : mapping
         The plan's reader groups, and levels, that are not in the model → why.
+    crossing : Crossing or None
+        Two factors that are compared together, with the levels that are in the model; ``levels`` are their cells.
     """
 
     rows: pd.DataFrame
@@ -62,6 +65,7 @@ class ModelData:
     penalty: str | None = None
     unmodelled: Mapping[str, str] = field(default_factory=dict)
     unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
+    crossing: Crossing | None = None
 
     @property
     def can_be_fitted(self) -> bool:
@@ -109,9 +113,10 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
     if "same_prompt" not in rows or plan.measure.name == "latency_ms":
         return rows, told
     written = f"{plan.formula or ''} {plan.fallback or ''}"
+    compared = [plan.factor] if plan.crossing is None else list(plan.crossing.factors)
     by = [
-        plan.factor,
-        *(name for name in plan.factors if name != plan.factor and name in rows and name in written),
+        *compared,
+        *(name for name in plan.factors if name not in compared and name in rows and name in written),
     ]
     again = copies(rows, by)
     if again.any():
@@ -305,7 +310,8 @@ def in_model(
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
     machines = tuple(group for group in groups if group not in people)
-    rows = _with_structure_columns(rows, plan, levels, people)
+    crossing = None if plan.crossing is None else plan.crossing.among(levels)
+    rows = _with_structure_columns(rows, plan, levels, people, crossing)
     without = [group for group in plan.groups if group not in groups]
     return ModelData(
         rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty,
@@ -315,6 +321,7 @@ def in_model(
             for level in plan.levels
             if groups and level not in levels
         },
+        crossing,
     )  # fmt: skip
 
 
@@ -355,21 +362,24 @@ def _quoted(names: list[str]) -> str:
 
 def indicator(factor: str, level: str) -> str:
     """Name the numeric column that is 1 where a factor has a level."""
-    return plain(factor, level)
+    return plain(*factor.split(TIMES), level)
 
 
 def _with_structure_columns(
-    rows: pd.DataFrame, plan: Plan, levels: list[str], people: tuple[str, ...]
+    rows: pd.DataFrame, plan: Plan, levels: list[str], people: tuple[str, ...], crossing: Crossing | None
 ) -> pd.DataFrame:
     """Add the columns that random terms need: who is a person, who a model, which level is shown, in which other conditions."""
     factor = plan.factor
     rows["people"] = rows["reader_group"].isin(people).astype(float)
     rows["model"] = 1.0 - rows["people"]
-    for level in levels[1:]:
+    for level in levels:
         shown = (rows[factor] == level).astype(float)
         rows[indicator(factor, level)] = shown
         rows[indicator("people", level)] = shown * rows["people"]
         rows[indicator("model", level)] = shown * rows["model"]
+    if crossing is not None:
+        for kind in ("", "people", "model"):
+            rows = rows.assign(**crossing.slope_values(rows, kind))
     if "machine" not in rows:
         rows["machine"] = rows["reader_group"]
     rows["machine_condition"] = rows["machine"] + ":" + rows[factor].astype(str)
@@ -378,7 +388,7 @@ def _with_structure_columns(
     rows["item_cell"] = rows["item_reader"] + ":" + rows[factor].astype(str)
     rows["other_conditions"] = ""
     for name in plan.factors:
-        if name != factor and name in rows:
+        if name not in (factor, *(crossing.factors if crossing else ())) and name in rows:
             rows["other_conditions"] += ":" + rows[name].astype(str)
     rows["model_session"] = rows["machine"] + ":" + rows["session_id"].astype(str)
     rows["prompt"] = (

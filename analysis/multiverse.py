@@ -9,7 +9,7 @@ Vanpaemel, 2016, Perspectives on Psychological Science 11, 702-712). Each univer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -228,7 +228,7 @@ def pooled(analyses: Sequence[Analysis]) -> Analysis:
     by_name: dict[tuple[Any, ...], list[Contrast]] = {}
     for analysis in analyses:
         for one in analysis.contrasts:
-            by_name.setdefault((one.first, one.second, one.groups), []).append(one)
+            by_name.setdefault((one.label, one.groups), []).append(one)
     pooled_contrasts = tuple(_pooled(some) for some in by_name.values() if len(some) == len(analyses))
     return replace(analyses[0], contrasts=pooled_contrasts)
 
@@ -287,17 +287,17 @@ def _times_in(
         lost = gone[of_group].groupby(times.loc[of_group, plan.factor]).mean()
         means = own.groupby([part["reader"], part[plan.factor]]).mean().unstack()
         for contrast in plan.contrasts:
-            if not {contrast.first, contrast.second} <= set(means.columns):
+            weights = plan.weights(contrast)
+            if not set(weights) <= set(means.columns):
                 continue
-            found = _paired(means[contrast.first] - means[contrast.second])
+            found = _paired(_weighted(means, weights))
             if universe.scale == LOG:
                 for name in ("estimate", "low", "high"):
                     found[name] = 100.0 * float(np.expm1(found[name]))
             told.append(
                 {
                     **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
-                    "removed": float(gone[of_group].mean()), "removed_first": float(lost[contrast.first]),
-                    "removed_second": float(lost[contrast.second]), **found,
+                    "removed": float(gone[of_group].mean()), **_lost(lost, weights), **found,
                 }
             )  # fmt: skip
     return told
@@ -312,14 +312,14 @@ def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -
         means = own["value"].groupby([unit, own[plan.factor]]).mean().unstack()
         lost = own["missing"].groupby(own[plan.factor]).mean()
         for contrast in plan.contrasts:
-            if not {contrast.first, contrast.second} <= set(means.columns):
+            weights = plan.weights(contrast)
+            if not set(weights) <= set(means.columns):
                 continue
             told.append(
                 {
                     **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
-                    "removed": float(own["missing"].mean()), "removed_first": float(lost[contrast.first]),
-                    "removed_second": float(lost[contrast.second]),
-                    **_paired(100.0 * (means[contrast.first] - means[contrast.second])),
+                    "removed": float(own["missing"].mean()), **_lost(lost, weights),
+                    **_paired(100.0 * _weighted(means, weights)),
                 }
             )  # fmt: skip
     return told
@@ -333,6 +333,20 @@ def _scored(trials: pd.DataFrame, plan: Plan, way: str) -> pd.DataFrame:
     stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
     rows["value"] = rows["correct"].where(valid, stand_in)
     return rows
+
+
+def _weighted(means: pd.DataFrame, weights: Mapping[str, float]) -> pd.Series[float]:
+    """Return a contrast of each unit's means, shape (units,)."""
+    return means[list(weights)].mul(list(weights.values())).sum(axis="columns", skipna=False)
+
+
+def _lost(lost: pd.Series[float], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return what share is lost in the conditions of either side of a contrast, averaged over them."""
+    sides = (("removed_first", 1.0), ("removed_second", -1.0))
+    return {
+        name: float(lost[[level for level, weight in weights.items() if weight * side > 0]].mean())
+        for name, side in sides
+    }
 
 
 def _paired(differences: pd.Series[float]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from analysis.measures import Measure
 from analysis.mixed.expression import columns_of
@@ -19,7 +19,7 @@ STRUCTURE = (
 
 
 def check_own_formula(
-    text: str, measure: Measure, compare: str, factors: Collection[str], *, several_readers: bool
+    text: str, measure: Measure, compare: Sequence[str], factors: Collection[str], *, several_readers: bool
 ) -> None:
     """Check a planned formula before there are data.
 
@@ -29,8 +29,8 @@ def check_own_formula(
         In lme4's notation, response included.
     measure : Measure
         Whose response stands on the left.
-    compare : str
-        The compared factor, which its fixed effects have to hold.
+    compare : sequence of str
+        The compared factor, or two that are compared together, which its fixed effects have to hold, two with their interaction.
     factors : collection of str
         Of the study.
     several_readers : bool
@@ -58,9 +58,16 @@ def check_own_formula(
             )
             raise fault
     fixed = {word for label in formula.fixed.labels() for word in label.split(":")}
-    for name in [compare, *(["reader_group"] if several_readers else [])]:
+    for name in [*compare, *(["reader_group"] if several_readers else [])]:
         if name not in fixed:
             raise UserError(
                 f"{text!r} has no fixed effect of {name}, which the analysis compares",
                 mend=f"Write it as {name}, as a plain column.",
             )
+    if len(compare) > 1 and not any(
+        set(compare) <= set(label.split(":")) for label in formula.fixed.labels()
+    ):
+        raise UserError(
+            f"{text!r} has no interaction of {' and '.join(compare)}, which the analysis compares",
+            mend=f"Write them as {' * '.join(compare)}.",
+        )

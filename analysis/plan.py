@@ -7,13 +7,14 @@ unsaid has the defaults of :class:`Plan`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Any, Literal, get_args
 
 import pandas as pd
 
+from analysis.crossing import Crossing
 from analysis.measures import Measure
 from analysis.within import Within, shown
 from stimuli.errors import UserError, unknown_name
@@ -27,9 +28,14 @@ _BOUND = re.compile(r"([0-9]*\.?[0-9]+) ?(points?|%|times|ms|bits?|nats?|tokens?
 _PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
 
 
+_SIDES = re.compile(r"\s+[-−–]\s+")
+_INTERACTION = re.compile(r"\(([^()]+)\)\s+[x×*]\s+\(([^()]+)\)")
+_SIMPLE = re.compile(r"(.+?)\s+in\s+(.+)")
+
+
 @dataclass(frozen=True)
 class Difference:
-    """A contrast between two levels of the compared factor: ``first`` minus ``second``.
+    """A contrast between two levels of a compared factor: ``first`` minus ``second``.
 
     Attributes
     ----------
@@ -37,16 +43,28 @@ class Difference:
     direction : {'two-sided', 'greater', 'less'}
         What is expected of the difference within a reader: greater or less than nothing, or either. Comparisons between
         readers are two-sided.
+    at : tuple of str
+        Where two factors are compared together, levels of the other one: the level at which the difference is taken (a simple
+        effect), or the two between which the difference is compared (an interaction); without any it is averaged over all.
     """
 
     first: str
     second: str
     direction: Direction = "two-sided"
+    at: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """The contrast in words, with a true minus."""
-        return f"{self.first} − {self.second}"
+        return label_of(self.first, self.second, self.at)
+
+
+def label_of(first: str, second: str, at: tuple[str, ...] = ()) -> str:
+    """Write a contrast as tables have it: ``a − b``, ``a − b in c``, or ``(a − b) × (c − d)``."""
+    label = f"{first} − {second}"
+    if not at:
+        return label
+    return f"{label} in {at[0]}" if len(at) == 1 else f"({label}) × ({at[0]} − {at[1]})"
 
 
 @dataclass(frozen=True)
@@ -116,6 +134,8 @@ class Plan:
         When collection stops; None for the study's wanted participants.
     factors : mapping
         Levels of every factor of the study, which a model of its own may name, and by whose cells sessions are counted.
+    crossing : Crossing or None
+        Two factors that are compared together; ``factor`` and ``levels`` are then the column of their cells and the cells.
     """
 
     name: str
@@ -138,6 +158,13 @@ class Plan:
     exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
     stop: str | None = None
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    crossing: Crossing | None = None
+
+    def weights(self, difference: Difference) -> dict[str, float]:
+        """Return what a contrast weighs each level (or cell of two factors) with."""
+        if self.crossing is None:
+            return {difference.first: 1.0, difference.second: -1.0}
+        return self.crossing.weights(difference.first, difference.second, difference.at)
 
     @property
     def subset(self) -> bool:
@@ -157,20 +184,62 @@ class Plan:
 
 
 def read_contrast(
-    text: str, levels: list[str], where: str = "contrast", direction: str = "two-sided"
+    text: str,
+    levels: list[str],
+    where: str = "contrast",
+    direction: str = "two-sided",
+    crossing: Crossing | None = None,
 ) -> Difference:
-    """Read ``initial - internal``; a UserError names the nearest level or direction where one is misspelt."""
+    """Read ``initial - internal``; a UserError names the nearest level or direction where one is misspelt.
+
+    Of two factors that are compared together also ``initial - internal in print`` and ``(initial - internal) x (cursive - print)``.
+    """
     if direction not in DIRECTIONS:
         raise unknown_name(f"{where}.direction:", direction, DIRECTIONS)
-    sides = re.split(r"\s+[-−–]\s+", str(text).strip())
+    if crossing is not None:
+        return _read_crossed(str(text).strip(), crossing, where, direction)
+    first, second = _read_sides(str(text), [levels], text, where, "Write: a - b.")
+    return Difference(first, second, direction)
+
+
+def _read_crossed(text: str, crossing: Crossing, where: str, direction: Direction) -> Difference:
+    own, others = crossing.levels
+    mend = crossed_mend(crossing)
+    if found := _INTERACTION.fullmatch(text):
+        first, second = _read_sides(found[1], [own, others], text, where, mend)
+        rest = others if {first, second} <= set(own) else own
+        return Difference(first, second, direction, _read_sides(found[2], [rest], text, where, mend))
+    simple = _SIMPLE.fullmatch(text)
+    if simple is None or set(_SIDES.split(text)) <= {*own, *others}:
+        return Difference(*_read_sides(text, [own, others], text, where, mend), direction)
+    first, second = _read_sides(simple[1], [own, others], text, where, mend)
+    rest = others if {first, second} <= set(own) else own
+    if simple[2] not in rest:
+        raise unknown_name(f"{where}.contrasts: level", simple[2], rest)
+    return Difference(first, second, direction, (simple[2],))
+
+
+def crossed_mend(crossing: Crossing) -> str:
+    """Say how contrasts of two factors are written."""
+    a, b = (f"{own[1]} - {own[0]}" for own in crossing.levels)
+    return (
+        f"Write the interaction as ({a}) x ({b}), a simple effect as {a} in {crossing.levels[1][0]}, a difference averaged over the "
+        f"other factor as {a}."
+    )
+
+
+def _read_sides(said: str, of: Sequence[Sequence[str]], text: str, where: str, mend: str) -> tuple[str, str]:
+    """Read ``a - b`` with both sides of one factor, given the levels of each."""
+    sides = _SIDES.split(said.strip())
     if len(sides) != 2 or sides[0] == sides[1]:
-        raise UserError(
-            f"{where}.contrasts: {text!r} is not the difference of two levels", mend="Write: a - b."
-        )
+        raise UserError(f"{where}.contrasts: {text!r} is not the difference of two levels", mend=mend)
+    known = [level for levels in of for level in levels]
     for side in sides:
-        if side not in levels:
-            raise unknown_name(f"{where}.contrasts: level", side, levels)
-    return Difference(sides[0], sides[1], direction)
+        if side not in known:
+            raise unknown_name(f"{where}.contrasts: level", side, known)
+    if not any(set(sides) <= set(levels) for levels in of):
+        raise UserError(f"{where}.contrasts: {text!r} takes levels of two factors apart", mend=mend)
+    return sides[0], sides[1]
 
 
 def read_bound(text: str, measure: Measure, where: str = "equivalence") -> Bound:
@@ -217,3 +286,9 @@ def read_bound(text: str, measure: Measure, where: str = "equivalence") -> Bound
 def against_reference(levels: list[str], direction: str = "two-sided") -> tuple[Difference, ...]:
     """Compare each level with the first, the reference."""
     return tuple(read_contrast(f"{level} - {levels[0]}", levels, direction=direction) for level in levels[1:])
+
+
+def interactions(crossing: Crossing, direction: Direction = "two-sided") -> tuple[Difference, ...]:
+    """Compare each level of the first factor with its reference, between each level of the second and its reference."""
+    (base, *own), (ground, *others) = crossing.levels
+    return tuple(Difference(one, base, direction, (other, ground)) for one in own for other in others)

@@ -7,12 +7,13 @@ study can be rehearsed before it is run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
+from analysis.crossing import Crossing, compared_together, is_crossed
 from analysis.measures import MEASURES, Measure, measure_named
 from analysis.plan import (
     ALPHA,
@@ -20,6 +21,7 @@ from analysis.plan import (
     Difference,
     Plan,
     against_reference,
+    interactions,
     read_bound,
     read_contrast,
 )
@@ -52,11 +54,14 @@ def plans(tables: Tables) -> list[Plan]:
 def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
     where = f"analysis.planned.{name}"
     factors = tables.factors
-    factor = str(spec["compare"])
-    if factor not in factors:
-        raise unknown_name(f"{where}.compare:", factor, factors)
+    named = [str(one) for one in spec["compare"]] if is_crossed(spec) else [str(spec["compare"])]
+    for factor in named:
+        if factor not in factors:
+            raise unknown_name(f"{where}.compare:", factor, factors)
+    crossing = _crossed(spec, named, factors, where) if is_crossed(spec) else None
     groups = [str(group) for group in spec.get("between") or ["human"]]
-    levels = _compared(spec, factor, factors, where)
+    levels = list(crossing.cells) if crossing else _compared(spec.get("levels"), named[0], factors, where)
+    own = dict(zip(crossing.factors, crossing.levels, strict=True)) if crossing else {named[0]: tuple(levels)}
     given = spec["measure"]
     by_group = {
         str(group): measure_named(str(one))
@@ -70,12 +75,12 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             name if len(set(by_group.values())) == 1 else f"{name} ({measure.noun})",
             True,
             measure,
-            factor,
+            crossing.name if crossing else named[0],
             tuple(levels),
             tuple(group for group in groups if by_group.get(group) == measure),
-            _contrasts(spec, levels, where),
+            _contrasts(spec, levels, crossing, where),
             trials=spec.get("trials"),
-            within=_within(spec, factors, where),
+            within=_within(spec, named, factors, where),
             key=name,
             alpha=_alpha(spec.get("alpha", ALPHA), where),
             family=str(spec.get("family") or ""),
@@ -84,29 +89,73 @@ def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
             fallback=_text(spec.get("fallback")),
             exclude=dict(spec.get("exclude") or {}),
             stop=_text(spec.get("stop")),
-            factors={name: tuple(own) for name, own in {**factors, factor: levels}.items()},
+            factors={name: tuple(one) for name, one in {**factors, **own}.items()},
+            crossing=crossing,
         )
         found.append(_with_stand_in(plan, tables.trials))
     return found
 
 
-def _compared(
-    spec: Mapping[str, Any], factor: str, factors: Mapping[str, list[str]], where: str
-) -> list[str]:
+def _crossed(
+    spec: Mapping[str, Any], named: list[str], factors: Mapping[str, list[str]], where: str
+) -> Crossing:
+    """Read two factors that are compared together, each with all of its levels unless the plan names some."""
+    if len(named) != 2 or named[0] == named[1]:
+        raise UserError(
+            f"{where}.compare is {named!r}; an interaction is of two factors",
+            mend="Name two, such as [item_type, font].",
+        )
+    given = spec.get("levels") or {}
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"{where}.levels is {given!r}; of two factors each has its own",
+            mend=f"Write levels: {{{named[0]}: [{', '.join(factors[named[0]][:2])}]}}.",
+        )
+    for name in given:
+        if name not in named:
+            raise unknown_name(f"{where}.levels: factor", str(name), named)
+    first, second = (tuple(_compared(given.get(name), name, factors, where)) for name in named)
+    check_apart(first, second, named, where)
+    return Crossing((named[0], named[1]), (first, second))
+
+
+def check_apart(first: Sequence[str], second: Sequence[str], named: Sequence[str], where: str) -> None:
+    """Refuse two factors of which a contrast could not say which is meant, or of which one has nothing to compare."""
+    for name, own in zip(named, (first, second), strict=True):
+        if len(own) < 2:
+            raise UserError(
+                f"{where}.compare: {name} has one level ({', '.join(own)}), and an interaction takes two",
+                mend="Name another factor.",
+            )
+    both = [level for level in first if level in second]
+    if both:
+        raise UserError(
+            f"{where}.compare: {' and '.join(named)} both have a level {both[0]!r}, so that a contrast could be of either",
+            mend=f"Give it another name in one of them, such as {both[0]}_{named[1]}.",
+        )
+
+
+def _compared(given: Any, factor: str, factors: Mapping[str, list[str]], where: str) -> list[str]:
     """Return the levels that are compared, the reference first: all of the factor unless the plan names some."""
-    named = [str(level) for level in spec.get("levels") or factors[factor]]
+    if isinstance(given, Mapping):
+        raise UserError(
+            f"{where}.levels is {given!r}; one factor is compared", mend="Write a list of its levels."
+        )
+    named = [str(level) for level in given or factors[factor]]
     for level in named:
         if level not in factors[factor]:
             raise unknown_name(f"{where}.levels: level", level, factors[factor])
     return named
 
 
-def _within(spec: Mapping[str, Any], factors: Mapping[str, list[str]], where: str) -> Within:
+def _within(
+    spec: Mapping[str, Any], compared: Sequence[str], factors: Mapping[str, list[str]], where: str
+) -> Within:
     """Read the levels of other factors that its trials show."""
     found = []
     for name, level in (spec.get("within") or {}).items():
-        if name not in factors or name == spec["compare"]:
-            others = [one for one in factors if one != spec["compare"]]
+        if name not in factors or name in compared:
+            others = [one for one in factors if one not in compared]
             raise unknown_name(f"{where}.within: factor", str(name), others)
         if str(level) not in factors[name]:
             raise unknown_name(f"{where}.within.{name}: level", str(level), factors[name])
@@ -114,15 +163,25 @@ def _within(spec: Mapping[str, Any], factors: Mapping[str, list[str]], where: st
     return tuple(found)
 
 
-def _contrasts(spec: Mapping[str, Any], levels: list[str], where: str) -> tuple[Difference, ...]:
+def _contrasts(
+    spec: Mapping[str, Any], levels: list[str], crossing: Crossing | None, where: str
+) -> tuple[Difference, ...]:
     """Read the contrasts with the direction of each: one for all, or one by contrast."""
-    said = [str(text) for text in spec.get("contrasts") or [f"{one} - {levels[0]}" for one in levels[1:]]]
+    usual = [f"{one} - {levels[0]}" for one in levels[1:]] if crossing is None else _as_written(crossing)
+    said = [str(text) for text in spec.get("contrasts") or usual]
     given = spec.get("direction") or "two-sided"
     by_contrast = given if isinstance(given, dict) else dict.fromkeys(said, given)
     for text in by_contrast:
         if text not in said:
             raise unknown_name(f"{where}.direction: contrast", str(text), said)
-    return tuple(read_contrast(text, levels, where, str(by_contrast.get(text, "two-sided"))) for text in said)
+    return tuple(
+        read_contrast(text, levels, where, str(by_contrast.get(text, "two-sided")), crossing) for text in said
+    )
+
+
+def _as_written(crossing: Crossing) -> list[str]:
+    """Write the interactions of two factors as a plan does."""
+    return [f"({one.first} - {one.second}) x ({one.at[0]} - {one.at[1]})" for one in interactions(crossing)]
 
 
 def _bound(said: Any, measures: list[Measure], where: str) -> Bound | None:
@@ -172,15 +231,16 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     first = "human" if "human" in own else next(iter(beside), None)
     groups = tuple(dict.fromkeys([*([first] if first else []), *missed]))
     found = []
-    for factor in dict.fromkeys(plan.factor for plan in of_accuracy or planned):
-        levels = tables.factors[factor]
+    by = {plan.factor: plan.crossing for plan in of_accuracy or planned}
+    for factor, crossing in by.items():
+        levels = tables.factors[factor] if crossing is None else list(crossing.cells)
         if (
             missed
             and len(levels) > 1
             and scored.loc[scored["reader_group"].isin(missed), factor].notna().any()
         ):
             name = f"accuracy by {factor} with readers that no plan names"
-            contrasts = against_reference(levels)
+            contrasts = against_reference(levels) if crossing is None else interactions(crossing)
             found.append(
                 Plan(
                     name,
@@ -191,6 +251,7 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
                     groups,
                     contrasts,
                     factors=_all(tables),
+                    crossing=crossing,
                 )
             )
     return found
@@ -205,9 +266,8 @@ def _exploratory(tables: Tables) -> list[Plan]:
         groups.remove("simulated")
     people = tuple(group for group in groups if group in PARTICIPANT_KINDS)
     found = []
-    for factor, levels in tables.factors.items():
-        if len(levels) < 2:
-            continue
+    for factor, levels, crossing in _unplanned(tables):
+        others = [one for one in tables.factors if crossing is None or one not in crossing.factors]
         for measure in MEASURES.values():
             own = tuple(groups) if measure.name == "correct" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
@@ -215,22 +275,46 @@ def _exploratory(tables: Tables) -> list[Plan]:
             for kind in kinds_of_trials(used, own) if measure.name == "correct" else (None,):
                 seen = used if kind is None else used[used["trial_type"] == kind]
                 asked = seen[seen["reader_group"].isin(own)]
-                for within in parted_by_sessions(asked, factor, tables.factors):
+                for within in parted_by_sessions(asked, factor, others):
                     whole = Plan("", False, measure, factor, (), own, (), trials=kind, within=within)
                     rows = seen[whole.holds(seen)] if whole.subset else seen
                     # what such trials never show is no condition of them, nor their reference
-                    shown = [one for one in levels if (rows[factor] == one).any()] if whole.subset else levels
-                    if len(shown) > 1:
-                        found.append(
-                            replace(
-                                whole,
-                                name=f"{measure.noun} by {factor}{of_trials(kind, within)}",
-                                levels=tuple(shown),
-                                contrasts=against_reference(shown),
-                                factors=_all(tables),
-                            )
+                    is_part = whole.subset or crossing is not None
+                    shown = [one for one in levels if (rows[factor] == one).any()] if is_part else levels
+                    if len(shown) < 2:
+                        continue
+                    within_it = None if crossing is None else crossing.among(shown)
+                    if within_it is not None and not _can_interact(within_it, shown):
+                        continue
+                    found.append(
+                        replace(
+                            whole,
+                            name=f"{measure.noun} by {factor}{of_trials(kind, within)}",
+                            levels=tuple(shown),
+                            contrasts=against_reference(shown)
+                            if within_it is None
+                            else interactions(within_it),
+                            factors=_all(tables),
+                            crossing=within_it,
                         )
+                    )
     return found
+
+
+def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], Crossing | None]]:
+    """Yield what is compared where nothing is planned, with its levels: each factor, then each two factors that cross."""
+    factors = tables.factors
+    for name, levels in factors.items():
+        if len(levels) > 1:
+            yield name, levels, None
+    for one, other in compared_together({}, factors):
+        crossing = Crossing((one, other), (tuple(factors[one]), tuple(factors[other])))
+        yield crossing.name, list(crossing.cells), crossing
+
+
+def _can_interact(crossing: Crossing, shown: Collection[str]) -> bool:
+    """Whether both factors vary and every cell of them has trials."""
+    return min(len(own) for own in crossing.levels) > 1 and crossing.is_filled(shown)
 
 
 def _all(tables: Tables) -> dict[str, tuple[str, ...]]:

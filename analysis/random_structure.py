@@ -22,6 +22,7 @@ from typing import Literal
 
 import pandas as pd
 
+from analysis.crossing import slopes_of
 from analysis.frames import ModelData, indicator
 
 State = Literal["correlated", "uncorrelated", "intercept"]
@@ -138,6 +139,12 @@ def _participants(
     people: pd.DataFrame, data: ModelData, factor: str, mixed: bool, remarks: list[str]
 ) -> RandomTerm:
     intercept = "people" if mixed else "1"
+    if data.crossing is not None:
+        crossed = slopes_of(people, "participant", data.crossing, "people" if mixed else "")
+        remarks += crossed.remarks
+        begun: State = "correlated" if crossed.columns else "intercept"
+        why = "participants differ"
+        return RandomTerm("participant", intercept, crossed.text, crossed.columns, begun, why)
     columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
     slopes = " + ".join(columns[1:]) if mixed else factor
@@ -202,8 +209,13 @@ def _items(
             )
     columns = len(there) * len(data.levels)
     enough = rows["item"].nunique() >= ITEMS_FOR_A_COLUMN * columns
-    if sloping != there or columns > MOST_COLUMNS or not enough:
+    everywhere = data.crossing is None or bool(
+        rows.groupby("item")[factor].nunique().median() == len(data.levels)
+    )
+    if sloping != there or columns > MOST_COLUMNS or not enough or not everywhere:
         return [plain, beside]
+    if data.crossing is not None:
+        factor = " * ".join(data.crossing.factors)
     slopes = f"model * {factor}" if mixed else factor
     return [RandomTerm("item", "1", slopes, (), "correlated", "items differ", instead=(plain, beside))]
 

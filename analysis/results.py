@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.mixed import APPROXIMATE, Fit
-from analysis.plan import Direction, Plan
+from analysis.plan import Direction, Plan, label_of
 from analysis.random_structure import Step
 
 LARGEST_SE = 10.0
@@ -187,6 +187,10 @@ class Contrast:
     ----------
     first, second : str
         The levels: ``first`` minus ``second``.
+    at : tuple of str
+        Levels of another factor at which the difference is taken, or between which it is compared (:class:`Difference`).
+    simple : tuple of float
+        Of an interaction of two factors in a reader, the difference at each of the two levels, on the modelled scale.
     groups : tuple of str
         The reader group, or the two whose differences are compared.
     estimate, se, statistic, df, p, low, high
@@ -229,6 +233,8 @@ class Contrast:
     equivalence: Equivalence | None = None
     weights: tuple[float, ...] = ()
     left_out: str = ""
+    at: tuple[str, ...] = ()
+    simple: tuple[float, ...] = ()
 
     @property
     def between(self) -> bool:
@@ -238,7 +244,17 @@ class Contrast:
     @property
     def label(self) -> str:
         """The difference, in words."""
-        return f"{self.first} − {self.second}"
+        return label_of(self.first, self.second, self.at)
+
+    @property
+    def interaction(self) -> bool:
+        """Whether the difference is compared between two levels of another factor."""
+        return len(self.at) == 2
+
+    @property
+    def orders(self) -> int:
+        """How many differences are taken: 1, 2 of an interaction of two (or between two readers), 3 of both."""
+        return 1 + self.interaction + self.between
 
 
 @dataclass(frozen=True)

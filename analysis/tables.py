@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from analysis.crossing import cells_shown, compared_together, crossed_name
 from analysis.preparing import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
@@ -107,6 +108,12 @@ class Tables:
         """Levels of each factor, the reference first."""
         return {name: _levels(spec) for name, spec in self.dictionary["factors"].items()}
 
+    @property
+    def crossed(self) -> list[str]:
+        """Columns of cells of two factors that are compared together."""
+        pairs = compared_together(self.dictionary["planned"], self.factors)
+        return [name for name in (crossed_name(*pair) for pair in pairs) if name in self.trials]
+
     def levels_of(self, factor: str) -> list[str]:
         """Return the levels of one factor, the reference first; a UserError names the nearest factor where there is none."""
         if factor not in self.factors:
@@ -169,6 +176,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
                                                             number or name; ``human``, ``simulated`` or that name
         list_id, block, set, item_id, trial_index, attempt  which trial of which list; places count from 0
         one column per factor                               the level shown; None outside the design
+        one column per two factors that are compared        the cell shown, such as ``word/plain`` of ``item_type × font``
+        together
         trial_type, context, prompt_variant, label_map      how it was asked, and how often
         choice_order, replicate, timed, yoked_to
         is_practice, is_filler, is_attention_check,         truth values
@@ -227,6 +236,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     factors = list(dictionary["factors"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
     trials["same_prompt"] = same_prompts(trials, items, factors)
+    trials = with_cells(trials, dictionary)
     return Tables(
         trials=trials,
         items=items,
@@ -235,11 +245,18 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     )
 
 
+def with_cells(trials: pd.DataFrame, dictionary: dict[str, Any]) -> pd.DataFrame:
+    """Add a column for every two factors that are compared together: the cell that a trial shows."""
+    factors = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
+    pairs = compared_together(dictionary["planned"], factors)
+    return trials.assign(**{crossed_name(*pair): cells_shown(trials, pair) for pair in pairs})
+
+
 def write_trials_csv(tables: Tables, path: Path) -> None:
     """Write every trial as CSV with the types of the handed-over file, so that integers and truth values stay whole.
 
-    Columns are those handed over, ``reader_group`` and :data:`SAID`; ``excluded_reason`` is the filled-in one. Truth values are
-    ``TRUE`` and ``FALSE``, as in the CSV download. Rows are read and written batch by batch.
+    Columns are those handed over, ``reader_group``, :data:`SAID` and :attr:`Tables.crossed`; ``excluded_reason`` is the filled-in
+    one. Truth values are ``TRUE`` and ``FALSE``, as in the CSV download. Rows are read and written batch by batch.
     """
     types = tables.source.types.get("trials")
     writer: csv.CSVWriter | None = None
@@ -247,7 +264,7 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
     with path.open("wb") as file:
         for batch in batches(tables.source.trials, None, types):
             table = pa.Table.from_batches([batch])
-            for name in ("excluded_reason", "reader_group", *SAID):
+            for name in ("excluded_reason", "reader_group", *SAID, *tables.crossed):
                 part = tables.trials[name].iloc[start : start + batch.num_rows]
                 column = pa.array([None if pd.isna(one) else str(one) for one in part], pa.string())
                 place = table.column_names.index(name) if name in table.column_names else table.num_columns

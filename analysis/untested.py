@@ -30,7 +30,7 @@ def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
     if not plan.planned:
         return ()
     found = [
-        untested(difference, groups, why_not(difference, groups, data) or why)
+        untested(difference, groups, why_not(difference, groups, plan, data) or why)
         for difference in plan.contrasts
         for groups in compared(plan.groups)
     ]
@@ -56,6 +56,7 @@ def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contr
         estimable=False,
         direction=difference.direction if len(groups) == 1 else "two-sided",
         left_out=why,
+        at=difference.at,
     )
 
 
@@ -78,13 +79,13 @@ def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [*((group,) for group in groups), *((groups[0], group) for group in groups[1:])]
 
 
-def why_not(difference: Difference, groups: tuple[str, ...], data: ModelData) -> str:
+def why_not(difference: Difference, groups: tuple[str, ...], plan: Plan, data: ModelData) -> str:
     """Say why the data of a model do not hold a difference of readers; empty where they do."""
     without = [
         f"{headed(group)}: {data.unmodelled.get(group) or NOT_WITH_OTHERS}"
         for group in groups
         if group not in data.groups
     ]
-    levels = [level for level in (difference.first, difference.second) if level not in data.levels]
+    levels = [level for level in plan.weights(difference) if level not in data.levels]
     without += [data.unmodelled_levels.get(level, f"{level} is not in the model") for level in levels]
     return "; ".join(dict.fromkeys(without))

@@ -10,7 +10,7 @@ from analysis.power.assumptions import Assumptions, without_effects
 from analysis.power.curves import check_wanted, needed, power_table
 from analysis.power.given import Given, assumed
 from analysis.power.kept import Kept
-from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named, sizes_of
+from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named, layout_of, sizes_of
 from analysis.power.pilots import from_fit_file, from_pilot
 from analysis.power.running import simulate
 from analysis.power.simulation import Outcome, Question, Study
@@ -38,6 +38,7 @@ __all__ = [
     "from_table",
     "grid",
     "layout_named",
+    "layout_of",
     "needed",
     "planned_of",
     "power_table",

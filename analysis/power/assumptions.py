@@ -72,15 +72,17 @@ class Assumptions:
 
     def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
         """Return the true contrast on the modelled scale: within one group, or of the first group minus the second."""
-        values = [self.cells[g, difference.first] - self.cells[g, difference.second] for g in groups]
+        weights = plan.weights(difference)
+        values = [sum(weight * self.cells[g, level] for level, weight in weights.items()) for g in groups]
         return values[0] - values[1] if len(values) == 2 else values[0]
 
     def points(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float | None:
         """Return the true contrast in percentage points; None for what is no accuracy."""
         if plan.measure.family != "binomial":
             return None
+        weights = plan.weights(difference)
         values = [
-            self.mean(plan, g, difference.first) - self.mean(plan, g, difference.second) for g in groups
+            sum(weight * self.mean(plan, g, level) for level, weight in weights.items()) for g in groups
         ]
         return values[0] - values[1] if len(values) == 2 else values[0]
 
@@ -106,6 +108,10 @@ def _active(name: str, plan: Plan, level: str, person: bool) -> float:
         return float(person == (name == "people"))
     if name in (f"{plan.factor}{level}", indicator(plan.factor, level)):
         return 1.0
+    if plan.crossing is not None:
+        values = plan.crossing.values(level) | plan.crossing.values(level, "people" if person else "model")
+        if name in values:
+            return values[name]
     return float(person and name == indicator("people", level))
 
 

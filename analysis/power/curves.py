@@ -117,15 +117,15 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
     )
 
 
-Key = tuple[str, str, tuple[str, ...]]
+Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
 def _key(test: Test) -> Key:
-    return test.difference.first, test.difference.second, test.groups
+    return test.difference.first, test.difference.second, test.difference.at, test.groups
 
 
 def _by_key(outcome: Outcome) -> dict[Key, Found]:
-    return {(one.first, one.second, one.groups): one for one in outcome.found}
+    return {(one.first, one.second, one.at, one.groups): one for one in outcome.found}
 
 
 def _row(

@@ -21,7 +21,7 @@ from scipy import optimize, special
 from analysis.contrasts import averaged_probability
 from analysis.frames import indicator
 from analysis.measures import Measure
-from analysis.plan import Plan
+from analysis.plan import Difference, Plan, read_contrast
 from analysis.power.assumptions import Assumptions, check
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import VarianceTerm
@@ -136,8 +136,56 @@ def assumed(
             cells[one.of, one.level] = _centre(one, plan, begun)
     for one in given:
         if one.quantity == "effect":
-            cells[one.of, one.level] = _moved(one, plan, replace(begun, cells=cells))
+            moved, level = _against_what(one, plan, replace(begun, cells=cells))
+            cells[one.of, level] = _moved(moved, plan, replace(begun, cells=cells))
     return check(replace(begun, cells=cells), plan)
+
+
+def _interaction(one: Given, plan: Plan) -> Difference | None:
+    """Return the interaction of two factors that an effect is said to be the size of; None where it is of a condition."""
+    if plan.crossing is None or not one.level.strip().startswith("("):
+        return None
+    found = read_contrast(one.level, list(plan.levels), one.where, crossing=plan.crossing)
+    return found if len(found.at) == 2 else None
+
+
+def _against_what(one: Given, plan: Plan, begun: Assumptions) -> tuple[Given, str]:
+    """Return an effect as one of a condition against the reference, and the condition.
+
+    The size of an interaction is put into the cell that is first on both sides, given the other three.
+    """
+    found = _interaction(one, plan)
+    if found is None or plan.crossing is None:
+        return one, one.level
+    weights = plan.weights(found)
+    cell, *others = weights
+    for other in others:
+        if (one.of, other) not in begun.cells:
+            raise UserError(
+                f"{one.where}: the size of an interaction in {one.of}, but nothing says how {one.of} does in {other}",
+                mend=f"Give the means of {', '.join(others)} too.",
+            )
+    unit = one.unit or units_of(plan.measure).effect[0]
+    if unit not in ("points", "log_odds", "log", plan.measure.unit):
+        raise UserError(
+            f"{one.where}: an interaction in {unit}; a difference of differences is given in "
+            f"{' or '.join(known for known in units_of(plan.measure).effect if known not in ('odds_ratio', 'ratio', 'percent'))}"
+        )
+    own = begun.mean if unit == "points" else None
+    value = one.value - sum(
+        weights[other] * (own(plan, one.of, other) if own else _on_scale(begun, plan, one.of, other, unit))
+        for other in others
+    )
+    base = own(plan, one.of, plan.levels[0]) if own else _on_scale(begun, plan, one.of, plan.levels[0], unit)
+    return replace(one, level=cell, value=value - base, unit=unit), cell
+
+
+def _on_scale(begun: Assumptions, plan: Plan, group: str, level: str, unit: str) -> float:
+    """Return a cell on the scale on which effects of a unit add: the modelled one, or an arithmetic mean in milliseconds or tokens."""
+    eta = begun.cells[group, level]
+    if not plan.measure.logged or unit == "log":
+        return eta
+    return float(np.exp(eta + (begun.variance_in(plan, group, level) + (begun.sigma or 0.0) ** 2) / 2.0))
 
 
 def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
@@ -149,7 +197,7 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
     if one.quantity in ("mean", "effect"):
         if one.of not in kinds:
             raise unknown_name(f"{one.where}: reader", one.of, kinds)
-        if one.level not in plan.levels:
+        if one.level not in plan.levels and not (one.quantity == "effect" and _interaction(one, plan)):
             raise unknown_name(f"{one.where}: condition of {plan.factor}", one.level, plan.levels)
         units = known_units.mean if one.quantity == "mean" else known_units.effect
         if one.unit and one.unit not in units:

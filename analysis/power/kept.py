@@ -95,7 +95,8 @@ def _outcome(line: dict[str, Any]) -> Outcome | None:
     """Read a line; None where something else or only a part of a fit stands there."""
     try:
         found = tuple(
-            Found(**{**dict(zip(_FOUND, one, strict=True)), "groups": tuple(one[2])}) for one in line["found"]
+            Found(**{**dict(zip(_FOUND, one, strict=True)), "groups": tuple(one[2]), "at": tuple(one[-1])})
+            for one in line["found"]
         )
         rest = {name: line[name] for name in ("number", "fitted", "converged", "singular", "steps")}
         return Outcome(sizes=Sizes(*line["sizes"]), found=found, **rest)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal, get_args
+from math import prod
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.frames import ModelData, accuracy_data, time_data
 from analysis.plan import Plan
@@ -20,8 +21,9 @@ from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
 
-Layout = Literal["latin_square", "crossed", "between_items", "between_participants"]
-LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+Layout = str
+"""One of :data:`LAYOUTS`; of two factors that are laid out differently one for each, joined by a plus."""
+LAYOUTS = ("latin_square", "crossed", "between_items", "between_participants")
 MOST_TRIALS = 5_000_000
 
 
@@ -92,10 +94,36 @@ def layout_named(name: str) -> Layout:
     UserError
         For another name.
     """
-    for layout in LAYOUTS:
-        if layout == name:
-            return layout
-    raise unknown_name("layout", name, LAYOUTS)
+    for one in name.split("+"):
+        if one not in LAYOUTS:
+            raise unknown_name("layout", one, LAYOUTS)
+    return name
+
+
+def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
+    """Return the layout of what a plan compares, from that of each factor; a Latin square where nothing is known."""
+    factors = (plan.factor,) if plan.crossing is None else plan.crossing.factors
+    found = [layouts.get(name, "latin_square") for name in factors]
+    return found[0] if len(set(found)) == 1 else "+".join(found)
+
+
+def _laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
+    """Return the number of levels and the layout of what varies: of the cells of two factors at once where both are laid out alike.
+
+    Raises
+    ------
+    UserError
+        For two layouts of one factor.
+    """
+    named = layout.split("+")
+    if len(set(named)) == 1 and len(named) <= 2:
+        return ((len(plan.levels), named[0]),)
+    if plan.crossing is None or len(named) != 2:
+        raise UserError(
+            f"--layout is {layout!r}; {plan.name} compares {'two factors' if plan.crossing else 'one factor'}",
+            mend=f"Give one of {', '.join(LAYOUTS)}{', or two joined by +' if plan.crossing else ''}.",
+        )
+    return tuple((len(own), one) for own, one in zip(plan.crossing.levels, named, strict=True))
 
 
 def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -> pd.DataFrame:
@@ -106,27 +134,33 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     UserError
         Where the layout needs more items or participants than there are, or the table would not fit into memory.
     """
+    laid = _laid_out(plan, layout)
     levels = len(plan.levels)
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
-    short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(layout, levels)
-    if short < levels and (people or layout == "between_items"):
-        raise UserError(
-            f"{sizes.participants} participants and {sizes.items} items cannot show {levels} conditions ({layout})",
-            mend="Give more, or another --layout.",
-        )
+    for many, one in laid:
+        short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(one, many)
+        if short < many and (people or one == "between_items"):
+            raise UserError(
+                f"{sizes.participants} participants and {sizes.items} items cannot show {many} conditions ({one})",
+                mend="Give more, or another --layout.",
+            )
     machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
-    repeats = sizes.prompts * sizes.replicates
+    seen = prod(many for many, one in laid if one == "crossed")
+    shown = prod(many for many, one in laid if one != "between_items")
     size = sizes.items * (
-        len(people) * sizes.participants * (levels if layout == "crossed" else 1)
-        + len(machines) * repeats * (1 if layout == "between_items" else levels)
+        len(people) * sizes.participants * seen + len(machines) * sizes.prompts * sizes.replicates * shown
     )
     if size > MOST_TRIALS:
         raise UserError(f"a study with {size:,} trials is too large to simulate; {MOST_TRIALS:,} is the most")
-    parts = [_people(group, sizes, levels, layout) for group in people]
-    parts += [_machine(group, sizes, levels, layout) for group in machines]
+    parts = [_people(group, sizes, laid) for group in people]
+    parts += [_machine(group, sizes, levels, laid) for group in machines]
     table = pd.concat(parts, ignore_index=True)
     table["reader_kind"] = table["reader_group"].map(dict(kinds))
-    table[plan.factor] = np.array(plan.levels, dtype=object)[table.pop("place").to_numpy()]
+    place = table.pop("place").to_numpy()
+    table[plan.factor] = np.array(plan.levels, dtype=object)[place]
+    if plan.crossing is not None:
+        pairs = np.array([plan.crossing.pair_of(cell) for cell in plan.levels], dtype=object)[place]
+        table[list(plan.crossing.factors)] = pairs
     table["item_id"] = "i" + table.pop("number").astype(str)
     table["excluded_reason"] = None
     table["set"] = "items"
@@ -137,17 +171,16 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     return table
 
 
-def _people(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFrame:
+def _people(group: str, sizes: Sizes, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
     person, item = (one.ravel() for one in np.mgrid[: sizes.participants, : sizes.items])
-    place = {
-        "latin_square": (person + item) % levels,
-        "between_items": item % levels,
-        "between_participants": person % levels,
-        "crossed": None,
-    }[layout]
-    if place is None:
-        person, item = np.repeat(person, levels), np.repeat(item, levels)
-        place = np.tile(np.arange(levels), sizes.participants * sizes.items)
+    place = np.zeros(len(item), dtype=np.intp)
+    for number, (many, layout) in enumerate(laid):
+        if layout == "crossed":
+            person, item, place = (np.repeat(one, many) for one in (person, item, place))
+            own = np.tile(np.arange(many), len(item) // many)
+        else:
+            own = _own_place(person, item, number, laid)
+        place = place * many + own
     reader = pd.Series(person).map(lambda one: f"{group}{one}")
     return pd.DataFrame(
         {
@@ -162,12 +195,29 @@ def _people(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFra
     )
 
 
-def _machine(group: str, sizes: Sizes, levels: int, layout: Layout) -> pd.DataFrame:
+def _own_place(
+    person: NDArray[np.intp], item: NDArray[np.intp], number: int, laid: tuple[tuple[int, str], ...]
+) -> NDArray[np.intp]:
+    """Return which level of one factor a person sees of an item; a Latin square turns within what the other factor leaves."""
+    many, layout = laid[number]
+    if layout == "between_items":
+        return item % many
+    if layout == "between_participants":
+        return person % many
+    others = {other: count for place, (count, other) in enumerate(laid) if place != number}
+    return (person // others.get("between_participants", 1) + item // others.get("between_items", 1)) % many
+
+
+def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
     item, place, prompt, replicate = (
         one.ravel() for one in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
     )
     replicates = sizes.replicates
-    shown = (item % levels == place) if layout == "between_items" else np.ones(len(item), dtype=bool)
+    shown, rest = np.ones(len(item), dtype=bool), place
+    for many, layout in reversed(laid):
+        rest, own = np.divmod(rest, many)
+        if layout == "between_items":
+            shown &= item % many == own
     return pd.DataFrame(
         {
             "reader_group": group,

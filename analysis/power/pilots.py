@@ -103,6 +103,9 @@ def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> Varian
     if not mixed or term.group != "participant":
         return term
     names = {"(Intercept)": "people"}
+    if plan.crossing is not None:
+        for name in plan.crossing.in_words():
+            names[name] = f"people:{name}"
     for level in plan.levels[1:]:
         names[f"{plan.factor}{level}"] = names[indicator(plan.factor, level)] = indicator("people", level)
     return VarianceTerm(term.group, tuple(names.get(name, name) for name in term.terms), term.cov)
@@ -119,6 +122,11 @@ def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptio
     UserError
         For a file that is none, another family than the plan's, and a term that is not of this form.
     """
+    if plan.crossing is not None:
+        raise UserError(
+            f"{file}: {plan.name} compares {' and '.join(plan.crossing.factors)}, and a fit is read of one factor",
+            mend="Give the mean of each cell by hand (--mean), or a pilot (--pilot).",
+        )
     try:
         told = json.loads(file.read_text("utf-8"))
         fixed = {str(row["term"]): float(row["estimate"]) for row in told["fixed"]}

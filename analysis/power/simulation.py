@@ -31,7 +31,7 @@ from analysis.results import Analysis, Contrast
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
-FORMAT = 2
+FORMAT = 3
 """Of a file of fits; another number when what a fit means changes."""
 
 
@@ -69,7 +69,8 @@ class Question:
             "factor": plan.factor,
             "levels": list(plan.levels),
             "groups": list(plan.groups),
-            "contrasts": [[one.first, one.second, one.direction] for one in plan.contrasts],
+            "contrasts": [[one.first, one.second, one.direction, *one.at] for one in plan.contrasts],
+            **({"crossed": list(plan.crossing.factors)} if plan.crossing is not None else {}),
             "planned": plan.planned,
             "formula": plan.formula,
             "fallback": plan.fallback,
@@ -100,6 +101,8 @@ class Found:
     ----------
     first, second : str
     groups : tuple of str
+    at : tuple of str
+        As in :class:`analysis.results.Contrast`.
     estimate, se, df : float or None
         On the modelled scale; df None for z.
     p, p_adjusted : float or None
@@ -119,6 +122,7 @@ class Found:
     points: float | None = None
     points_low: float | None = None
     points_high: float | None = None
+    at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,8 +272,10 @@ def _column(name: str, rows: pd.DataFrame, plan: Plan) -> Array:
         return np.ones(len(rows))
     if name in rows:
         return rows[name].to_numpy(dtype=float)
-    level = name.removeprefix(plan.factor)
-    return np.asarray(rows[plan.factor] == level, dtype=np.float64)
+    for factor in (plan.factor,) if plan.crossing is None else plan.crossing.factors:
+        if name.startswith(factor) and (rows[factor] == name.removeprefix(factor)).any():
+            return np.asarray(rows[factor] == name.removeprefix(factor), dtype=np.float64)
+    return np.zeros(len(rows))
 
 
 def _outcome(sizes: Sizes, number: int, analysis: Analysis) -> Outcome:
@@ -293,4 +299,5 @@ def _found(one: Contrast) -> Found:
         one.points,
         one.points_low,
         one.points_high,
+        one.at,
     )

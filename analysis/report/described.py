@@ -16,7 +16,7 @@ from analysis.position import Cost, costs
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
 from analysis.report.apa_tables import ApaTable
-from analysis.report.parted import Part, parts_of, table_of_part
+from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
 from analysis.tables import Tables
 
 Pair = tuple[str, str]
@@ -45,7 +45,7 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
             },
             part.rows(used),
         )
-        for part in parts_of(used, tables)
+        for part in (*parts_of(used, tables), *crossed_parts(used, tables))
     ]
 
 
@@ -53,7 +53,8 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | Non
     """Return the means of the trials of a plan; None for a measure that is not described for all studies."""
     if plan.measure not in DESCRIBED:
         return None
-    levels = plan.levels if plan.subset else tuple(tables.factors[plan.factor])
+    whole = not plan.subset and plan.crossing is None
+    levels = tuple(tables.factors[plan.factor]) if whole else plan.levels
     rows = used[plan.holds(used)] if plan.subset else used
     return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
 
@@ -114,7 +115,7 @@ def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator
         name = f"condition_{measure.name}_{part.stem}"
         drawing = condition_figure(name, own, trials, pilot, measure, factor, levels, chance, part.told)
         yield ("correct" if measure is RECOVERED else measure.name, factor), drawing
-        if measure is RECOVERED:
+        if measure is RECOVERED or factor in tables.crossed:
             continue
         study = str(tables.dictionary["study"])
         lost = costs(trials, measure, factor, levels, study)

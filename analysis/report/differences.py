@@ -65,9 +65,7 @@ def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) ->
     if not one.estimable:
         return escape(f"{said}.")
     text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
-    if one.between:
-        text += escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
-    return text
+    return text + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
@@ -93,7 +91,9 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
         tail,
     )
     if analysis.plan.measure.family == "binomial":
-        ratio = Markup("ratio of <i>OR</i>s") if one.between else Markup("<i>OR</i>")
+        ratio = (Markup("<i>OR</i>"), Markup("ratio of <i>OR</i>s"), Markup("ratio of ratios of <i>OR</i>s"))[
+            one.orders - 1
+        ]
         text += Markup(", {}{}{}").format(ratio, EQUALS, apa.ratio(float(np.exp(one.estimate))))
     return text
 

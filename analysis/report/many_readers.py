@@ -132,9 +132,7 @@ def _p_of_all(found: Sequence[Contrast], result: str) -> Markup:
 
 
 def _remarks(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> list[str]:
-    """Say of which of several pairs an interaction depends on the scale, and which differences count as none."""
-    if not found[0].between:
-        return []
+    """Say of which of several an interaction depends on the scale, and which differences between readers count as none."""
     told = []
     for remark, of_several in _OF_SEVERAL.items():
         own = [one.groups[-1] for one in found if scale_remark(one) == remark]

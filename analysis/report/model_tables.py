@@ -180,6 +180,9 @@ def term_in_words(term: str, analysis: Analysis) -> str:
         where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
         return f"Intercept ({where})"
     parts = _parts_of(term, analysis)
+    if analysis.plan.crossing is not None and not any(part.startswith("reader_group") for part in parts):
+        known = analysis.plan.crossing.among(analysis.levels).in_words()
+        return known.get(term, term)
     if len(parts) > 1:
         parts.sort(key=lambda part: not part.startswith(factor))
         return " × ".join(_level_of(part, analysis) for part in parts)
@@ -194,7 +197,7 @@ def term_in_words(term: str, analysis: Analysis) -> str:
 def _parts_of(term: str, analysis: Analysis) -> list[str]:
     """Take an interaction apart; names of readers (``hf:path``) and levels may hold colons themselves."""
     known = [f"reader_group{group}" for group in analysis.groups]
-    known += [f"{analysis.plan.factor}{level}" for level in analysis.levels]
+    known += [f"{name}{level}" for name, own in _compared(analysis).items() for level in own]
     known = sorted((one for one in known if ":" in one), key=len, reverse=True)
     parts: list[str] = []
     rest = term
@@ -205,6 +208,14 @@ def _parts_of(term: str, analysis: Analysis) -> list[str]:
         parts.append(whole)
         rest = rest[len(whole) + 1 :]
     return parts
+
+
+def _compared(analysis: Analysis) -> dict[str, tuple[str, ...]]:
+    """Return the levels of what is compared: of one factor, or of both that are compared together."""
+    crossing = analysis.plan.crossing
+    if crossing is None:
+        return {analysis.plan.factor: analysis.levels}
+    return dict(zip(crossing.factors, crossing.among(analysis.levels).levels, strict=True))
 
 
 def _column_of(term: str, analysis: Analysis) -> str | None:
@@ -225,7 +236,9 @@ def _level_of(term: str, analysis: Analysis) -> str:
     if term.startswith("reader_group"):
         return spoken(term.removeprefix("reader_group"))
     column = _column_of(term, analysis)
-    return term.removeprefix(analysis.plan.factor if column is None else column)
+    if column is None:
+        column = next((one for one in _compared(analysis) if term.startswith(one)), analysis.plan.factor)
+    return term.removeprefix(column)
 
 
 def _reference_of(column: str, analysis: Analysis) -> str:
@@ -239,6 +252,10 @@ def _reference_of(column: str, analysis: Analysis) -> str:
 def component_in_words(name: str, analysis: Analysis, *, confined: bool = False) -> str:
     """Name a random effect in words; ``confined`` says that its term is of people or models alone."""
     factor = analysis.plan.factor
+    if analysis.plan.crossing is not None:
+        crossed = analysis.plan.crossing.among(analysis.levels).in_words()
+        if name in crossed:
+            return crossed[name]
     if name in ("(Intercept)", "people"):
         return "intercept" if name == "(Intercept)" or not confined else "intercept of people"
     kind, _, slope = name.partition(":")

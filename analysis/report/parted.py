@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from markupsafe import Markup, escape
 
+from analysis.crossing import Crossing, compared_together
 from analysis.figures import Drawing
 from analysis.names import plain, stem_of
 from analysis.planned import kinds_of_trials
@@ -101,6 +102,22 @@ def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
                 if there and not {name for name, _ in within} & told:
                     yield Part(factor, there if kind or within else tuple(levels), kind, within)
             told.add(factor)
+
+
+def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
+    """Yield the parts by cells of two factors that are compared together, where every reader's cells are told side by side."""
+    kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
+    pairs = compared_together(tables.dictionary["planned"], tables.factors)
+    for kind in kinds:
+        of_kind = used if kind is None else used[used["trial_type"] == kind]
+        for one, other in pairs:
+            crossing = Crossing((one, other), (tuple(tables.factors[one]), tuple(tables.factors[other])))
+            others = [name for name in tables.factors if name not in crossing.factors]
+            for within in parted_by_sessions(of_kind, crossing.name, others):
+                rows = of_kind[shown(of_kind, within)]
+                there = tuple(cell for cell in crossing.cells if (rows[crossing.name] == cell).any())
+                if len(there) > 1:
+                    yield Part(crossing.name, there, kind, within)
 
 
 def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[Part]:

@@ -172,7 +172,7 @@ def _differences(analysis: Analysis | None) -> Iterator[str]:
     yield "  # The differences that the report tests: weights of the fixed effects, in their order above."
     yield "  , weights = rbind("
     for place, one in enumerate(tested):
-        name = _quoted(f"{one.label} ({' vs. '.join(one.groups)})".replace("−", "-"))
+        name = _quoted(f"{one.label} ({' vs. '.join(one.groups)})".replace("−", "-").replace("×", "x"))
         yield f"    {name} = {_vector(one.weights)}{',' if place < len(tested) - 1 else ''}"
     yield "  ),"
     yield f"  b = {_vector([one.estimate for one in tested])},"

@@ -19,12 +19,22 @@ POINTS_ALONE = (
 )
 
 
+LARGER, SMALLER, OPPOSITE = "larger", "smaller", "opposite"
+
+
 def outcome(one: Contrast, alpha: float) -> str:
-    """Say in a word what a comparison came to: not estimable, not significant, lower or higher."""
+    """Say in a word what a comparison came to: not estimable, not significant, lower or higher.
+
+    An interaction of two factors in one reader: whether the difference at the first level is larger or smaller than that at the
+    second, or opposite to it.
+    """
     if not one.estimable:
         return NOT_ESTIMABLE
     if one.p_adjusted >= alpha:
         return NOT_SIGNIFICANT
+    if len(one.simple) == 2:
+        here, there = one.simple
+        return OPPOSITE if here * there < 0 else LARGER if abs(here) > abs(there) else SMALLER
     return "lower" if one.estimate < 0 else "higher"
 
 
@@ -48,9 +58,12 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     first, measure = found[0], analysis.plan.measure
     groups = [one.groups[-1] for one in found]
     who = listed(groups, kinds)
-    both = f"the {first.first} and the {first.second} condition"
+    where = f" within {first.at[0]}" if len(first.at) == 1 else ""
+    both = f"the {first.first} and the {first.second} condition{where}"
     difference = f"difference in {measure.noun} between {both}"
     result = outcome(first, analysis.plan.alpha)
+    if first.interaction:
+        return _interaction(first, result, difference, who, kinds)
     if first.between:
         beside = f"between {named(first.groups[0], kinds)} and {who}"
         if result == NOT_ESTIMABLE:
@@ -61,13 +74,31 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
         return f"The {difference} is not estimable for {who}: {UNDETERMINED}"
     if result == NOT_SIGNIFICANT:
         return f"{measure.title} of {who} did not differ significantly between {both}"
-    than = f"in the {first.first} than in the {first.second} condition"
+    than = f"in the {first.first} than in the {first.second} condition{where}"
     how = _accurate_or_fast(first, analysis)
     if how is None:
         return f"{measure.title} of {who} was {result} {than}"
     several = len(found) > 1 or kinds.get(groups[0]) in PARTICIPANT_KINDS or groups[0] == MODELS_IN_GENERAL
     subject = headed_as(groups[0], kinds) if len(found) == 1 else f"{who[0].upper()}{who[1:]}"
     return f"{subject} {'were' if several else 'was'} {how} {than}"
+
+
+def _interaction(one: Contrast, result: str, difference: str, who: str, kinds: dict[str, str]) -> str:
+    """Say whether a difference between conditions depends on another factor, or on it otherwise in one reader than in others."""
+    conditions = f"the {one.at[0]} and the {one.at[1]} condition"
+    if one.between:
+        beside = f"between {named(one.groups[0], kinds)} and {who}"
+        changes = f"the {difference} changes between {conditions}"
+        if result == NOT_ESTIMABLE:
+            return f"Whether how much {changes} differs {beside} is not estimable: {UNDETERMINED}"
+        return f"How much {changes} {'did not differ significantly' if result == NOT_SIGNIFICANT else 'differed'} {beside}"
+    if result == NOT_ESTIMABLE:
+        return f"Whether the {difference} differs between {conditions} is not estimable for {who}: {UNDETERMINED}"
+    if result == NOT_SIGNIFICANT:
+        return f"The {difference} did not differ significantly between {conditions} for {who}"
+    if result == OPPOSITE:
+        return f"The {difference} had opposite directions in {conditions} for {who}"
+    return f"The {difference} was {result} in the {one.at[0]} than in the {one.at[1]} condition for {who}"
 
 
 def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
@@ -99,6 +130,8 @@ def words_of_direction(analysis: Analysis) -> tuple[str, str] | None:
 
 def scale_remark(one: Contrast) -> str:
     """Say where an interaction on the logit scale is not one in percentage points, or the other way round; empty elsewhere."""
+    if one.orders == 1:
+        return ""
     if one.points is None or one.points_low is None or one.points_high is None:
         return ""
     on_logit = not one.low <= 0 <= one.high

@@ -9,7 +9,7 @@ difference in percentage points is one of means, and the working correlation is 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -107,11 +107,12 @@ def _checked(
     by = {(one.label, one.groups): one for one in analysis.contrasts} if analysis is not None else {}
     found: list[dict[str, object]] = []
     for difference in plan.contrasts:
-        if not {difference.first, difference.second} <= set(data.levels):
+        levels = plan.weights(difference)
+        if not set(levels) <= set(data.levels):
             continue
         asked = [(group,) for group in data.groups] + [(data.groups[0], other) for other in data.groups[1:]]
         for groups in asked:
-            signed = _signed(groups, difference.first, difference.second, place, len(cells))
+            signed = _signed(groups, levels, place, len(cells))
             told = _wald(signed, beta, cov)
             points = _points(signed, beta, cov) if logistic else (float("nan"),) * 3
             other = by.get((difference.label, groups))
@@ -153,12 +154,12 @@ def _side(low: float, high: float) -> float:
 
 
 def _signed(
-    groups: Sequence[str], first: str, second: str, place: dict[tuple[str, str], int], size: int
+    groups: Sequence[str], levels: Mapping[str, float], place: dict[tuple[str, str], int], size: int
 ) -> Array:
     weights = np.zeros(size)
     for sign, group in zip((1.0, -1.0), groups, strict=False):
-        weights[place[group, first]] += sign
-        weights[place[group, second]] -= sign
+        for level, weight in levels.items():
+            weights[place[group, level]] += sign * weight
     return weights
 
 

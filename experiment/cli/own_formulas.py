@@ -27,6 +27,6 @@ def check_own_formulas(study: Study) -> None:
         measure = measure_named(next(iter(planned.measures.values())).name)
         several = len(planned.readers) > 1
         try:
-            check_own_formula(text, measure, planned.compare, list(study.factors), several_readers=several)
+            check_own_formula(text, measure, planned.factors, list(study.factors), several_readers=several)
         except UserError as fault:
             raise UserError(f"{place}: {fault.message}", mend=fault.mend) from None

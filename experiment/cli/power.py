@@ -151,6 +151,7 @@ def power(study: Path, **asked: Any) -> None:
         check_wanted,
         grid,
         layout_named,
+        layout_of,
         planned_of,
         simulate,
         sizes_of,
@@ -187,7 +188,7 @@ def power(study: Path, **asked: Any) -> None:
     for plan in found:
         truth = _assumed(plan, known, asked, given)
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
-        layout = layout_named(asked["layout"] or known.layouts.get(plan.factor, "latin_square"))
+        layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
         question = Question(plan, truth, layout, not asked["full"], asked["seed"])
         kept = Kept(folder / "fits" / f"{question.mark()}.jsonl", question)
         processes = asked["processes"] or os.cpu_count() or 1
@@ -210,6 +211,8 @@ def power(study: Path, **asked: Any) -> None:
 
 
 def _laid_out(layout: str) -> str:
+    if "+" in layout:
+        return f"Layout: the first factor is laid out as {layout.replace('+', ', the second as ')}."
     return {
         "latin_square": "Layout: a participant sees each item once, in a condition that a Latin square gives.",
         "crossed": "Layout: a participant sees each item in every condition.",

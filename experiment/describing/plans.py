@@ -23,11 +23,15 @@ def plans_in_words(study: Study) -> list[list[str]]:
 
 
 def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
-    levels = one.levels
-    yield f"{one.name}: {_measured(one)}, compared by {one.compare} ({', '.join(levels)}; {levels[0]} is the reference)"
-    others = [level for level in study.factors[one.compare] if level not in levels]
-    if others:
-        yield f"levels: trials with {one.compare} {' or '.join(others)} are not in it"
+    of_levels = "; ".join(
+        (f"{name}: " if len(one.factors) > 1 else "") + f"{', '.join(levels)}; {levels[0]} is the reference"
+        for name, levels in one.levels_of.items()
+    )
+    yield f"{one.name}: {_measured(one)}, compared by {one.compare} ({of_levels})"
+    for name, levels in one.levels_of.items():
+        others = [level for level in study.factors[name] if level not in levels]
+        if others:
+            yield f"levels: trials with {name} {' or '.join(others)} are not in it"
     told = (
         ""
         if "contrasts" in one.stated and study.get("analysis", "planned", one.name, "contrasts")
@@ -35,6 +39,8 @@ def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
     )
     contrasts = "; ".join(f"{contrast.said}, {_expected(contrast.direction)}" for contrast in one.contrasts)
     yield f"contrasts{told}: {contrasts}{'' if 'direction' in one.stated else DEFAULT}"
+    if len(one.factors) > 1:
+        yield from _of_contrasts(one)
     if one.trials is not None:
         yield f"trials: only those that end with {one.trials}"
     if one.within:
@@ -56,6 +62,29 @@ def _lines(one: PlannedAnalysis, study: Study) -> Iterator[str]:
     yield from _model(one)
     yield f"left out: {_left_out(one, study)}"
     yield f"stop: {_stop(one, study)}"
+
+
+def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
+    """Say what each contrast of two factors is."""
+    for contrast in one.contrasts:
+        difference = f"{contrast.first} minus {contrast.second}"
+        if len(contrast.at) == 2:
+            told = (
+                f"{difference} in {contrast.at[0]}, less {difference} in {contrast.at[1]} (the interaction)"
+            )
+        elif contrast.at:
+            told = f"{difference} in trials with {contrast.at[0]} (a simple effect)"
+        else:
+            other = next(name for name, own in one.levels_of.items() if contrast.first not in own)
+            told = f"{difference}, averaged over the levels of {other}"
+        yield f"what is tested: {contrast.said} is {told}"
+    if any(len(contrast.at) == 2 for contrast in one.contrasts) and any(
+        measure.scale == "points" for measure in one.measures.values()
+    ):
+        yield (
+            "scale: interactions are tested in log odds and told in percentage points beside them; where only one of the two "
+            "shows an interaction, the report says that it depends on the scale"
+        )
 
 
 def _measured(one: PlannedAnalysis) -> str:
@@ -99,8 +128,14 @@ def _model(one: PlannedAnalysis) -> Iterator[str]:
         own = [reader for reader in one.readers if one.measures[reader] is measure]
         by = "the reader crossed with " if len(own) > 1 else ""
         named = f" of {measure.name}" if len(set(one.measures.values())) > 1 else ""
-        yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{one.compare}"
-    yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=one.compare)}"
+        fixed = one.compare
+        if len(one.factors) > 1:
+            fixed = f"{' and '.join(one.factors)} with their interaction"
+        yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
+    slopes = one.compare
+    if len(one.factors) > 1:
+        slopes = f"{one.factors[0]}, {one.factors[1]} and their interaction, as far as they vary within a participant,"
+    yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=slopes)}"
     if any(measure.name == "correct" for measure in one.measures.values()):
         yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
 

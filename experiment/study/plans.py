@@ -15,6 +15,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from experiment.study.bounds import read_bounds, read_rule
+from experiment.study.contrasts import Levels, how_written, read_sides, usual_contrasts
 from experiment.study.factors import OWN_FACTOR
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
@@ -29,7 +30,6 @@ OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
 OF_WORDS = {"recovered", "recovered_with_one_typo"}
 WITH_ANSWERS = {"correct", "missing", *OF_WORDS}
 """Measures of the answer itself: to leave out wrong answers would leave out what is measured."""
-_SIDES = re.compile(r"\s+[-−–]\s+")
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,13 @@ class PlannedMeasure:
 
 @dataclass(frozen=True)
 class PlannedContrast:
-    """``first`` minus ``second``, as the study writes it, and what is expected of it."""
+    """``first`` minus ``second`` (at levels of another factor), as the study writes it, and what is expected of it."""
 
     said: str
     first: str
     second: str
     direction: str
+    at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,8 @@ class PlannedAnalysis:
     name : str
     measures : dict
         Of each reader, in the order in which the study names them.
-    compare : str
-    levels : tuple of str
-        Those that are compared, the reference first; all of the factor unless the study names some.
+    levels_of : dict
+        Of each factor that is compared, one or two, the levels that are: the reference first; all unless the study names some.
     contrasts : tuple of PlannedContrast
     alpha : float
     family : str or None
@@ -84,8 +84,7 @@ class PlannedAnalysis:
 
     name: str
     measures: Mapping[str, PlannedMeasure]
-    compare: str
-    levels: tuple[str, ...]
+    levels_of: Mapping[str, tuple[str, ...]]
     contrasts: tuple[PlannedContrast, ...]
     alpha: float
     family: str | None
@@ -103,12 +102,22 @@ class PlannedAnalysis:
         """Names of the readers, in order."""
         return tuple(self.measures)
 
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The factor that is compared, or the two whose interaction is tested."""
+        return tuple(self.levels_of)
+
+    @property
+    def compare(self) -> str:
+        """What is compared, in words: ``font``, or ``item_type × font``."""
+        return " × ".join(self.factors)
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan in the study's own words with every default written out, as it is handed over."""
         return {
             "measure": {reader: one.name for reader, one in self.measures.items()},
-            "compare": self.compare,
-            **({"levels": list(self.levels)} if "levels" in self.stated else {}),
+            "compare": self.factors[0] if len(self.factors) == 1 else list(self.factors),
+            **({"levels": self._levels_to_json()} if "levels" in self.stated else {}),
             "between": list(self.readers),
             "contrasts": [one.said for one in self.contrasts],
             "direction": {one.said: one.direction for one in self.contrasts},
@@ -122,6 +131,10 @@ class PlannedAnalysis:
             "trials": self.trials,
             **({"within": dict(self.within)} if self.within else {}),
         }
+
+    def _levels_to_json(self) -> list[str] | dict[str, list[str]]:
+        told = {name: list(own) for name, own in self.levels_of.items()}
+        return told if len(told) > 1 else next(iter(told.values()))
 
 
 @cache
@@ -141,21 +154,20 @@ def planned_analyses(study: Study) -> list[PlannedAnalysis]:
 def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
     known, given = planned_measures(), spec["measure"]
     levels = _compared(spec, study)
-    said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
     directions = spec.get("direction", TWO_SIDED)
     contrasts = []
-    for text in said:
-        first, second = (part.strip() for part in _SIDES.split(text))
+    for text in spec.get("contrasts") or usual_contrasts(levels):
+        sides = read_sides(text, levels)
+        assert sides is not None, "the check lets no other contrast through"
         way = directions if isinstance(directions, str) else directions.get(text, TWO_SIDED)
-        contrasts.append(PlannedContrast(text, first, second, way))
+        contrasts.append(PlannedContrast(text, sides.first, sides.second, way, sides.at))
     return PlannedAnalysis(
         name=name,
         measures={
             str(reader): known[given if isinstance(given, str) else given[reader]]
             for reader in spec["between"]
         },
-        compare=str(spec["compare"]),
-        levels=tuple(levels),
+        levels_of=levels,
         contrasts=tuple(contrasts),
         alpha=float(spec.get("alpha", ALPHA)),
         family=spec.get("family"),
@@ -170,8 +182,17 @@ def _read(name: str, spec: Mapping[str, Any], study: Study) -> PlannedAnalysis:
     )
 
 
-def _compared(spec: Mapping[str, Any], study: Study) -> list[str]:
-    return [str(level) for level in spec.get("levels") or study.factors[spec["compare"]]]
+def factors_compared(spec: Mapping[str, Any]) -> list[str]:
+    """Return the factor that a plan compares, or the two whose interaction it tests."""
+    given = spec["compare"]
+    return [given] if isinstance(given, str) else [str(name) for name in given]
+
+
+def _compared(spec: Mapping[str, Any], study: Study) -> dict[str, tuple[str, ...]]:
+    """Return the levels of each factor that is compared."""
+    names, given = factors_compared(spec), spec.get("levels") or {}
+    by = given if isinstance(given, Mapping) else {names[0]: given}
+    return {name: tuple(str(level) for level in by.get(name) or study.factors[name]) for name in names}
 
 
 def check_planned(study: Study) -> None:
@@ -209,11 +230,12 @@ Path = tuple[str, str, str]
 
 def _check_readers(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
     known = {*PEOPLE, *study.models}
-    if spec["compare"] not in study.factors:
-        known_factors = ", ".join(study.factors) or "none"
-        raise UserError(
-            f"{study.place(*path, 'compare')} is {spec['compare']!r}, which is no factor of the design (factors: {known_factors})"
-        )
+    for name in factors_compared(spec):
+        if name not in study.factors:
+            known_factors = ", ".join(study.factors) or "none"
+            raise UserError(
+                f"{study.place(*path, 'compare')} is {name!r}, which is no factor of the design (factors: {known_factors})"
+            )
     for i, group in enumerate(spec["between"]):
         if group not in known:
             hint = did_you_mean(group, known)
@@ -280,19 +302,53 @@ def _check_trials(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
 
 
 def _check_levels(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
-    known = list(study.factors[spec["compare"]])
-    for i, level in enumerate(spec.get("levels", [])):
-        if level not in known:
-            fault = unknown_name(f"level of {spec['compare']}", level, known)
-            raise UserError(f"{study.place(*path, 'levels', i)}: {fault.message}", mend=fault.mend)
+    names, given = factors_compared(spec), spec.get("levels") or {}
+    if isinstance(given, Mapping) == (len(names) == 1) and given:
+        form = "a list" if len(names) == 1 else f"by factor, such as levels: {{{names[0]}: [a, b]}}"
+        raise UserError(
+            f"{study.place(*path, 'levels')} is {given!r}, and {' and '.join(names)} "
+            f"{'is' if len(names) == 1 else 'are'} compared",
+            mend=f"Write the levels as {form}.",
+        )
+    for name, own in (given if isinstance(given, Mapping) else {names[0]: given}).items():
+        place = ("levels",) if len(names) == 1 else ("levels", name)
+        if name not in names:
+            fault = unknown_name("factor", name, names)
+            raise UserError(f"{study.place(*path, *place)}: {fault.message}", mend=fault.mend)
+        known = list(study.factors[name])
+        for i, level in enumerate(own):
+            if level not in known:
+                fault = unknown_name(f"level of {name}", level, known)
+                raise UserError(f"{study.place(*path, *place, i)}: {fault.message}", mend=fault.mend)
+    if len(names) > 1:
+        _check_crossed(study, path, _compared(spec, study))
+
+
+def _check_crossed(study: Study, path: Path, levels: Levels) -> None:
+    """Check that two factors can be compared together: each has something to compare, and no level could be of either."""
+    place = study.place(*path, "compare")
+    for name, own in levels.items():
+        if len(own) < 2:
+            raise UserError(
+                f"{place}: {name} has one level ({', '.join(own)}), and an interaction takes two of each factor",
+                mend="Name another factor.",
+            )
+    (one, first), (other, second) = levels.items()
+    for level in first:
+        if level in second:
+            raise UserError(
+                f"{place}: {one} and {other} both have a level {level!r}, so that a contrast could be of either",
+                mend=f"Give it another name in one of them, such as {level}_{other}.",
+            )
 
 
 def _check_within(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
-    others = [name for name in study.factors if name != spec["compare"]]
+    compared = factors_compared(spec)
+    others = [name for name in study.factors if name not in compared]
     for name, level in spec.get("within", {}).items():
         if name not in others:
             place = study.place(*path, "within", name)
-            if name == spec["compare"]:
+            if name in compared:
                 raise UserError(
                     f"{place}: {name} is what is compared", mend="Name levels: of it, or another factor."
                 )
@@ -306,14 +362,11 @@ def _check_within(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
 def _check_contrasts(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
     levels = _compared(spec, study)
     for i, contrast in enumerate(spec.get("contrasts", [])):
-        parts = [part.strip() for part in _SIDES.split(contrast)]
-        if len(parts) != 2 or parts[0] == parts[1] or not set(parts) <= set(levels):
+        if read_sides(contrast, levels) is None:
             raise UserError(
-                f"{study.place(*path, 'contrasts', i)} is {contrast!r}",
-                mend="A contrast is `level - level`, with a space on each side of the minus; "
-                f"levels of {spec['compare']}: {', '.join(levels)}.",
+                f"{study.place(*path, 'contrasts', i)} is {contrast!r}", mend=how_written(contrast, levels)
             )
-    said = spec.get("contrasts") or [f"{level} - {levels[0]}" for level in levels[1:]]
+    said = spec.get("contrasts") or usual_contrasts(levels)
     if isinstance(spec.get("direction"), Mapping):
         for text in spec["direction"]:
             if text not in said:

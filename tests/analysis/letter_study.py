@@ -173,7 +173,8 @@ def write_handover(folder: Path, trials: pd.DataFrame, **changes: Any) -> Path:
             trials[name] = trials[name].astype("boolean")
     trials.to_parquet(folder / "trials.parquet")
     pd.DataFrame({"session_id": pd.Series(dtype=str)}).to_parquet(folder / "regions.parquet")
-    items = trials.loc[~trials["is_practice"].astype(bool), ["item_id", "position"]].drop_duplicates()
+    factors = list(changes.get("factors", ["position"]))
+    items = trials.loc[~trials["is_practice"].astype(bool), ["item_id", *factors]].drop_duplicates()
     items.assign(role="test", choices='["yes", "no"]').to_parquet(folder / "items.parquet")
     readers: dict[str, dict[str, Any]] = {}
     for (kind, name), own in trials.groupby(["reader_kind", "reader"]):

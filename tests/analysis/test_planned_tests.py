@@ -166,7 +166,7 @@ def test_a_planned_model_is_fitted_as_written_and_gives_way_to_its_fallback(hand
 )
 def test_a_model_of_ones_own_is_checked_before_there_are_data(text: str, said: str) -> None:
     with pytest.raises(UserError) as refused:
-        check_own_formula(text, MEASURES["correct"], "position", ["position"], several_readers=False)
+        check_own_formula(text, MEASURES["correct"], ["position"], ["position"], several_readers=False)
     assert said in str(refused.value)
 
 
@@ -175,7 +175,7 @@ def test_with_several_readers_a_model_of_ones_own_holds_them() -> None:
         check_own_formula(
             "correct ~ position + (1 | item)",
             MEASURES["correct"],
-            "position",
+            ["position"],
             ["position"],
             several_readers=True,
         )

@@ -12,7 +12,7 @@ from analysis import apa
 from analysis.accuracy import analyse_missingness
 from analysis.measures import MEASURES
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
-from analysis.plan import Difference, Plan
+from analysis.plan import Plan
 from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
 from analysis.readers import group_order, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
@@ -222,7 +222,7 @@ def _plan_of(material: Material, part: Part) -> Plan | None:
         return None
     plan = of_factor[0]
     groups = tuple(dict.fromkeys(group for one in of_factor for group in one.groups))
-    contrasts = tuple(Difference(one.first, one.second) for one in plan.contrasts)
+    contrasts = tuple(replace(one, direction="two-sided") for one in plan.contrasts)
     return replace(
         plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
         family="", equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=part.trials, within=part.within,

@@ -1,0 +1,115 @@
+"""Two factors that a plan compares together: how it is written, what is refused, how it is told and registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiment.describing.plans import plans_in_words
+from experiment.describing.registration import registration
+from experiment.study import Study
+from experiment.study.contrasts import Sides, how_written, read_sides, usual_contrasts
+from experiment.study.plans import completed_plans
+from stimuli.errors import UserError
+from tests.experiment.conftest import small_items
+
+LEVELS = {"item_type": ("word", "transposed"), "font": ("plain", "cursive")}
+FACTORS = "\n    band: {high: {where: {band: high}}, low: {where: {band: low}}}"
+INTERACTION = "(initial - intact) x (low - high)"
+
+
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ("(transposed - word) x (cursive - plain)", Sides("transposed", "word", ("cursive", "plain"))),
+        ("(cursive − plain) × (transposed − word)", Sides("cursive", "plain", ("transposed", "word"))),
+        ("transposed - word in cursive", Sides("transposed", "word", ("cursive",))),
+        ("cursive - plain in word", Sides("cursive", "plain", ("word",))),
+        ("transposed - word", Sides("transposed", "word")),
+        ("(transposed - word) x (transposed - word)", None),
+        ("transposed - cursive", None),
+        ("transposed - word in word", None),
+        ("transposed in cursive", None),
+        ("(transposed - word) x cursive", None),
+    ],
+)
+def test_contrasts_of_two_factors_are_interactions_simple_effects_and_averages(
+    text: str, sides: Sides | None
+) -> None:
+    assert read_sides(text, LEVELS) == sides
+
+
+def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
+    said = how_written("(transposed - word) x (cursiv - plain)", LEVELS)
+    assert "cursive" in said and "(transposed - word) x (cursive - plain)" in said
+    assert "levels of font: plain, cursive" in said
+
+
+def test_two_factors_without_contrasts_have_their_interactions() -> None:
+    assert usual_contrasts({"a": ("x", "y", "z"), "b": ("p", "q")}) == [
+        "(y - x) x (q - p)",
+        "(z - x) x (q - p)",
+    ]
+
+
+def made(make_study: Callable[..., Study], **more: Any) -> Study:
+    items = [
+        replace(one, condition={**one.condition, "band": "high" if int(one.item_id[1:]) % 2 else "low"})
+        for one in small_items()
+    ]
+    spec = {"measure": "correct", "compare": "[position, band]", "between": "[human]", **more}
+    told = ", ".join(f"{key}: {value}" for key, value in spec.items())
+    return make_study(
+        ("{transpose: initial}}", f"{{transpose: initial}}}}{FACTORS}"),
+        ("  - debrief: debrief.md\n", f"  - debrief: debrief.md\nanalysis:\n  planned:\n    a: {{{told}}}\n"),
+        items=items,
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"compare": "[position, bands]"}, r"compare is 'bands', which is no factor"),
+        ({"compare": "[position]"}, r"compare"),
+        ({"contrasts": "[initial - high]"}, r"contrasts\[1\] is 'initial - high'"),
+        ({"contrasts": "[initial - intact in medium]"}, r"contrasts\[1\] is"),
+        ({"levels": "[intact, initial]"}, r"levels is \['intact', 'initial'\]"),
+        ({"levels": "{band: [high, middle]}"}, r"levels\.band\[2\].*middle"),
+        ({"levels": "{bands: [high, low]}"}, r"bands"),
+        ({"within": "{band: high}"}, r"within\.band: band is what is compared"),
+        ({"direction": "{initial - intact: less}"}, r"direction"),
+    ],
+)
+def test_a_plan_of_two_factors_that_cannot_be_meant_is_refused(
+    make_study: Callable[..., Study], more: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        made(make_study, **more)
+
+
+def test_an_interaction_is_registered_in_words(make_study: Callable[..., Study]) -> None:
+    contrasts = f"[{INTERACTION}, initial - intact in low, initial - intact]"
+    study = made(make_study, contrasts=contrasts, direction=f"{{{INTERACTION}: less}}")
+    text = registration(study, sessions_before=0)
+    assert (
+        "compared by position × band (position: intact, initial; intact is the reference; band: high, low;"
+        in text
+    )
+    assert f"{INTERACTION}, one-sided: less than 0 expected" in text
+    assert "initial minus intact in low, less initial minus intact in high (the interaction)" in text
+    assert "initial minus intact in trials with low (a simple effect)" in text
+    assert "initial minus intact, averaged over the levels of band" in text
+    assert "fixed effects are position and band with their interaction" in text
+    assert "in percentage points beside them" in text
+
+
+def test_a_plan_of_two_factors_is_handed_over_as_it_is_written(make_study: Callable[..., Study]) -> None:
+    study = made(make_study)
+    told = completed_plans(study)["a"]
+    assert told["compare"] == ["position", "band"] and told["contrasts"] == [INTERACTION]
+    assert told["direction"] == {INTERACTION: "two-sided"}
+    (lines,) = plans_in_words(study)
+    assert lines[1] == f"contrasts (default): {INTERACTION}, two-sided (default)"
