@@ -24,14 +24,13 @@ from experiment.scoring.published import (
     same_digits,
     words_in_place,
 )
+from experiment.scoring.similarities import stored_cosines
 from experiment.scoring.trial import score_trial
-from experiment.store.queries import BESIDE, all_scores
 from experiment.study import Study
 from stimuli.recipes.published_lists import TYPOBENCH
 
 RELEASED, MENDED = "released", "mended"
 PROGRAMS, NEVER_RUN = "mbpp", "programs are never run: their text vectors are compared"
-_SIMILARITY = f"{BESIDE}similarity:"
 _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 
 
@@ -237,10 +236,10 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
     dict
         ``session_id, trial_index, attempt, data_set, rule, value``.
     """
-    cosines: dict[tuple[str, int, int], float] | None = None
+    cosines: dict[tuple[str, int, int], tuple[str, float]] | None = None
     for one in responses(study, connection):
         if one.reader_kind in MODEL_KINDS and one.trial["steps"][-1].get("read_as") == "code":
-            cosines = _cosines(study, connection) if cosines is None else cosines
+            cosines = stored_cosines(connection, study.id) if cosines is None else cosines
             yield from _program_rows(one, cosines)
             continue
         kind = data_set_of(one.trial) if one.reader_kind in MODEL_KINDS else None
@@ -259,22 +258,15 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
             }
 
 
-def _cosines(study: Study, connection: Connection) -> dict[tuple[str, int, int], float]:
-    """Return the newest cosine of each answer that was compared with its reference."""
-    return {
-        (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"])): float(row["score"])
-        for row in all_scores(connection, study.id)
-        if str(row["scorer"]).startswith(_SIMILARITY) and row["score"] is not None
-    }
-
-
-def _program_rows(one: Response, cosines: Mapping[tuple[str, int, int], float]) -> Iterator[dict[str, Any]]:
+def _program_rows(
+    one: Response, cosines: Mapping[tuple[str, int, int], tuple[str, float]]
+) -> Iterator[dict[str, Any]]:
     place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
     counts = one.counts
     if place not in cosines or counts is None or not str(counts["scorer"]).startswith(EXECUTED):
         return
     base = dict(zip(("session_id", "trial_index", "attempt"), place, strict=True))
-    for rule, value in ((RELEASED, cosines[place]), (NEVER_RUN, float(bool(counts["correct"])))):
+    for rule, value in ((RELEASED, cosines[place][1]), (NEVER_RUN, float(bool(counts["correct"])))):
         yield base | {"data_set": PROGRAMS, "rule": rule, "value": value}
 
 

@@ -22,6 +22,11 @@ OWN = "corrected"
 _CUTS = ("Answer: ", "Question: ", "Choices: ", "Evidence: ")
 _DIALOGUE_CUTS = ("Answer: ", "Question: ", "Choices: ", "Dialogue: ")
 _MARKER = re.compile(r">([a-z_]+):")
+_COMPARED = {
+    "typobench_mbpp": "code",
+    "typobench_summarise": "summarized",
+    "typobench_translate": "translated",
+}
 _DIGITS = re.compile(r"\d")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -157,12 +162,16 @@ def _typobench(trial: Mapping[str, Any], reply: str) -> Score:
     step = trial["steps"][-1]
     name = f"published_typobench-{VERSION}"
     gold = str(trial["answer"] or "")
+    field = _typobench_field(trial)
+    if compared_field(trial) is not None:
+        # an empty field was replaced like one that is missing
+        text = named_fields(reply, (field,)).get(field) or None
+        return Score(text, "unparsed" if text is None else "valid", None, None, name)
     if step["step"] == "recover":
-        fixed = named_fields(reply, (_typobench_field(step),)).get("fixed")
+        fixed = named_fields(reply, (field,)).get(field)
         if fixed is None:
             return Score(None, "unparsed", None, None, name)
         return Score(fixed, "valid", None, words_in_place(fixed, gold), name)
-    field = _typobench_field(step)
     names = ("answer_number", "process") if field == "answer_number" else ("answer", "reason")
     given = named_fields(reply, names).get(field)
     if given is None:
@@ -176,8 +185,16 @@ def _typobench(trial: Mapping[str, Any], reply: str) -> Score:
     return Score(given, "valid", correct, float(correct), name)
 
 
-def _typobench_field(step: Mapping[str, Any]) -> str:
+def compared_field(trial: Mapping[str, Any]) -> str | None:
+    """Name the field whose text Mind Scramble compared by its vector (a program, a summary, a translation); None elsewhere."""
+    return _COMPARED.get(str(_prompt_of(trial)))
+
+
+def _typobench_field(trial: Mapping[str, Any]) -> str:
     """Name the field in which Mind Scramble's prompt asks for the answer."""
+    if (compared := compared_field(trial)) is not None:
+        return compared
+    step = trial["steps"][-1]
     if step["step"] == "recover":
         return "fixed"
     return "answer_number" if step.get("read_as") == "number" else "answer"
@@ -211,23 +228,24 @@ PARSERS = (OWN, "published", *PUBLISHED)
 
 
 def paper_of(trial: Mapping[str, Any]) -> str | None:
-    """Return the paper whose scorer fits a trial; None where no paper scored such answers by rule."""
-    step = trial["steps"][-1]
-    options = _options(step)
-    name = prompt_name(
-        trial["set"],
-        list(trial["shown"]) or [""],
-        has_options=bool(options),
-        has_exemplars=bool(trial["exemplars"]),
-    )
-    unscored = (None, "typobench_mbpp", "typobench_summarise", "typobench_translate")
-    if name in unscored or (name == "htest" and step["step"] != "choose"):
+    """Return the paper whose parser fits a trial; None where no paper read such answers."""
+    name = _prompt_of(trial)
+    if name is None or (name == "htest" and trial["steps"][-1]["step"] != "choose"):
         return None
     return next((paper for paper in PUBLISHED if str(name).startswith(paper)), None)
 
 
+def _prompt_of(trial: Mapping[str, Any]) -> str | None:
+    return prompt_name(
+        trial["set"],
+        list(trial["shown"]) or [""],
+        has_options=bool(_options(trial["steps"][-1])),
+        has_exemplars=bool(trial["exemplars"]),
+    )
+
+
 def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
-    """Return a paper's verdict on a reply; where it scored no such answers by rule, the response stays unjudged.
+    """Return a paper's verdict on a reply; where it scored no such answers by rule, what its parser read stays unjudged.
 
     Parameters
     ----------
@@ -253,7 +271,7 @@ def in_its_form(trial: Mapping[str, Any], answer: str) -> str:
     if not answer:
         return answer
     if paper == "typobench":
-        return f">{_typobench_field(step)}: {trial['answer']}"
+        return f">{_typobench_field(trial)}: {trial['answer']}"
     if paper == "scrambled_bench" and trial["set"] == "problem" and answer in _options(step):
         return f"The answer is {string.ascii_uppercase[_options(step).index(answer)]}."
     return answer

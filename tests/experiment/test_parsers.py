@@ -262,7 +262,7 @@ def test_an_answer_in_its_papers_form_is_read_and_right() -> None:
         assert paper_of(one) in ("typobench", "scrambled_bench")
         assert published_score("published", one, in_its_form(one, str(one["answer"]))).correct is True
     program = trial("answer", set="complete", answer="x", shown={"text": "?"}, of_step={"read_as": "code"})
-    assert in_its_form(program, "x") == "x" and in_its_form(trial(**boolq), "") == ""
+    assert in_its_form(program, "x") == ">code: x" and in_its_form(trial(**boolq), "") == ""
 
 
 COLLECTED = json.loads((Path(__file__).parent / "replies.json").read_text("utf-8"))

@@ -16,17 +16,28 @@ from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
-from experiment.parsing.free_answers import program_of
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
+from experiment.scoring.published import compared_field, named_fields, parser_of
 from experiment.scoring.scores import Score
+from experiment.scoring.similarities import REFERENCE, RIGHT_ANSWER, SIMILARITY, STORED_AS, compared_with
+from experiment.scoring.trial import score_trial
 from experiment.store import Store
-from experiment.store.queries import BESIDE
 from experiment.study import Study
 from stimuli.errors import UserError
 
-SIMILARITY = "similarity"
-VERSION = 1
+__all__ = [
+    "PLACEHOLDER",
+    "SIMILARITY",
+    "Compared",
+    "Similarity",
+    "compare_texts",
+    "embedding_settings",
+    "told",
+]
+
+VERSION = 2
 MOST_AT_ONCE = 500
+Key = tuple[str, str, str, int, int]
 PLACEHOLDER = "DO NOT FIND THE KEY."
 """What Mind Scramble's code compared in the place of a reply that lacks what is compared."""
 
@@ -172,24 +183,28 @@ def compare_texts(
             f"{study.folder} has nothing to compare: no text that a condition changes, and no free answer",
             mend="Similarity is of scrambled texts with their intact forms, and of answers of trials of the type answer.",
         )
-    outcome.unread = sum(not _text(one) for one in free)
     stands_in = PLACEHOLDER if outcome.placeholders else ""
-    given = [one for one in free if _text(one) or (stands_in and one.reader_kind in MODEL_KINDS)]
+    read = [(one, _text(one, parser_of(study))) for one in free]
+    outcome.unread = sum(not text for _, text in read)
+    given = [
+        (one, text or stands_in)
+        for one, text in read
+        if text or (stands_in and one.reader_kind in MODEL_KINDS)
+    ]
     if is_remote(embedder.settings):
-        here = [one for one in given if one.reader_kind not in MODEL_KINDS]
-        outcome.kept_here = len(here)
-        given = [one for one in given if one.reader_kind in MODEL_KINDS]
-    intact = {_key(one): _text(one) or stands_in for one in given if _is_intact(one.trial)}
-    compared: list[tuple[Response, str]] = []
-    for one in given:
-        wanted = (one.trial["accepted"] or [None])[0] or _reference(one) or intact.get(_key(one))
+        outcome.kept_here = sum(one.reader_kind not in MODEL_KINDS for one, _ in given)
+        given = [(one, text) for one, text in given if one.reader_kind in MODEL_KINDS]
+    intact = _about_intact_texts(study, given)
+    compared: list[tuple[Response, str, str]] = []
+    for one, text in given:
+        wanted = _wanted(one, intact)
         if wanted is None:
             outcome.alone += 1
         else:
-            compared.append((one, str(wanted)))
-    values = _cosines(embedder, [(_text(one) or stands_in, wanted) for one, wanted in compared])
+            compared.append((one, text, wanted))
+    values = _cosines(embedder, [(text, wanted) for _, text, wanted in compared])
     scored: list[tuple[Response, Score]] = []
-    for (one, _), value in zip(compared, values, strict=True):
+    for (one, text, _), value in zip(compared, values, strict=True):
         outcome.answers.append(
             Compared(
                 one.reader,
@@ -201,8 +216,8 @@ def compare_texts(
                 value,
             )
         )
-        name = f"{BESIDE}{SIMILARITY}:{embedder.settings.use}-{VERSION}"
-        scored.append((one, Score(_text(one) or stands_in, "valid", None, value, name, VERSION)))
+        name = f"{STORED_AS}{embedder.settings.use}-{VERSION}"
+        scored.append((one, Score(text, "valid", None, value, name, VERSION)))
     if store is not None and not dry_run:
         for begin in range(0, len(scored), MOST_AT_ONCE):
             write_scores(store, scored[begin : begin + MOST_AT_ONCE])
@@ -237,29 +252,66 @@ def _is_free(one: Response) -> bool:
     return is_text and not one.trial["is_practice"]
 
 
-def _is_program(one: Response) -> bool:
-    return bool(one.trial["steps"][-1].get("read_as") == "code")
+def _wanted(one: Response, intact: Mapping[Key, str]) -> str | None:
+    """Return the text that an answer is compared with; None where there is none."""
+    what = compared_with(one.trial)
+    if what == RIGHT_ANSWER:
+        return str(one.trial["accepted"][0])
+    return str(one.trial["answer"]) if what == REFERENCE else intact.get(_key(one))
 
 
-def _reference(one: Response) -> str | None:
-    """Return the program that the item's record gives as a solution; None for other answers."""
-    answer = one.trial.get("answer")
-    return str(answer) if _is_program(one) and answer else None
+def _about_intact_texts(study: Study, given: Sequence[tuple[Response, str]]) -> dict[Key, str]:
+    """Return what each reader answered about each intact text.
+
+    Where several conditions show the same intact text (no sentence of one-sentence texts changes its place), it is the answer in
+    the first of the design: ``BASE``, in studies of Mind Scramble.
+    """
+    places = {
+        factor: {str(level): place for place, level in enumerate(levels)}
+        for factor, levels in study.factors.items()
+    }
+    found: dict[Key, tuple[list[int], str]] = {}
+    for one, text in given:
+        if not _is_intact(one.trial):
+            continue
+        condition = one.trial["condition"]
+        rank = [places[factor].get(str(level), 0) for factor, level in condition.items() if factor in places]
+        if _key(one) not in found or rank < found[_key(one)][0]:
+            found[_key(one)] = (rank, text)
+    return {key: text for key, (_, text) in found.items()}
 
 
-def _text(one: Response) -> str:
-    """Return what was answered, as it was read; empty where nothing valid was."""
-    counts = one.counts
-    is_valid = counts is not None and counts["response_status"] == "valid"
-    said = str(counts["response"] or "").strip() if counts is not None and is_valid else ""
-    return program_of(said).strip() if _is_program(one) else said
+def _text(one: Response, parser: str | None) -> str:
+    """Return what was answered, read from the reply itself, whatever has judged it since; empty where nothing valid was.
+
+    Parameters
+    ----------
+    one : Response
+    parser : str or None
+        As :func:`experiment.scoring.published.parser_of`: where the study scores as published, a model's answer is the field that the
+        released parser finds. Else the mark of that field (``>summarized:``) is taken off where it is there.
+    """
+    score = score_trial(
+        one.trial,
+        one.raw,
+        timed_out=one.timed_out,
+        reply_status=one.status,
+        thinks=one.thinks,
+        parser=parser if one.reader_kind in MODEL_KINDS else None,
+    )
+    if score.response_status != "valid":
+        return ""
+    said, field = (score.response or "").strip(), compared_field(one.trial)
+    if field is not None and f">{field}:" in said:
+        return named_fields(said, (field,)).get(field, "")
+    return said
 
 
 def _is_intact(trial: Mapping[str, Any]) -> bool:
     return all(trial["shown"].get(name) == text for name, text in trial["intact"].items())
 
 
-def _key(one: Response) -> tuple[str, str, str, int, int]:
+def _key(one: Response) -> Key:
     """Return by what an answer about the intact text is found: reader, item, wording and replicate."""
     plan = one.plan
     return (

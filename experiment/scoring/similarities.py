@@ -1,0 +1,77 @@
+"""Cosines of free answers as ``wrods score --similarity`` stored them, for analysis: how near each came, to what, by which model.
+
+They stand beside the verdicts and are in no column of the trials table, for they say of no answer whether it is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from experiment.columns import Column
+from experiment.scoring.again import responses
+from experiment.store.queries import BESIDE, all_scores
+from experiment.study import Study
+
+SIMILARITY = "similarity"
+STORED_AS = f"{BESIDE}{SIMILARITY}:"
+"""Begins the scorer's name; the embedding model and the version of the rule come behind."""
+OWN_ANSWER, RIGHT_ANSWER, REFERENCE = "own answer about the intact text", "right answer", "reference program"
+SIMILARITY_COLUMNS = {
+    "session_id": Column("session_id", "string", None, "the session"),
+    "trial_index": Column("trial_index", "integer", None, "the trial"),
+    "attempt": Column("attempt", "integer", None, "its attempt"),
+    "use": Column("use", "string", None, "the model that turned texts into vectors"),
+    "compared_with": Column(
+        "compared_with", "string", None, f"{OWN_ANSWER}, {RIGHT_ANSWER}, or {REFERENCE} of the data set"
+    ),
+    "similarity": Column("similarity", "number", None, "cosine of both texts' vectors"),
+}
+
+Place = tuple[str, int, int]
+
+
+def compared_with(trial: Mapping[str, Any]) -> str:
+    """Say with what an answer to a planned trial is compared: the first right one, a reference program, or the reader's own."""
+    if (trial.get("accepted") or [None])[0]:
+        return RIGHT_ANSWER
+    is_program = trial["steps"][-1].get("read_as") == "code"
+    return REFERENCE if is_program and trial.get("answer") else OWN_ANSWER
+
+
+def stored_cosines(connection: Connection, study: str) -> dict[Place, tuple[str, float]]:
+    """Return the embedding model and the newest cosine of each answer that was compared."""
+    found: dict[Place, tuple[str, float]] = {}
+    for row in all_scores(connection, study):
+        scorer = str(row["scorer"])
+        if scorer.startswith(STORED_AS) and row["score"] is not None:
+            place = (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"]))
+            found[place] = (scorer.removeprefix(STORED_AS).rpartition("-")[0], float(row["score"]))
+    return found
+
+
+def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
+    """Iterate over the answers that were compared.
+
+    Yields
+    ------
+    dict
+        The columns of :data:`SIMILARITY_COLUMNS`.
+    """
+    cosines = stored_cosines(connection, study.id)
+    if not cosines:
+        return
+    for one in responses(study, connection):
+        place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
+        if place in cosines:
+            use, cosine = cosines[place]
+            yield {
+                "session_id": place[0],
+                "trial_index": place[1],
+                "attempt": place[2],
+                "use": use,
+                "compared_with": compared_with(one.trial),
+                "similarity": cosine,
+            }
