@@ -1,13 +1,26 @@
-"""Cosine similarities that a study has stored as scores of its answers."""
+"""Cosines of free answers that ``wrods score --similarity`` stored and a study's handover brings."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-SCORER = "similarity"
+from analysis.tables import Tables
+
+FILE = "answer_similarity.parquet"
+OWN_ANSWER, REFERENCE = "own answer about the intact text", "reference program"
+"""What an answer may be compared with, as the file says it; the third is a ``right answer``."""
+_PLACE = ["session_id", "trial_index", "attempt"]
 
 
-def scored_similarities(trials: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return the used trials whose score is a cosine of answers (``wrods score --similarity``), where answers count so."""
-    named = trials["scorer"].astype(str).str.startswith(SCORER)
-    return trials[trials["excluded_reason"].isna() & named & trials["score"].notna() & trials[factor].notna()]
+def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
+    """Return the used trials whose answer was compared, with ``similarity`` (cosine), ``compared_with`` and ``use`` (the model).
+
+    No verdict has to do with it: answers that count as right or wrong have their cosine too.
+    """
+    used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
+    file = tables.folder / FILE
+    if not file.is_file():
+        return used.iloc[:0].assign(similarity=0.0, compared_with="", use="")
+    kept = pd.read_parquet(file).astype({"trial_index": float, "attempt": float, "similarity": float})
+    found = used.astype({"trial_index": float, "attempt": float}).merge(kept, on=_PLACE)
+    return found[found["similarity"].notna()]

@@ -1,9 +1,10 @@
 """What the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677) show, from a study of one's own.
 
 A study of the template ``mind-scramble`` has a factor whose levels bear the paper's names (``BASE``, ``REO-ALL``, ``DEL-INT_2`` …).
-An item's value is right or wrong (failures as wrong); where a passage was to be given back it is the nearness of the two texts,
-1 − edit distance / length. Replicates of an item are averaged first; their spread is the standard deviation of the
-replicates' own means.
+An item's value is right or wrong (failures as wrong). Where a passage was to be given back it is the nearness of the two texts,
+1 − edit distance / length, and where the study scores as published the released share of words in place; of summaries,
+translations and programs it is the cosine that ``wrods score --similarity`` took. Replicates of an item are averaged
+first; their spread is the standard deviation of the replicates' own means.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import bootstrap, interval, item_means
+from analysis.measures.resampling import Interval, bootstrap, interval, item_means
+from analysis.measures.stored_similarity import OWN_ANSWER, REFERENCE, scored_similarities
 from analysis.readers import group_order
-from analysis.tables import Tables
+from analysis.tables import Tables, item_names
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -43,9 +45,71 @@ SERIES = {
 }
 """Panels of Figure 4: the level with so many operations inside each word."""
 PERCEPTION = ("rectify", "summarise", "translate")
+"""Sets of the tasks in which a text is taken in and given back, not a question answered: the paper's Table 2."""
 PROGRAMS = "mbpp"
 """The data set whose programs the paper compared by a cosine instead of running them."""
+PRICES = "published_scoring.parquet"
 _FEWEST_LEVELS = 3
+_RELEASED = "published_typobench"
+_PLACE = ["session_id", "trial_index", "attempt"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a reply to a task is worth.
+
+    Attributes
+    ----------
+    key : str
+        Part of names of files.
+    name : str
+        In a table's title; percent.
+    axis : str
+        Of figures.
+    method : str
+        How it is taken, for the Method section.
+    is_perception : bool
+        Of a task of :data:`PERCEPTION`.
+    """
+
+    key: str
+    name: str
+    axis: str
+    method: str
+    is_perception: bool
+
+
+ACCURACY = Measure("accuracy", "% correct", "% correct", "failures count as wrong", False)
+NEARNESS = Measure(
+    "nearness",
+    "nearness to the intact passage (1 − edit distance/length, %)",
+    "Nearness to the intact text (%)",
+    "of restored passages 1 − edit distance/length of the intact one, failures as 0",
+    True,
+)
+IN_PLACE = Measure(
+    "in_place",
+    "words in place as the released scorer counts them (% of the shorter text’s words)",
+    "Words in place (%)",
+    "of restored passages the released scorer’s share of words in place, of the shorter text’s words, so that a reply cut short can "
+    "have 100 and one with an added word 0; as released, replies without the field are left out",
+    True,
+)
+COSINE = Measure(
+    "cosine",
+    "100 × cosine with the reader’s own answer about the intact text",
+    "100 × cosine with the own answer",
+    "of summaries and translations the cosine of the text vector with that of the same reader’s answer about the intact text (BASE is "
+    "thus 100), times 100",
+    True,
+)
+PROGRAM_COSINE = Measure(
+    "cosine",
+    "100 × cosine with the reference program",
+    "100 × cosine with the reference",
+    "of programs also the cosine of the text vector with that of the reference program, times 100",
+    False,
+)
 
 
 @dataclass(frozen=True)
@@ -58,18 +122,17 @@ class Values:
     levels : tuple of str
         The paper's names that the study has, BASE first.
     of_items : dict of str to ndarray, shape (items, levels)
-        Percent; nan where a group did not see an item in a level.
+        Percent, the same items in the same order in each group; nan where a group has no value of an item in a level.
     spread : pandas.DataFrame
         A row per reader group and level: ``replicates`` and ``sd`` (of the replicates' means, percent; nan for one).
-    is_restored : bool
-        Whether values are nearness to the intact passage rather than right or wrong.
+    measure : Measure
     """
 
     factor: str
     levels: tuple[str, ...]
     of_items: dict[str, Array]
     spread: pd.DataFrame
-    is_restored: bool
+    measure: Measure
 
     def mean(self, group: str, level: str) -> float:
         """Return a group's mean in a level, percent; nan where it was not seen there."""
@@ -95,28 +158,74 @@ def factor_of(tables: Tables) -> str | None:
     return None
 
 
-def values_of(tables: Tables, factor: str) -> Values | None:
-    """Measure every used answer; None where nothing was answered that can be right, or restored.
+def values_of(tables: Tables, factor: str) -> list[Values]:
+    """Measure every used answer in each way that fits its task; empty where nothing was answered that can be measured.
 
     Parameters
     ----------
     tables : Tables
     factor : str
         From :func:`factor_of`.
+
+    Returns
+    -------
+    list of Values
+        Of restored passages the released measure first, where replies are scored as published, and nearness.
     """
     trials = tables.trials
-    restored = trials[trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")]
-    is_restored = len(restored) > 0
-    rows = restored if is_restored else asked(trials)
-    rows = rows[rows[factor].notna()]
-    if rows.empty or not (rows[factor] == BASE).any():
-        return None
-    worth = rows["score"].where(is_valid(rows), 0.0) if is_restored else failures_as_wrong(rows)
-    rows = rows.assign(worth=100.0 * worth.astype(float))
-    levels = tuple(level for level in tables.factors[factor] if (rows[factor] == level).any())
-    levels = (BASE, *(level for level in levels if level != BASE))
+    used = trials[trials["excluded_reason"].isna() & trials[factor].notna()]
+    restored = used[used["trial_type"] == "recover"]
+    cosines = scored_similarities(tables, factor)
+    cosines = cosines.assign(worth=100.0 * cosines["similarity"].astype(float))
+    answered = (cosines["compared_with"] == OWN_ANSWER) & cosines["set"].isin(PERCEPTION)
+    right = asked(used[used["trial_type"] != "recover"])
+    measured = [
+        (ACCURACY, right.assign(worth=100.0 * failures_as_wrong(right).astype(float))),
+        (IN_PLACE, _in_place(restored)),
+        (NEARNESS, _near(restored, tables)),
+        (COSINE, cosines[answered]),
+        (PROGRAM_COSINE, cosines[cosines["compared_with"] == REFERENCE]),
+    ]
+    return [
+        _values(rows, measure, factor, tables.factors[factor])
+        for measure, rows in measured
+        if (rows[factor] == BASE).any()
+    ]
+
+
+def _is_released(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["scorer"].astype(str).str.startswith(_RELEASED)
+
+
+def _in_place(restored: pd.DataFrame) -> pd.DataFrame:
+    """Return the replies that count by the released scorer; those in which it found no field are in no mean of its."""
+    rows = restored[_is_released(restored) & is_valid(restored) & restored["score"].notna()]
+    return rows.assign(worth=100.0 * rows["score"].astype(float))
+
+
+def _near(restored: pd.DataFrame, tables: Tables) -> pd.DataFrame:
+    """Return all replies with their nearness: those that count by the released scorer have it among its prices."""
+    own = restored[~_is_released(restored)]
+    own = own.assign(worth=100.0 * own["score"].where(is_valid(own), 0.0).astype(float))
+    released, file = restored[_is_released(restored)], tables.folder / PRICES
+    if released.empty or not file.is_file():
+        return own
+    prices = pd.read_parquet(file)
+    mended = prices[(prices["data_set"] == "rectify") & (prices["rule"] == "mended")]
+    mended = mended.astype({"trial_index": float, "attempt": float})[[*_PLACE, "value"]]
+    told = released.astype({"trial_index": float, "attempt": float}).merge(mended, on=_PLACE)
+    told = told.assign(worth=100.0 * told.pop("value").astype(float))
+    return pd.concat([own, told], ignore_index=True) if len(own) else told
+
+
+def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[str]) -> Values:
+    levels = (BASE, *(level for level in order if level != BASE and (rows[factor] == level).any()))
     means = item_means(rows, rows["worth"], factor).reindex(columns=list(levels))
-    parts = {str(group): own.to_numpy(dtype=float) for group, own in means.groupby(level=0, sort=False)}
+    items = means.droplevel(0).index.unique()
+    parts = {
+        str(group): own.droplevel(0).reindex(items).to_numpy(dtype=float)
+        for group, own in means.groupby(level=0, sort=False)
+    }
     of_items = {group: parts[group] for group in group_order(rows) if group in parts}
     by_replicate = (
         rows.assign(replicate=rows["replicate"].fillna(1))
@@ -125,7 +234,7 @@ def values_of(tables: Tables, factor: str) -> Values | None:
         .groupby(level=[0, 1])
     )
     spread = pd.DataFrame({"replicates": by_replicate.size(), "sd": by_replicate.std(ddof=1)}).reset_index()
-    return Values(factor, levels, of_items, spread, is_restored)
+    return Values(factor, levels, of_items, spread, measure)
 
 
 @dataclass(frozen=True)
@@ -202,29 +311,6 @@ def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, floa
     return mean, 100.0 * mean / base if base else math.nan
 
 
-def ranks(parts: Sequence[tuple[str, Values]]) -> pd.DataFrame:
-    """Rank readers by their mean over reorderings in each study, for perception against completion (Table 2 against Table 1).
-
-    Parameters
-    ----------
-    parts : sequence of (name, Values)
-        A study each.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader that is in every study, a column per study: the mean and, behind it as ``rank NAME``, the rank (1 is the best,
-        ties share the mean rank).
-    """
-    names = [level for _, some in REORDERINGS for level in some]
-    groups = [group for group in parts[0][1].of_items if all(group in values.of_items for _, values in parts)]
-    table = pd.DataFrame(index=pd.Index(groups, name=GROUP))
-    for name, values in parts:
-        table[name] = [kept(values, group, names)[0] for group in groups]
-        table[f"rank {name}"] = table[name].rank(ascending=False)
-    return table
-
-
 def fault_prices(tables: Tables) -> pd.DataFrame:
     """Return what each fault of the released scorer is worth on a study's own replies.
 
@@ -232,12 +318,13 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     -------
     pandas.DataFrame
         A row per data set, reader group and rule: ``released`` and ``value`` (percent; the released rule, and this one),
-        ``price`` (released − value, percentage points) with ``low, high`` (95% bootstrap over replies), ``turned`` (replies that
-        the rule judges otherwise), ``replies``. Of programs, which the paper compared by a cosine, no reply is turned, and
+        ``price`` (released − value, percentage points) with ``low, high`` (95% bootstrap over items, each with all its replies;
+        nan for one item), ``turned`` (replies that the rule judges otherwise), ``replies``, ``items``. Of programs, which the paper
+        compared by a cosine, no reply is turned, and
         ``ordered`` is the share of pairs of a right and a wrong one in which the right one has the larger cosine (%; 50 is chance;
         nan elsewhere). Empty where the tables hold no replies that the paper scored.
     """
-    file = tables.folder / "published_scoring.parquet"
+    file = tables.folder / PRICES
     columns = [
         "data_set",
         GROUP,
@@ -249,23 +336,24 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
         "high",
         "turned",
         "replies",
+        "items",
         "ordered",
     ]
     if not file.is_file():
         return pd.DataFrame(columns=columns)
-    place = ["session_id", "trial_index", "attempt"]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     # a baseline's answer is no reply that the paper's code could read
     used = used[used["reader_kind"] != "baseline"]
-    who = used[[*place, GROUP]].astype({"trial_index": float, "attempt": float})
-    rows = pd.read_parquet(file).astype({"trial_index": float, "attempt": float}).merge(who, on=place)
+    who = used[[*_PLACE, GROUP]].assign(item=item_names(used))
+    who = who.astype({"trial_index": float, "attempt": float})
+    rows = pd.read_parquet(file).astype({"trial_index": float, "attempt": float}).merge(who, on=_PLACE)
     return pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)
 
 
 def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
-    place = ["session_id", "trial_index", "attempt"]
     for (data_set, group), own in rows.groupby(["data_set", GROUP], sort=False):
-        wide = own.set_index([*place, "rule"])["value"].unstack()
+        wide = own.set_index(["item", *_PLACE, "rule"])["value"].unstack()
+        items = pd.factorize(wide.index.get_level_values("item"))[0]
         released = wide["released"].to_numpy(dtype=float)
         for rule in own["rule"].unique():
             if rule == "released":
@@ -273,8 +361,7 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
             other = wide[rule].to_numpy(dtype=float)
             both = np.column_stack([released, other])
             seed = stable_seed(study, "fault", str(data_set), str(group), str(rule))
-            draws = _mean_differences(both, seed)
-            ends = interval(draws) if len(both) > 1 else None
+            ends = _price_ends(both, items, seed)
             differs = ~((released == other) | (np.isnan(released) & np.isnan(other)))
             is_cosine = str(data_set) == PROGRAMS
             yield {
@@ -284,10 +371,11 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
                 "released": 100.0 * _mean(released),
                 "value": 100.0 * _mean(other),
                 "price": 100.0 * (_mean(released) - _mean(other)),
-                "low": math.nan if ends is None else ends.low,
-                "high": math.nan if ends is None else ends.high,
+                "low": ends.low,
+                "high": ends.high,
                 "turned": math.nan if is_cosine else int(differs.sum()),
                 "replies": len(both),
+                "items": int(items.max()) + 1,
                 "ordered": _ordered_pairs(released, other) if is_cosine else math.nan,
             }
 
@@ -306,14 +394,24 @@ def _mean(values: Array) -> float:
     return float(own.mean()) if len(own) else math.nan
 
 
-def _mean_differences(both: Array, seed: int, resamples: int = 1000) -> Array:
-    """Draw replies anew and return the difference of the two rules' means, in percentage points; shape (resamples,)."""
-    draw = np.random.default_rng(seed)
-    filled, there = np.nan_to_num(both), np.isfinite(both).astype(float)
-    found = np.empty(resamples)
-    for place in range(resamples):
-        weights = np.bincount(draw.integers(0, len(both), len(both)), minlength=len(both)).astype(float)
-        with np.errstate(invalid="ignore"):
-            means = (weights @ filled) / (weights @ there)
-        found[place] = 100.0 * (means[0] - means[1])
-    return found[np.isfinite(found)] if np.isfinite(found).any() else np.zeros(1)
+def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int = 2000) -> Interval:
+    """Draw items anew, each with all its replies, and return the ends of the difference of the two rules' means, in points.
+
+    Parameters
+    ----------
+    both : ndarray, shape (replies, 2)
+        What each reply is worth by either rule; nan where a rule leaves it out.
+    items : ndarray, shape (replies,)
+        The number of each reply's item, from 0.
+    seed, resamples : int
+    """
+    many = int(items.max()) + 1
+    if many < 2:
+        return Interval(math.nan, math.nan, 1.0)
+    sums, there = np.zeros((many, 2)), np.zeros((many, 2))
+    np.add.at(sums, items, np.nan_to_num(both))
+    np.add.at(there, items, np.isfinite(both).astype(float))
+    drawn = np.random.default_rng(seed).multinomial(many, np.full(many, 1.0 / many), size=resamples)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (drawn @ sums) / (drawn @ there)
+    return interval(100.0 * (means[:, 0] - means[:, 1]))

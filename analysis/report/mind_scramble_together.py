@@ -25,6 +25,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
 from analysis.report.chapters.mind_scramble_tables import (
+    agreement_table,
     edit_table,
     fault_table,
     rank_table,
@@ -62,7 +63,8 @@ def tables_together(
         A study has none of the paper's operations, or two have the same name.
     """
     completed: list[tuple[str, Values]] = []
-    restored: list[tuple[str, Values]] = []
+    perceived: list[tuple[str, Values]] = []
+    names: set[str] = set()
     kinds: dict[str, str] = {}
     prices: list[pd.DataFrame] = []
     near: dict[str, list[tuple[str, tuple[Near, ...]]]] = {}
@@ -78,11 +80,14 @@ def tables_together(
                 mend="Give studies made from the template mind-scramble, whose levels keep their names.",
             )
         name = str(tables.dictionary["study"])
-        if any(name == other for other, _ in (*completed, *restored)):
+        if name in names:
             raise UserError(f"two studies are called {name}", mend="Name each once.")
+        names.add(name)
         kinds |= kinds_of(tables.trials)
-        if (values := values_of(tables, factor)) is not None:
-            (restored if values.is_restored else completed).append((name, values))
+        measured = values_of(tables, factor)
+        for values in measured:
+            titled = name if len(measured) == 1 else f"{name} ({values.measure.axis})"
+            (perceived if values.measure.is_perception else completed).append((titled, values))
         prices.append(fault_prices(tables))
         if (stored := stored_texts(tables.folder)) is not None:
             near.setdefault(stored[0], []).append((name, stored[1]))
@@ -93,16 +98,20 @@ def tables_together(
             reordering_table("table_1", completed, kinds, number=1),
             edit_table("table_3", completed, kinds),
         ]
-    if restored:
-        found.append(reordering_table("table_2", restored, kinds, number=2))
+    if perceived:
+        found.append(reordering_table("table_2", perceived, kinds, number=2))
     for number, (use, parts) in enumerate(near.items(), 1):
         name = "table_4" if number == 1 else f"table_4_{number}"
         found.append(similarity_table(name, parts, use))
         units = unit_table(f"{name}_units", parts, use)
         found += [] if units is None else [units]
     found += _alike(maps)
-    if len(completed) + len(restored) > 1:
-        found.append(rank_table("ranks", [*completed, *restored], kinds))
+    if len(completed) + len(perceived) > 1:
+        ranked = (
+            rank_table("ranks", [*completed, *perceived], kinds),
+            agreement_table("ranks_alike", completed, perceived, kinds),
+        )
+        found += [one for one in ranked if one is not None]
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
     return [*found, fault_table("faults", together, kinds)] if len(together) else found
 

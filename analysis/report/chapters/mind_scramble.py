@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -17,6 +17,7 @@ from analysis.published.mind_scramble import (
     EDITS,
     PROGRAMS,
     REORDERINGS,
+    Slope,
     Values,
     factor_of,
     fault_prices,
@@ -36,10 +37,11 @@ from analysis.tables import Tables
 
 METHOD = Markup(
     "Tables and figures of Mind Scramble (2024) from these data: means of items, replicates averaged first (± the standard "
-    "deviation of the replicates’ means); failures count as wrong; of restored passages 1 − edit distance/length of the intact one. "
+    "deviation of the replicates’ means){}. "
     "Retention is the mean over operations, absolute and in percent of BASE. Slopes are least squares of each item over 0 to 4 "
     "operations inside each word, with 95% percentile bootstraps over items. The price of a fault is the mean of the released "
-    "scorer’s verdicts minus that of the same scorer without the fault, on the same stored replies, with a bootstrap over replies. "
+    "scorer’s verdicts minus that of the same scorer without the fault, on the same stored replies, with a bootstrap over items, "
+    "each with all its replies. "
     "Cosines of texts are of vectors of changed and intact text, item by item; their floor is the cosine of intact texts of different "
     "items, each with the next in a seeded order."
 )
@@ -61,8 +63,8 @@ def write(material: Material) -> Chapter | None:
     study = str(tables.dictionary["study"])
     values = values_of(tables, factor)
     blocks: list[Block] = []
-    if values is not None:
-        blocks += _of_values(values, kinds, study)
+    for place, one in enumerate(values):
+        blocks += _of_values(one, kinds, study, f"_{one.measure.key}" if place else "")
     blocks += _costs(tables, factor, kinds, study)
     blocks += text_similarity(tables, study)
     blocks += _faults(tables, kinds)
@@ -73,38 +75,48 @@ def write(material: Material) -> Chapter | None:
         "Mind Scramble’s tables and figures",
         tuple(blocks) or (NOT_JUDGED,),
         marks_of(tuple(kinds), kinds),
-        methods=(METHOD,) if blocks else (),
+        methods=(METHOD.format("".join(f"; {one.measure.method}" for one in values)),) if blocks else (),
     )
 
 
-def _of_values(values: Values, kinds: Mapping[str, str], study: str) -> Iterator[Block]:
+def _of_values(values: Values, kinds: Mapping[str, str], study: str, behind: str) -> Iterator[Block]:
+    """Write the tables and the series of one measure, whose names end in ``behind``."""
     parts = [("", values)]
     seen = set(values.levels)
     if seen & {level for _, some in REORDERINGS for level in some}:
-        number = 2 if values.is_restored else 1
-        yield Markup("[[table:ms_reordering]] has the reorderings, laid out as the paper’s Table {}.").format(
-            number
+        number = 2 if values.measure.is_perception else 1
+        yield Markup("[[table:{}]] has the reorderings ({}), laid out as the paper’s Table {}.").format(
+            f"ms_reordering{behind}", values.measure.name, number
         )
-        yield reordering_table("ms_reordering", parts, kinds, number=number)
+        yield reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
     if seen & set(EDITS):
-        yield Markup("Insertions and deletions at the ends of words stand in [[table:ms_edits]].")
-        yield edit_table("ms_edits", parts, kinds)
+        yield Markup("Insertions and deletions at the ends of words stand in [[table:{}]].").format(
+            f"ms_edits{behind}"
+        )
+        yield edit_table(f"ms_edits{behind}", parts, kinds)
     found = slopes(values, study)
     if found:
-        readers = [one for one in found if kinds[one.group] != "baseline"]
-        steepest = min(readers or found, key=lambda one: one.slope)
         yield Markup(
-            "[[figure:ms_series]] and [[table:ms_slopes]] show what each further operation inside a word does. The steepest slope "
-            "is that of {} for {}: {} percentage points for each operation, 95% CI {}."
-        ).format(
-            marked(steepest.group, kinds[steepest.group]),
-            steepest.operation.lower(),
-            apa.number(steepest.slope, 2),
-            apa.interval(steepest.low, steepest.high, 2),
-        )
-        measure = "Nearness to the intact text (%)" if values.is_restored else "% correct"
-        yield series_figure("ms_series", found, kinds, measure)
-        yield slope_table("ms_slopes", found, kinds)
+            "[[figure:{}]] and [[table:{}]] show what each further operation inside a word does. {}"
+        ).format(f"ms_series{behind}", f"ms_slopes{behind}", _steepest(found, kinds))
+        yield series_figure(f"ms_series{behind}", found, kinds, values.measure.axis)
+        yield slope_table(f"ms_slopes{behind}", found, kinds, values)
+
+
+def _steepest(found: Sequence[Slope], kinds: Mapping[str, str]) -> Markup:
+    """Name the series that falls most, if any falls by as much as is shown."""
+    readers = [one for one in found if kinds[one.group] != "baseline"] or list(found)
+    steepest = min(readers, key=lambda one: one.slope)
+    if not round(steepest.slope, 2) < 0:
+        return Markup("No series falls with them.")
+    return Markup(
+        "The steepest slope is that of {} for {}: {} percentage points for each operation, 95% CI {}."
+    ).format(
+        marked(steepest.group, kinds[steepest.group]),
+        steepest.operation.lower(),
+        apa.number(steepest.slope, 2),
+        apa.interval(steepest.low, steepest.high, 2),
+    )
 
 
 def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) -> Iterator[Block]:

@@ -9,18 +9,46 @@ import pandas as pd
 
 from analysis import apa
 from analysis.measures.accuracy import GROUP
-from analysis.published.mind_scramble import BASE, EDITS, REORDERINGS, Slope, Values, kept, ranks
+from analysis.measures.stored_similarity import FILE
+from analysis.published.mind_scramble import (
+    ACCURACY,
+    BASE,
+    COSINE,
+    EDITS,
+    IN_PLACE,
+    NEARNESS,
+    PRICES,
+    PROGRAM_COSINE,
+    REORDERINGS,
+    Slope,
+    Values,
+    kept,
+)
+from analysis.published.mind_scramble_ranks import FEWEST_MODELS, Part, agreements, ranks
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
-ORIGIN = Origin(
-    columns=("correct", "score", "response_status", "replicate", GROUP, "item_id"),
-    rows="excluded_reason empty; failures as wrong; means by item, then over items",
-)
+_MEANS = "means by item, then over items"
+ORIGINS = {
+    ACCURACY: Origin(
+        columns=("correct", "response_status", "replicate", GROUP, "item_id"),
+        rows=f"excluded_reason empty; failures as wrong; {_MEANS}",
+    ),
+    IN_PLACE: Origin(
+        columns=("score", "scorer", "response_status", "replicate", GROUP, "item_id"),
+        rows=f"excluded_reason empty; scorer published_typobench, valid answers; {_MEANS}",
+    ),
+    NEARNESS: Origin(
+        columns=("score", "scorer", "response_status", "replicate", GROUP, "item_id"),
+        rows=f"excluded_reason empty; failures as 0; where the scorer is published_typobench, mended of {PRICES}; {_MEANS}",
+    ),
+    COSINE: Origin(columns=("similarity",), rows=f"answers of used trials; {_MEANS}", file=FILE),
+    PROGRAM_COSINE: Origin(columns=("similarity",), rows=f"answers of used trials; {_MEANS}", file=FILE),
+}
 FAULTS_ORIGIN = Origin(
     columns=("data_set", "rule", "value"),
     rows="replies of used trials, by data set and rule",
-    file="published_scoring.parquet",
+    file=PRICES,
 )
 _SHORT = {"WORD-REO": "Word", "SENT-REO": "Sentence", "REO": "Character"}
 
@@ -46,24 +74,19 @@ def reordering_table(
     rows: list[tuple[str, ...]] = []
     for title, values in parts:
         if len(parts) > 1:
-            rows.append(Head([title]))
+            rows.append(Head([f"{title}: {values.measure.name}"]))
         for group in values.of_items:
             cells = [_with_spread(values, group, level) for level in (BASE, *shown)]
             mean, share = kept(values, group, shown)
             rows.append((marked(group, kinds[group]), *cells, apa.number(mean, 1), apa.number(share, 1)))
-    what = (
-        "nearness to the intact passage (1 − edit distance/length, %)"
-        if parts[0][1].is_restored
-        else "% correct"
-    )
     return ApaTable(
         name,
-        f"Reordering at the level of characters, words and sentences: {what}",
+        f"Reordering at the level of characters, words and sentences{_measured(parts)}",
         columns,
         tuple(rows),
         f"Laid out as Table {number} of Mind Scramble (2024). Mean: over the reorderings; % of BASE: the same against intact text "
-        "(relative retention). ± is the standard deviation of the means of replicates, where there were several.",
-        ORIGIN,
+        f"(relative retention). ± is the standard deviation of the means of replicates, where there were several.{_remarks(parts)}",
+        ORIGINS[parts[0][1].measure],
     )
 
 
@@ -73,7 +96,7 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
     rows: list[tuple[str, ...]] = []
     for title, values in parts:
         if len(parts) > 1:
-            rows.append(Head([title]))
+            rows.append(Head([f"{title}: {values.measure.name}"]))
         own = [group if group in values.of_items else None for group in groups]
         for level in (BASE, *EDITS):
             cells = [apa.MISSING if one is None else _with_spread(values, one, level) for one in own]
@@ -83,17 +106,26 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
         rows.append(("% of BASE", *(apa.number(share, 1) for _, share in held)))
     return ApaTable(
         name,
-        "Characters inserted and deleted at the beginning and the end of words",
+        f"Characters inserted and deleted at the beginning and the end of words{_measured(parts)}",
         ("Operation", *(marked(group, kinds[group]) for group in groups)),
         tuple(rows),
         "Laid out as Table 3 of Mind Scramble (2024); its last line, absolute/relative, is two lines here. ± is the standard "
-        "deviation of the means of replicates, where there were several.",
-        ORIGIN,
+        f"deviation of the means of replicates, where there were several.{_remarks(parts)}",
+        ORIGINS[parts[0][1].measure],
     )
 
 
-def slope_table(name: str, found: Sequence[Slope], kinds: Mapping[str, str]) -> ApaTable:
-    """Lay out the series of Figure 4 with the points lost for each operation."""
+def slope_table(name: str, found: Sequence[Slope], kinds: Mapping[str, str], values: Values) -> ApaTable:
+    """Lay out the series of Figure 4 with the points lost for each operation.
+
+    Parameters
+    ----------
+    name : str
+    found : sequence of Slope
+        Of ``values``, whose measure they have.
+    kinds : mapping
+    values : Values
+    """
     most = max(max(one.counts) for one in found)
     rows: list[tuple[str, ...]] = []
     for operation in dict.fromkeys(one.operation for one in found):
@@ -112,13 +144,13 @@ def slope_table(name: str, found: Sequence[Slope], kinds: Mapping[str, str]) -> 
                 )
     return ApaTable(
         name,
-        "Operations inside each word and what each costs",
+        f"Operations inside each word and what each costs: {values.measure.name}",
         ("Reader", *(str(count) for count in range(most + 1)), "Slope", "95% CI"),
         tuple(rows),
-        "Columns: operations inside each word (0 is BASE), % of the measure. Slope: percentage points for each further operation, "
+        "Columns: operations inside each word (0 is BASE). Slope: percentage points for each further operation, "
         "least squares by item; bootstrap over items. As released, two exchanges may restore a word of four letters, so that "
         "its series of reordering need not fall; corrected exchanges never cancel.",
-        ORIGIN,
+        ORIGINS[values.measure],
     )
 
 
@@ -133,6 +165,7 @@ def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
                 (
                     rule,
                     apa.count(one["replies"]),
+                    apa.count(one["items"]),
                     apa.number(one["released"], 1),
                     apa.number(one["value"], 1),
                     apa.number(one["price"], 1),
@@ -143,19 +176,22 @@ def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
     return ApaTable(
         name,
         "What the faults of the released scorers are worth on these replies",
-        ("Fault that is mended", "Replies", "Released", "Without it", "Price", "95% CI", "Turned"),
+        ("Fault that is mended", "Replies", "Items", "Released", "Without it", "Price", "95% CI", "Turned"),
         tuple(rows),
         "Released, without it: % by the released rule, and by the same rule without this one fault. Price: the difference in "
-        "percentage points; above 0, the fault gives points away. Turned: replies that are judged otherwise. Prices of single "
+        "percentage points; above 0, the fault gives points away; its interval is a bootstrap over items, each with all "
+        "its replies. Turned: replies that are judged otherwise. Prices of single "
         "faults need not add up to that of all. Of programs the released value is 100 × the cosine with the reference program, "
         "which says of no reply whether it is right.",
         FAULTS_ORIGIN,
     )
 
 
-def rank_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[str, str]) -> ApaTable:
-    """Lay out readers' ranks in perception against completion."""
-    table = ranks(parts)
+def rank_table(name: str, parts: Sequence[Part], kinds: Mapping[str, str]) -> ApaTable | None:
+    """Lay out models' ranks in each task; None where no model is in all of them."""
+    table = ranks(parts, kinds)
+    if table.empty:
+        return None
     names = [title for title, _ in parts]
     rows = []
     for group, own in table.iterrows():
@@ -165,14 +201,73 @@ def rank_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
             for cell in (apa.number(own[title], 1), apa.number(own[f"rank {title}"], 1))
         ]
         rows.append((marked(str(group), kinds[str(group)]), *cells))
+    few = (
+        f" Fewer than {apa.NUMBERS[FEWEST_MODELS]} models: how alike two orders are is not told."
+        if len(table) < FEWEST_MODELS
+        else ""
+    )
     return ApaTable(
         name,
-        "Readers by their mean over reorderings, task by task",
-        ("Reader", *(head for title in names for head in (title, "Rank"))),
+        "Models by their mean over reorderings, task by task",
+        ("Model", *(head for title in names for head in (title, "Rank"))),
         tuple(rows),
-        "Readers that are in every study. Mind Scramble (2024) found the order of seven of eight models alike in Tables 1 and 2.",
-        ORIGIN,
+        "Models that are in every study; people, simulated readers and baselines are not ranked. "
+        f"{_each(parts)} Mind Scramble (2024) found the order of seven of eight models alike in Tables 1 and 2.{few}",
+        ORIGINS[parts[0][1].measure],
     )
+
+
+def agreement_table(
+    name: str, completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
+) -> ApaTable | None:
+    """Lay out how alike the models' orders in perception and completion are; None below three models."""
+    found = agreements(completed, perceived, kinds)
+    if not found:
+        return None
+    return ApaTable(
+        name,
+        "Order of models in perception against completion",
+        ("Completion", "Perception", "Models", "Same rank", "Kendall’s τ-b", "95% CI"),
+        tuple(
+            (
+                one.completion,
+                one.perception,
+                apa.count(one.models),
+                apa.count(one.same),
+                apa.number(one.tau, 2),
+                apa.interval(one.low, one.high, 2),
+            )
+            for one in found
+        ),
+        "Of the models’ means over reorderings: 1 is the same order, −1 the reverse. Intervals: bootstraps over the items "
+        "of both tasks (2,000 resamples), of these models; they say nothing of other models.",
+        Origin(
+            computed="Kendall’s τ-b of the means of the table of ranks; items drawn anew in each task",
+            seed=("task", "ranks"),
+        ),
+    )
+
+
+def _measured(parts: Sequence[Part]) -> str:
+    """Name the measure in a title, where there is but one."""
+    names = {values.measure.name for _, values in parts}
+    return f": {names.pop()}" if len(names) == 1 else ""
+
+
+def _each(parts: Sequence[Part]) -> str:
+    """Say in which measure each task is told."""
+    told = "; ".join(f"{title}: {values.measure.name}" for title, values in parts)
+    return f"{told[0].upper()}{told[1:]}."
+
+
+def _remarks(parts: Sequence[Part]) -> str:
+    """Say what the cosines of a table are of; nothing of other measures."""
+    said = ""
+    if any(values.measure == IN_PLACE for _, values in parts):
+        said += " Replies in which the released parser found no field are left out, as it left them out."
+    if any(values.measure == COSINE for _, values in parts):
+        said += " BASE is each answer with itself, thus 100."
+    return said
 
 
 def column_of(level: str) -> str:

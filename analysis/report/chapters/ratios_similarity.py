@@ -11,12 +11,11 @@ from analysis import apa
 from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import Levels
 from analysis.measures.resampling import bootstrap
-from analysis.measures.stored_similarity import scored_similarities
+from analysis.measures.stored_similarity import FILE, scored_similarities
 from analysis.names import plain
 from analysis.readers import kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block
-from analysis.report.filters import USED, filled, where
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
@@ -25,12 +24,12 @@ def similarity_blocks(tables: Tables, does: Levels, study: str) -> Iterator[Bloc
     """Write the cosines of answers by one factor; nothing where none are stored."""
     kinds = kinds_of(tables.trials)
     stem = plain(does.factor)
-    answers = scored_similarities(tables.trials, does.factor)
+    answers = scored_similarities(tables, does.factor)
     if len(answers):
         name = f"answer_similarity_{stem}"
-        yield Markup("[[table:{}]] has the cosine of answers by {}, as they were scored.").format(
-            name, does.factor
-        )
+        yield Markup(
+            "[[table:{}]] has the cosine of answers by {}, as wrods score --similarity took it."
+        ).format(name, does.factor)
         yield _answer_table(name, answers, does.factor, study, kinds)
 
 
@@ -41,7 +40,7 @@ def _answer_table(
     for group, by_group in answers.groupby(GROUP, sort=False):
         rows.append(Head([marked(str(group), kinds[str(group)])]))
         for level, own in by_group.groupby(factor, sort=False):
-            means = own.groupby(["set", "item_id"], dropna=False)["score"].mean().to_numpy(dtype=float)
+            means = own.groupby(["set", "item_id"], dropna=False)["similarity"].mean().to_numpy(dtype=float)
             seed = stable_seed(study, "answer similarity", str(group), str(level))
             ends = bootstrap(means[:, None], lambda drawn: drawn[:, 0], seed)
             rows.append(
@@ -52,10 +51,14 @@ def _answer_table(
                     apa.interval(ends.low, ends.high, 3),
                 )
             )
-    note = "Cosine of text vectors of an answer and the one that it is compared with. Intervals: bootstraps over items."
+    note = (
+        f"Cosine of the text vectors (by {apa.listing(sorted(set(answers['use'])))}) of an answer and of what it is compared with: "
+        f"{apa.listing(sorted(set(answers['compared_with'])))}. Intervals: bootstraps over items."
+    )
     origin = Origin(
-        columns=("score", "scorer", factor, "reader_group", "item_id"),
-        where=(USED, where("scorer", "similarity"), *filled("score", factor)),
+        columns=("similarity",),
+        rows="answers of used trials, by reader and level",
+        file=FILE,
         computed="means by item; 2,000 resamples of items",
         seed=("answer similarity", "reader", "level"),
     )

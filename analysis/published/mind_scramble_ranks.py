@@ -1,0 +1,130 @@
+"""How models rank in perception against completion (Mind Scramble, 2024, Table 2 against Table 1), and how well the orders agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.measures.accuracy import GROUP
+from analysis.measures.resampling import interval, resampled_means
+from analysis.published.mind_scramble import REORDERINGS, Values, kept
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+FEWEST_MODELS = 3
+"""Two models are in the same order or not: no correlation says more of them."""
+_LEVELS = tuple(level for _, some in REORDERINGS for level in some)
+
+Part = tuple[str, Values]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike two tasks order the same models.
+
+    Attributes
+    ----------
+    completion, perception : str
+    models, same : int
+        Models in both; those with the same rank in both.
+    tau, low, high : float
+        Kendall's τ-b of the models' means, with a 95% bootstrap over the items of both tasks.
+    """
+
+    completion: str
+    perception: str
+    models: int
+    same: int
+    tau: float
+    low: float
+    high: float
+
+
+def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Rank models by their mean over reorderings in each part.
+
+    Parameters
+    ----------
+    parts : sequence of (name, Values)
+    kinds : mapping
+        Reader kind by reader group: baselines, people and simulated readers are not ranked among models.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per model that is in every part, a column per part: the mean and, behind it as ``rank NAME``, the rank (1 is the best,
+        ties share the mean rank).
+    """
+    groups = _models(parts, kinds)
+    table = pd.DataFrame(index=pd.Index(groups, name=GROUP))
+    for name, values in parts:
+        table[name] = [kept(values, group, _LEVELS)[0] for group in groups]
+        table[f"rank {name}"] = table[name].rank(ascending=False)
+    return table
+
+
+def agreements(
+    completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
+) -> list[Agreement]:
+    """Compare the order of models in each completion task with that in each perception task; empty below three models.
+
+    Notes
+    -----
+    The interval says how well the order in these models is known from these items. Models are not drawn anew: it says nothing of
+    other ones.
+    """
+    found = []
+    for one in completed:
+        for other in perceived:
+            groups = _models([one, other], kinds)
+            if len(groups) < FEWEST_MODELS:
+                continue
+            table = ranks([one, other], kinds).loc[groups]
+            drawn = [_drawn_means(values, groups, name) for name, values in (one, other)]
+            means = [table[name].to_numpy(dtype=float)[None, :] for name, _ in (one, other)]
+            ends = interval(_taus(*drawn))
+            same = int((table[f"rank {one[0]}"] == table[f"rank {other[0]}"]).sum())
+            found.append(
+                Agreement(one[0], other[0], len(groups), same, float(_taus(*means)[0]), ends.low, ends.high)
+            )
+    return found
+
+
+def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
+    """Return the models with a mean in every part."""
+    return [
+        group
+        for group in (parts[0][1].of_items if parts else ())
+        if kinds.get(group) == "model"
+        and all(
+            group in values.of_items and np.isfinite(kept(values, group, _LEVELS)[0]) for _, values in parts
+        )
+    ]
+
+
+def _drawn_means(values: Values, groups: Sequence[str], name: str) -> Array:
+    """Draw items anew, the same for all models, and return each model's mean over reorderings; shape (resamples, models)."""
+    places = [values.levels.index(level) for level in _LEVELS if level in values.levels]
+    wide = np.hstack([values.of_items[group][:, places] for group in groups])
+    drawn = resampled_means(wide, stable_seed(name, "ranks"))
+    parts = drawn.reshape(len(drawn), len(groups), len(places))
+    there = np.isfinite(parts)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, parts, 0.0).sum(axis=2) / there.sum(axis=2))
+
+
+def _taus(one: Array, other: Array) -> Array:
+    """Return Kendall's τ-b of each row of two tables, shape (rows, models) each; nan where all of a row are tied."""
+    pairs = list(combinations(range(one.shape[1]), 2))
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    # what differs by less than rounding is tied
+    signs = [np.sign(np.round(table[:, first] - table[:, second], 9)) for table in (one, other)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        untied = np.sqrt((signs[0] ** 2).sum(axis=1) * (signs[1] ** 2).sum(axis=1))
+        return np.asarray((signs[0] * signs[1]).sum(axis=1) / untied)

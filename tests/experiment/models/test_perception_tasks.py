@@ -1,0 +1,144 @@
+"""Mind Scramble's summaries and programs, from what models wrote to the paper's layout: field, cosine, handover, table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pandas as pd
+import pytest
+
+from analysis import load
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Material
+from analysis.report.chapters.mind_scramble import write
+from analysis.report.mind_scramble_together import tables_together
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.exporting.handover import hand_over
+from experiment.models import ModelSettings
+from experiment.models.judges.embeddings import Embedder
+from experiment.models.judges.similarity import (
+    PLACEHOLDER,
+    _about_intact_texts,
+    _text,
+    compare_texts,
+    embedding_settings,
+)
+from experiment.scoring.again import Response
+from experiment.store import open_store
+from experiment.study import Study
+from tests.experiment.models.test_rescoring import run
+from tests.experiment.models.tiny_models import tiny_llama
+from tests.experiment.test_mind_scramble import ONCE, made
+
+LEVELS = ("BASE", "REO-ALL", "WORD-REO-ALL", "SENT-REO-ALL")
+
+
+def said_of(trial: dict[str, Any]) -> str:
+    level = trial["condition"]["scramble"]
+    if level == "REO-ALL":
+        return "I am sorry, there is nothing that I can tell of it."
+    about = f"It is about {trial['item_id']}."
+    return f">summarized: {about}" if level == "WORD-REO-ALL" else f"Here you are.\n>summarized: {about}\n"
+
+
+@pytest.mark.shared
+def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: Path) -> None:
+    encoder = tiny_llama(tmp_path / "encoder", seed=3)
+    named = {"models:  ": f'models:\n  embeddings: {{use: "hf:{encoder}"}}\n  # '}
+    folder = made(
+        tmp_path, "summarise", shared / "data", corrected=False, items=2, levels=LEVELS, edits=ONCE | named
+    )
+    study = load_study(folder)
+    build_study(study)
+    with open_store(folder) as store:
+        run(study, store, said_of, reader="m")
+        run(study, store, lambda trial: f">summarized: {trial['item_id']}", reader="n")
+        compare_texts(study, store, Embedder(embedding_settings(study)))
+        data = hand_over(study, store, tmp_path / "data")
+    rows = pd.read_parquet(data / "answer_similarity.parquet")
+    assert len(rows) == 16 and set(rows["compared_with"]) == {"own answer about the intact text"}
+    assert set(rows["use"]) == {f"hf:{encoder}"}
+    tables = load(data)
+    found = tables.trials.merge(rows, on=["session_id", "trial_index", "attempt"]).query("reader == 'm'")
+    by_level = found.groupby("scramble")["similarity"].agg(["min", "max"])
+    assert by_level.loc[["BASE", "WORD-REO-ALL", "SENT-REO-ALL"]].to_numpy() == pytest.approx(1, abs=1e-5), (
+        "the field alone is compared, whatever stands before it"
+    )
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    for row in found[found["scramble"] == "REO-ALL"].to_dict("records"):
+        one, other = embedder.embed([PLACEHOLDER, f"It is about {row['item_id']}."])
+        assert row["similarity"] == pytest.approx(float(one @ other), abs=1e-5)
+    chapter = write(Material(tables))
+    assert chapter is not None and "cosine of the text vector" in " ".join(map(str, chapter.methods))
+    laid_out = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    table = laid_out["ms_reordering"]
+    assert "Table 2 of Mind Scramble" in table.note and "cosine with the reader’s own answer" in table.title
+    cells = dict(zip(table.columns, next(row for row in table.rows if row[0] == "m"), strict=True))
+    assert cells["BASE"] == cells["Word ALL"] == "100.0"
+    lost = 100 * found[found["scramble"] == "REO-ALL"]["similarity"].mean()
+    assert cells["Character ALL"] == f"{lost:.1f}" != "100.0"
+    together = {one.name: one for one in tables_together([data])}
+    assert "table_2" in together and "table_1" not in together
+
+
+def response(raw: str, trial: dict[str, Any], counts: dict[str, Any] | None = None) -> Response:
+    return Response(
+        "m",
+        "model",
+        "s",
+        {"prompt_variant": 1, "replicate": 1},
+        cast("Any", trial),
+        1,
+        None,
+        raw,
+        False,
+        "answered",
+        counts,
+    )
+
+
+def shown(task: str, field: str, condition: str = "BASE", **step: Any) -> dict[str, Any]:
+    return {
+        "set": task,
+        "item_id": "i",
+        "shown": {field: "text"},
+        "intact": {field: "text"},
+        "condition": {"scramble": condition},
+        "exemplars": [],
+        "answer": None,
+        "accepted": [],
+        "is_practice": False,
+        "steps": [{"step": "answer", "read_as": "text", "text": "", "multiline": True} | step],
+    }
+
+
+def test_the_answer_compared_with_is_that_of_base_not_of_another_intact_text() -> None:
+    study = cast(
+        "Study", SimpleNamespace(factors={"scramble": {"BASE": "none", "SENT-REO-ALL": "SENT-REO-ALL"}})
+    )
+    base = (response("", shown("summarise", "passage")), "of BASE")
+    other = (response("", shown("summarise", "passage", "SENT-REO-ALL")), "of another")
+    for given in ([base, other], [other, base]):
+        assert list(_about_intact_texts(study, given).values()) == ["of BASE"]
+
+
+def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before() -> None:
+    trial = shown("complete", "text", read_as="code")
+    raw = "Sure:\n```python\nx = 1\n```\nIt sets x."
+    judged = {"response_status": "valid", "response": "another"}
+    assert _text(response(raw, trial), None) == _text(response(raw, trial, judged), None) == "x = 1"
+    assert _text(response(f">code: {raw}", trial), "published") == raw, "the released field, as it is"
+    assert _text(response(raw, trial), "published") == ""
+
+
+@pytest.mark.parametrize("parser", [None, "published"])
+@pytest.mark.parametrize(("task", "field"), [("summarise", "summarized"), ("translate", "translated")])
+def test_the_mark_of_the_field_is_no_part_of_what_is_compared(
+    task: str, field: str, parser: str | None
+) -> None:
+    trial = shown(task, "passage")
+    assert _text(response(f"Of course.\n>{field}: A captain waits.", trial), parser) == "A captain waits."
+    assert _text(response("A captain waits.", trial), parser) == ("" if parser else "A captain waits.")
