@@ -19,7 +19,16 @@ from analysis.answers import is_valid, judged, not_failed
 from analysis.crossing import TIMES, Crossing
 from analysis.names import plain
 from analysis.plan import Plan
-from analysis.preparing import IDENTICAL, TIMED, EveryTime, TimeRule, copies, left_out_by_plan, not_told_apart
+from analysis.preparing import (
+    IDENTICAL,
+    TIMED,
+    EveryTime,
+    TimeRule,
+    copies,
+    left_out_by_plan,
+    not_told_apart,
+    unseen,
+)
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.tables import item_names
 from stimuli.errors import unknown_name
@@ -126,13 +135,8 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
             "the same prompt, in conditions that a prompt does not tell apart.",
         ]
         rows = rows[~again].copy()
-    unseen = [
-        f"{headed(group)} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. That its answers "
-        "do not differ there is no finding."
-        for factor in by
-        for group in not_told_apart(rows, factor)
-    ]
-    return rows, [*told, *unseen]
+    alike = [unseen(headed(group), factor) for factor in by for group in not_told_apart(rows, factor)]
+    return rows, [*told, *alike]
 
 
 def accuracy_data(

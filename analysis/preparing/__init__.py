@@ -8,6 +8,7 @@ from analysis.preparing.copies import (
     each_answer_once,
     not_told_apart,
     same_prompts,
+    unseen,
 )
 from analysis.preparing.exclusions import IDENTICAL, TIMED, flag_trials, newest_design
 from analysis.preparing.flow import flow, flow_steps, time_steps
@@ -48,5 +49,6 @@ __all__ = [
     "time_bounds",
     "time_reasons",
     "time_steps",
+    "unseen",
     "without_choices",
 ]

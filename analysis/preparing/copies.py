@@ -88,6 +88,14 @@ def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     return rows[~again] if again.any() else rows
 
 
+def unseen(group: str, factor: str) -> str:
+    """Say of a model (as a sentence begins with it) that :func:`not_told_apart` names it."""
+    return (
+        f"{group} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. That its answers "
+        "do not differ there is no finding."
+    )
+
+
 def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
     """Return the models to whom no prompt of the analysis shows which level of a factor it has, in the table's order.
 

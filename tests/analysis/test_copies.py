@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from analysis.measures.accuracy import with_chance
 from analysis.measures.against_chance import against_chance
 from analysis.plan import Plan, against_reference
 from analysis.preparing import COUNTED_ONCE
+from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Origin
+from analysis.report.blocks import Material
+from analysis.report.chapters import sensitivity
 from analysis.report.described import with_copies_told
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
@@ -155,3 +159,26 @@ def test_means_and_chance_count_copied_answers_once(tmp_path: Path) -> None:
     table = ApaTable("t", "t", (), (), "", Origin(where=()))
     assert with_copies_told(table, used, "position").origin == Origin(where=(), rows=COUNTED_ONCE)
     assert with_copies_told(table, used, "font") is table
+
+
+def test_signal_detection_is_not_tested_where_no_prompt_tells_the_conditions_apart(tmp_path: Path) -> None:
+    tables = study(tmp_path)
+    place = pd.to_numeric(tables.trials["item_id"].str.extract(r"(\d+)$")[0]) % 2
+    tables.trials["answer"] = place.map({0: "yes", 1: "no"})
+    turned = {"yes": "no", "no": "yes"}
+    wrong = tables.trials["correct"] == 0
+    tables.trials["response"] = tables.trials["answer"].where(~wrong, tables.trials["answer"].map(turned))
+    chapter = sensitivity.write(Material(tables, (), kinds_of(tables.trials)))
+    assert chapter is not None
+    said = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
+    assert (
+        "restorer cannot tell the conditions of font apart: its prompts are the same in all of them." in said
+    )
+    assert "The model of responses by font is without restorer." in said
+    assert "cannot tell the conditions of position apart" not in said
+    answers = {one.title: one.fit.nobs for one in chapter.fits}
+    assert answers["signal detection by font"] == 6 * ITEMS * 2
+    laid = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
+    shown = [row for row in laid["sensitivity_position"].rows if len(row) > 1]
+    asked = sum(int(part) for row in shown[4:8] for part in re.findall(r"/(\d+)\)", f"{row[2]}{row[3]}"))
+    assert asked == ITEMS * 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 from markupsafe import Markup, escape
 
@@ -16,7 +18,8 @@ from analysis.measures.signal_detection import (
 from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
 from analysis.mixed.adjustments import corrected
 from analysis.names import plain
-from analysis.readers import kinds_of, named
+from analysis.preparing import each_answer_once, not_told_apart, unseen
+from analysis.readers import headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.sensitivity_tables import cells_table, counts_table, differences_table
 from analysis.report.differences import EQUALS
@@ -94,20 +97,40 @@ def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[B
         )
         factors = {name: levels for name, levels in factors.items() if name not in settled}
     if not factors:
-        blocks += _described(classes, None, [], stem)
+        blocks += _described(_each_once(classes, []), None, [], stem)
     for factor, levels in factors.items():
-        own = f"{stem}_{plain(factor)}"
-        blocks += _described(classes, factor, levels, own)
+        own, told = f"{stem}_{plain(factor)}", _each_once(classes, [factor])
+        blocks += _described(told, factor, levels, own)
         if len(levels) < 2:
             continue
+        blind = _blind(told.trials, factor, levels)
+        if blind:
+            # one answer under the name of each level is no answer to each of them
+            told = replace(told, trials=told.trials[~told.trials[GROUP].isin(blind)])
+            said = " ".join(unseen(headed(group), factor) for group in blind)
+            blocks.append(
+                escape(f"{said} The model of responses by {factor} is without {apa.listing(blind)}.")
+            )
+        if told.trials.empty:
+            continue
         material.told(f"signal detection: model by {factor}")
-        model = probit_model(classes, factor, levels)
+        model = probit_model(told, factor, levels)
         if isinstance(model, ProbitModel):
-            blocks += _modelled(model, factor, classes, own, material.kinds)
+            blocks += _modelled(model, factor, told, own, material.kinds)
             fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
         else:
             blocks.append(escape(" ".join(model)))
     return blocks, fits
+
+
+def _each_once(classes: Classes, by: list[str]) -> Classes:
+    """Count answers of a model once that copy one another within the levels of some factors."""
+    return replace(classes, trials=each_answer_once(classes.trials, by))
+
+
+def _blind(trials: pd.DataFrame, factor: str, levels: list[str]) -> list[str]:
+    """Name the models whose prompts do not show which level of a factor they have."""
+    return not_told_apart(trials[trials[factor].isin(levels)], factor) if "same_prompt" in trials else []
 
 
 def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
