@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,23 +15,7 @@ from analysis import apa
 from analysis.mixed import Fit
 from analysis.report.filters import Condition
 
-SYMBOLS = {
-    "M exact",
-    "M recovery",
-    "b",
-    "SE",
-    "z",
-    "t",
-    "df",
-    "p",
-    "M",
-    "SD",
-    "n",
-    "OR",
-    "r",
-    "R²",
-    "p adjusted",
-}
+_SYMBOL = re.compile(r"(b|SE|z|t|df|p|M|SD|n|OR|R²|r)( (\(.*|/.*|or [zt]|adjusted|exact|recovery))?")
 
 
 NOT_ESTIMABLE = f"A row of en dashes ({apa.MISSING}) is not estimable: the data do not determine that effect."
@@ -130,8 +115,8 @@ class ApaTable:
         return len(self.columns) > MOST_COLUMNS or taken > WIDEST
 
     def is_symbol(self, column: str) -> bool:
-        """Whether a column head is a statistical symbol."""
-        return column in SYMBOLS
+        """Whether a column head is a statistical symbol, be it with a word that says of what."""
+        return _SYMBOL.fullmatch(column) is not None
 
     def reworded(self, said: Callable[[str], str]) -> ApaTable:
         """Return the table with every text put through ``said``; numbers keep what they were before rounding."""

@@ -111,9 +111,11 @@ def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:
         ends = apa.interval(test.low, test.high, 1 if bound.unit == "points" else 2)
         unit = "percentage points" if bound.unit == "points" else analysis.plan.measure.unit
         edges = f"±{bound.value:g} {unit}"
-    p = apa.p_phrase(test.p_adjusted)
+    statistic = "z" if test.df is None else f"t({apa.degrees_of_freedom(test.df)})"
+    tested = f"{statistic} = {apa.number(test.statistic)}, {apa.p_phrase(test.p_adjusted)}"
     verdict = "counts as none" if test.equivalent else "is not shown to be so small as to count as none"
-    return f" Against the bound fixed beforehand ({edges}) the difference between these readers {verdict}: {level} CI {ends}, {p}."
+    against = f"Against the bound fixed beforehand ({edges})"
+    return f" {against} the difference between these readers {verdict}: {level} CI {ends}, {tested}."
 
 
 def _felt(one: Contrast, analysis: Analysis) -> Markup:

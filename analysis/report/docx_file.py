@@ -6,6 +6,7 @@ and notes closer and smaller. All of it hangs on styles, so that a journal's own
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -32,9 +33,15 @@ FONT, CODE_FONT = "Times New Roman", "Courier New"
 TEXT_WIDTH = 6.5
 """Inches between the margins of a letter page."""
 SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
-"""Font size of a table by its number of columns; beyond, 7 points."""
-MOST_WITH_ROOM = 10
-"""Columns beyond which the first one gets no more than its longest word, so that no head breaks inside a word."""
+"""Font size of a table by its number of columns; beyond, the smallest."""
+SMALLEST, LEGIBLE = 7.0, 8.0
+"""Points: letters of the tables with most columns; below the second no letters shrink for the sake of a long name."""
+LEAST_NAME, MOST_OF_NAMES = 1.2, 0.45
+"""Inches that a first column of names keeps where it can, and its share of the width at most where cells would else wrap."""
+_PIECES = re.compile(r"(?<!<)\s+")
+"""Where a cell may break: Word does not part a sign from the number behind it, as in < .001."""
+LETTER = 0.61
+"""Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
 _LETTER_WIDTHS = {
     **dict.fromkeys("ijl.,:;!|'-()[] ", 0.55),
     **dict.fromkeys("ftI", 0.7),
@@ -243,10 +250,10 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     laid = shown.table
     word.add_paragraph(f"Table {shown.number}", style="Table Number")
     word.add_paragraph(laid.title, style="Table Title")
-    size = next((points for most, points in SIZES if len(laid.columns) <= most), 7.0)
+    size, widths = fitted_columns(laid)
     table = word.add_table(rows=1 + len(laid.rows), cols=len(laid.columns))
     table.alignment, table.autofit = WD_TABLE_ALIGNMENT.LEFT, False
-    _widths(table, laid)
+    _widths(table, widths)
     rows = list(table.rows)  # python-docx reads the whole table anew for each row that it is asked for
     _fill(rows[0], [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
     _rule(table, 0, "top")
@@ -267,28 +274,69 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     _note(word, laid.note)
 
 
-def _widths(table: Table, laid: ApaTable) -> None:
-    """Share the width of the page by what columns hold; the first column may wrap, and heads between words."""
-    rows = [row for row in laid.rows if len(row) > 1]
-    has_room = len(laid.columns) <= MOST_WITH_ROOM
-    margin = 1.5 if has_room else 1.1
-    needs = []
-    for place, column in enumerate(laid.columns):
-        cells = [_reach(str(row[place])) for row in rows if place < len(row)]
-        words = max((_reach(word) for word in str(column).split()), default=1)
-        needs.append(max([words, *cells, 3]) + margin)
-    # the first column may wrap between words, never inside one; rows under a head are indented
-    longest = max((_reach(word) for row in rows for word in str(row[0]).split()), default=3)
-    least = longest + margin + (3.0 if laid.has_heads or has_room else 0.0)
-    most = max(14.0, 0.45 * sum(needs)) if has_room else least
-    needs[0] = max(min(needs[0], most), least)
-    whole = max(TEXT_WIDTH / 2, min(TEXT_WIDTH, 0.085 * sum(needs)))
-    widths = [Inches(whole * need / sum(needs)) for need in needs]
+def _widths(table: Table, widths: Sequence[float]) -> None:
+    """Set the columns of a table to so many inches."""
     for column, width in zip(table.columns, widths, strict=True):
-        column.width = width
+        column.width = Inches(width)
     for row in table._tbl.tr_lst:
         for cell, width in zip(row.tc_lst, widths, strict=True):
-            cell.width = width
+            cell.width = Inches(width)
+
+
+def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
+    """Choose the size of a table's letters and the widths of its columns, in points and inches.
+
+    Numbers and the words of heads are never broken: every column has room for its longest piece without a blank. Letters become
+    smaller before a name in the first column is broken, and a name is broken before letters become smaller than 8 points; in
+    tables of many columns, smaller than they are anyway.
+    """
+    usual = next((points for most, points in SIZES if len(laid.columns) <= most), SMALLEST)
+    sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
+    chosen = next((one for one in sizes if sum(_least(laid, one)) <= TEXT_WIDTH), None)
+    size = chosen
+    if size is None:
+        named = (one for one in [*sizes, SMALLEST] if sum(_least(laid, one)[1:]) + LEAST_NAME <= TEXT_WIDTH)
+        size = next(named, SMALLEST)
+    least, whole = _least(laid, size), _on_one_line(laid, size)
+    if chosen is None:
+        least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)
+    whole[0] = min(whole[0], max(MOST_OF_NAMES * sum(whole), 1.2))
+    whole = [max(pair) for pair in zip(whole, least, strict=True)]
+    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(whole)))
+    if sum(whole) <= room:
+        return size, [one * room / sum(whole) for one in whole]
+    wished = sum(whole) - sum(least)
+    spare = max(room - sum(least), 0.0) / wished if wished > 0 else 0.0
+    return size, [one + (other - one) * spare for one, other in zip(least, whole, strict=True)]
+
+
+def _least(laid: ApaTable, size: float) -> list[float]:
+    """Return how wide each column must be for its longest piece without a blank, in inches."""
+    return [_inches(max((_reach(piece) for text in texts for piece in _PIECES.split(text)), default=2.0), laid, place, size)
+            for place, texts in enumerate(_columns(laid))]  # fmt: skip
+
+
+def _on_one_line(laid: ApaTable, size: float) -> list[float]:
+    """Return how wide each column is with every cell on one line; heads may wrap between words."""
+    found = []
+    for place, (head, *cells) in enumerate(_columns(laid)):
+        words = [*head.split(), *cells] if place else cells
+        found.append(_inches(max(map(_reach, words), default=2.0), laid, place, size))
+    return found
+
+
+def _columns(laid: ApaTable) -> list[list[str]]:
+    """Return what each column holds: its heads, which parts of a table may have of their own, and its cells."""
+    rows = [row for row in laid.rows if len(row) > 1]
+    return [
+        [str(column), *(str(row[place]) for row in rows if place < len(row))]
+        for place, column in enumerate(laid.columns)
+    ]
+
+
+def _inches(reach: float, laid: ApaTable, place: int, size: float) -> float:
+    indent = 0.15 if place == 0 and laid.has_heads else 0.0
+    return reach * LETTER * size / 72 + (0.15 if size > LEGIBLE else 0.1) + indent
 
 
 def _reach(text: str) -> float:

@@ -18,7 +18,13 @@ _STYLES = {
     "sub": "sub",
     "sup": "sup",
 }
-_NOTE_SYMBOLS = re.compile(r"\b(N|n|SD|p)\b(?= (=|is|adjusted)\b| =)")
+_NOTE_SYMBOLS = re.compile(r"\b(N|n|SD|p)\b(?= (=|is|adjusted)\b| =| values?\b)")
+_SYMBOLS = re.compile(
+    r"(?<![\w−-])(?:(?:N|n|M|SD|SE|b|p|r|z)(?=[ \u00a0](?:=|<|>|&lt;|&gt;)[ \u00a0][−\d.])"
+    r"|t(?=\([\d.,]+\)[ \u00a0]=)|p(?= values?\b))"
+)
+_IN_HEADS = re.compile(r"(?<!\w)(?:b|SE|z|t|df|p|M|SD|n|OR|R²|r)(?!\w)")
+_TAGS = re.compile(r"(<code>.*?</code>|<[^>]+>)")
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,16 @@ def plain_text(markup: str) -> str:
 
 
 def head_markup(column: str, is_symbol: bool) -> Markup:
-    """Set a column head: of a statistical symbol the first word is in italics."""
-    if not is_symbol:
-        return escape(column)
-    first, _, rest = column.partition(" ")
-    return Markup("<i>{}</i>").format(first) + (f" {rest}" if rest else "")
+    """Set a column head: statistical symbols are in italics where it is one."""
+    return Markup(_IN_HEADS.sub(r"<i>\g<0></i>", str(escape(column)))) if is_symbol else escape(column)
+
+
+def with_symbols(markup: str) -> Markup:
+    """Set the statistical symbols of a paragraph in italics where it says their values, as far as they are not yet."""
+    parts = _TAGS.split(str(markup))
+    return Markup(
+        "".join(part if _TAGS.fullmatch(part) else _SYMBOLS.sub(r"<i>\g<0></i>", part) for part in parts)
+    )
 
 
 def note_markup(text: str) -> Markup:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from analysis.names import in_words
 from analysis.report.apa_tables import Head
+from analysis.report.inline import with_symbols
 from analysis.report.nodes import Bullets, Facts, Filed, Heading, Node, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
 
@@ -63,6 +64,17 @@ def _said(node: Node, said: Callable[[str], str]) -> Node:
         worded = replace(drawing, title=said(drawing.title), note=said(drawing.note))
         return replace(node, drawing=replace(worded, alternative=said(drawing.alternative)))
     return node
+
+
+def with_symbols_set(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Set the statistical symbols of running text in italics."""
+    for node in nodes:
+        if isinstance(node, Paragraph):
+            yield replace(node, text=with_symbols(str(node.text)))
+        elif isinstance(node, Bullets):
+            yield replace(node, items=tuple(with_symbols(str(one)) for one in node.items))
+        else:
+            yield node
 
 
 def without_repeated_remarks(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node]:

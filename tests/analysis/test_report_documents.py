@@ -17,11 +17,13 @@ from docx.table import Table
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Bullets, Document, Filed, Heading, Paragraph, document_of
-from analysis.report.docx_file import write_docx
-from analysis.report.inline import plain_text, runs_of
+from analysis.report.docx_file import fitted_columns, write_docx
+from analysis.report.inline import head_markup, plain_text, runs_of, with_symbols
 from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
 from analysis.report.numbered import Numbered
 from analysis.report.references import known, read_bibtex
@@ -205,8 +207,10 @@ def test_no_word_of_a_first_column_is_broken(tmp_path: Path) -> None:
     rows = (Head(["People"]), ("transposed", "4,968", "124", "86.1", "9.5", "[84.7, 87.4]"))
     laid = replace(nasty(), nodes=(Numbered(1, ApaTable("table_01_means", "Means", columns, rows, "")),))
     (table,) = docx.Document(str(write_docx(laid, tmp_path, {}, WHEN))).tables
-    # ten letters of 10 points at 0.085 inches, the row's indent and the margins of a cell
-    assert table.columns[0].width.inches > 10 * 0.085 + 0.15 + 0.15
+    # DejaVu Serif is the widest of what stands in for Times; beside it the row's indent and the margins of a cell
+    font = FontProperties(family="DejaVu Serif", size=10)
+    word = TextPath((0, 0), "transposed", prop=font).get_extents().width / 72
+    assert table.columns[0].width.inches > word + 0.15 + 0.06
 
 
 @pytest.mark.parametrize("program", ["pdflatex", "xelatex"])
@@ -225,3 +229,78 @@ def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: st
 def test_a_table_too_long_for_a_page_runs_over_pages() -> None:
     long = next(node for node in nasty().nodes if isinstance(node, Numbered) and node.number == 2)
     assert "\\begin{longtable}" in table_in_latex(long, "") and "\\endhead" in table_in_latex(long, "")
+
+
+LONG = "vertauschte_Anfangsbuchstaben_des_Wort"
+
+
+@pytest.mark.parametrize("columns", [5, 7, 9, 12])
+@pytest.mark.parametrize("name", ["final", LONG, f"{LONG} − Buchstabendreher_im_Inneren_der_Woerter"])
+def test_no_number_and_no_word_of_a_head_breaks_in_a_table_with_long_names(columns: int, name: str) -> None:
+    numbers = (
+        "0.335",
+        "−1.06",
+        "< .001",
+        "[−1.06, 12.35]",
+        "1,234",
+        "Variance",
+        "0.12",
+        "−0.45",
+        "99.95",
+        ".081",
+        "12.30",
+    )
+    heads = (
+        "Difference",
+        "b",
+        "SE",
+        "p adjusted",
+        "95% CI",
+        "Correlation",
+        "OR",
+        "Points",
+        "df",
+        "z",
+        "M",
+        "SD",
+    )
+    laid = ApaTable(
+        "long", "Long names", heads[:columns], ((name, *numbers[: columns - 1]), Head(["People"]))
+    )
+    size, widths = fitted_columns(laid)
+    assert sum(widths) <= 6.5 + 1e-6 and size >= 7
+    for head, cell, width in list(zip(heads, (name, *numbers), widths, strict=False))[1:]:
+        for piece in (*head.split(), *re.split(r"(?<!<) ", cell)):
+            # DejaVu Serif is the widest of what stands in for Times; a cell has 0.06 inches of margins
+            font = FontProperties(family="DejaVu Serif", size=size)
+            assert TextPath((0, 0), piece, prop=font).get_extents().width / 72 <= width - 0.06, (piece, width)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("90% CI [−1.2, 3.4], z = 2.10, p = .036.", "90% CI [−1.2, 3.4], <i>z</i> = 2.10, <i>p</i> = .036."),
+        ("<i>t</i>(22.00) = 0.20, p &lt; .001", "<i>t</i>(22.00) = 0.20, <i>p</i> &lt; .001"),
+        ("t(22.00) = 0.20 and SD = 0.123", "<i>t</i>(22.00) = 0.20 and <i>SD</i> = 0.123"),
+        ("p values were adjusted", "<i>p</i> values were adjusted"),
+        (
+            "<code>p = 1</code> and sleep = 3, condition r of p",
+            "<code>p = 1</code> and sleep = 3, condition r of p",
+        ),
+    ],
+)
+def test_symbols_of_running_text_are_set_in_italics_once(said: str, shown: str) -> None:
+    assert with_symbols(said) == shown
+    assert with_symbols(str(with_symbols(said))) == shown
+
+
+@pytest.mark.parametrize(
+    ("head", "shown"),
+    [
+        ("p (log odds)", "<i>p</i> (log odds)"), ("r / ceiling", "<i>r</i> / ceiling"), ("t or z", "<i>t</i> or <i>z</i>"),
+        ("p adjusted", "<i>p</i> adjusted"), ("M exact", "<i>M</i> exact"), ("Trials", "Trials"), ("n-grams", "n-grams"),
+    ],
+)  # fmt: skip
+def test_heads_with_a_word_beside_a_symbol_have_it_in_italics(head: str, shown: str) -> None:
+    laid = ApaTable("one", "One", (head,), ())
+    assert head_markup(head, laid.is_symbol(head)) == shown
