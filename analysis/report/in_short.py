@@ -110,11 +110,11 @@ def _findings(content: Content) -> Iterator[Paragraph]:
     if not content.planned:
         yield Paragraph(Markup("No analysis was planned, so that all results are exploratory."))
     crowded, found = crowds(found, lambda one: one.contrast, lambda one: one.section)
-    headings = {one.section.heading for own in crowded for one in own}
+    headings = {one.section.heading for crowd in crowded for one in crowd}
     begun: set[str] = set()
-    for own in crowded:
-        yield _crowd(own, content, is_headed=bool(found) or len(headings) > 1)
-        begun.add(own[0].section.heading)
+    for crowd in crowded:
+        yield _crowd(crowd, content, is_headed=bool(found) or len(headings) > 1)
+        begun.add(crowd[0].section.heading)
     order = {id(section): place for place, section in enumerate(sections)}
     told = sorted(_parted(found, content.kinds), key=lambda run: run[0].place)[:MOST_FINDINGS]
     told.sort(key=lambda run: order[id(run[0].section)])

@@ -115,7 +115,7 @@ def _of_reader(
         said = f"{title} of {who} did not differ significantly from {reference} in any of {many}"
         return escape(f"{said}.") + _extremes(found, False, in_brackets)
     lower, higher = words_of_direction(analysis) or ("lower", "higher")
-    parts = []
+    parts: list[str] = []
     for word, own in (
         (lower, [one for one in differ if one.estimate < 0]),
         (higher, [one for one in differ if one.estimate >= 0]),
@@ -143,8 +143,8 @@ def _of_models(
     few, most = (len(_differing(own, analysis)) for own in (order[0], order[-1]))
     first, noun, title = found[0][0], analysis.plan.measure.noun, analysis.plan.measure.title
     who = listed([own[0].groups[-1] for own in found], kinds)
-    ends = "each" if few == most else f"{order[0][0].groups[-1]}"
-    count = f"{few} each" if few == most else f"{few} ({ends}) to {most} ({order[-1][0].groups[-1]})"
+    least, most_of = (own[0].groups[-1] for own in (order[0], order[-1]))
+    count = f"{few} each" if few == most else f"{few} ({least}) to {most} ({most_of})"
     where = f"in {count} of {apa.counted(max(len(own) for own in found), 'condition')}"
     reference = f"the {first.second} condition"
     said = (
