@@ -3,7 +3,8 @@
 It starts with what the design justifies (Barr et al., 2013): participants with an intercept and a slope of the compared
 factor; items likewise, each also otherwise in models than in people; what is particular to an item in one model, to it in
 one condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be
-told from chance. Item slopes of k conditions in two kinds of reader are 2k columns with k(2k + 1) variances and
+told from chance. Of two factors that are compared together participants have slopes of each and of their interaction, as far as
+these vary within them (:func:`analysis.crossing.slopes_of`). Item slopes of k conditions in two kinds of reader are 2k columns with k(2k + 1) variances and
 correlations. Such a matrix is begun with where it has at most four columns and ten items for each. Otherwise what conditions do
 to items is independent between conditions: with a variance for each of three to six conditions where people alone, or models
 alone, have such slopes (items of one condition may differ more than those of another), else with one for all of them, for people
@@ -63,6 +64,8 @@ class RandomTerm:
     instead : tuple of RandomTerm
         What takes its place when correlations go, or a variance of its uncorrelated columns is estimated as zero; empty where its
         own columns do, uncorrelated, and those at zero go.
+    beside : bool
+        Whether the columns are slopes beside the intercept (of two factors and their interaction) and not one for each condition.
     """
 
     group: str
@@ -73,6 +76,7 @@ class RandomTerm:
     why: str
     may_go: bool = False
     instead: tuple[RandomTerm, ...] = ()
+    beside: bool = False
 
     def text(self) -> str:
         """Write the term as lme4 reads it."""
@@ -144,7 +148,7 @@ def _participants(
         remarks += crossed.remarks
         begun: State = "correlated" if crossed.columns else "intercept"
         why = "participants differ"
-        return RandomTerm("participant", intercept, crossed.text, crossed.columns, begun, why)
+        return RandomTerm("participant", intercept, crossed.text, crossed.columns, begun, why, beside=True)
     columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
     slopes = " + ".join(columns[1:]) if mixed else factor
@@ -303,7 +307,7 @@ def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomT
     begun: list[RandomTerm] = []
     remarks: list[str] = []
     for term in terms:
-        size = len(term.columns)
+        size = len(term.columns) + int(term.beside)
         if term.group == "participant" and term.state == "correlated" and size > most:
             begun.append(replace(term, state="uncorrelated"))
             remarks.append(

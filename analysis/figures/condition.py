@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from analysis import apa
+from analysis.crossing import IN, TIMES
 from analysis.descriptives import Cell, participant_means, participants_intervals, scored
 from analysis.figures.drawing import (
     PILOT_LABEL,
@@ -68,7 +69,7 @@ def condition_figure(
         axes = figure.add_axes((0.09, 0.13, 0.64, 0.79))
         _scale(axes, measure, levels)
         _dots(axes, trials, measure, factor, levels, kinds, look)
-        ends = _means(axes, cells, levels, look, measure)
+        ends = _means(axes, cells, levels, look, measure, factor)
         ends += _pilot(axes, pilot, measure, factor, levels)
         if measure.logged:
             axes.set_yscale("log")
@@ -165,8 +166,22 @@ def swarm(values: np.ndarray, bin_width: float) -> np.ndarray:
     return offsets
 
 
+def _lines(levels: Sequence[str], factor: str) -> list[slice]:
+    """Return which means a line joins: all, or of the cells of two factors those of one level of the first."""
+    if TIMES not in factor:
+        return [slice(0, len(levels))]
+    firsts = [level.partition(IN)[0] for level in levels]
+    starts = [place for place, one in enumerate(firsts) if place == 0 or one != firsts[place - 1]]
+    return [slice(*ends) for ends in zip(starts, [*starts[1:], len(levels)], strict=True)]
+
+
 def _means(
-    axes: Axes, cells: Sequence[Cell], levels: Sequence[str], look: dict[str, Look], measure: Measure
+    axes: Axes,
+    cells: Sequence[Cell],
+    levels: Sequence[str],
+    look: dict[str, Look],
+    measure: Measure,
+    factor: str,
 ) -> list[tuple[float, float, str, str]]:
     groups = list(dict.fromkeys(cell.group for cell in cells))
     scale = 1.0 if measure.logged else 100.0
@@ -182,7 +197,8 @@ def _means(
         it = look[group]
         baseline = own[present[0]].kind == "baseline"
         weight = 1.0 if baseline else 1.5
-        axes.plot(x, y, color=it.colour, ls=it.line, lw=weight, zorder=3)
+        for line in _lines(present, factor):
+            axes.plot(x[line], y[line], color=it.colour, ls=it.line, lw=weight, zorder=3)
         for one, level in zip(x, present, strict=True):
             cell = own[level]
             if np.isfinite(cell.low) and not baseline:

@@ -1,0 +1,343 @@
+"""Interactions of two factors: against lme4 and emmeans, in points, in words, where nothing is planned, and in power."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import Markup
+
+from analysis import Tables, load
+from analysis.carrying_out import carry_out_all
+from analysis.crossing import Crossing, compared_together, slopes_of
+from analysis.measures import MEASURES
+from analysis.plan import Difference, Plan, read_contrast
+from analysis.planned import plans
+from analysis.power import Question, from_mapping, grid, planned_of, power_table
+from analysis.power.given import assumed
+from analysis.power.layouts import layout_of, trials
+from analysis.power.simulation import Study
+from analysis.report.verdicts import LOGIT_ALONE, scale_remark, verdict
+from analysis.report.write import write_report
+from analysis.results import Analysis, Contrast
+from stimuli.errors import UserError
+from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
+
+CROSSING = Crossing(("item_type", "font"), (("word", "transposed"), ("plain", "cursive")))
+CONTRASTS = [INTERACTION, "transposed - word in cursive", "transposed - word in plain", "transposed - word"]
+PLANNED = {
+    "together": {**PLAN, "contrasts": CONTRASTS, "direction": {INTERACTION: "less"}},
+    "times": {**PLAN, "measure": "rt", "contrasts": CONTRASTS},
+}
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
+    tables = load(crossed_study(tmp_path_factory.mktemp("crossed"), crossed_rows(), PLANNED))
+    return tables, carry_out_all(plans(tables), tables)
+
+
+def by_label(analysis: Analysis) -> dict[str, Contrast]:
+    return {one.label: one for one in analysis.contrasts}
+
+
+R_PROGRAM = """
+suppressMessages({library(lme4); library(lmerTest); library(emmeans)})
+d <- read.csv("rows.csv", stringsAsFactors = FALSE)
+d$item_type <- factor(d$item_type, c("word", "transposed")); d$font <- factor(d$font, c("plain", "cursive"))
+a <- glmer(FORMULA_A, d, binomial, control = glmerControl("bobyqa", tolPwrss = 1e-11, optCtrl = list(rhoend = 1e-9)))
+b <- lmer(FORMULA_B, d, control = lmerControl("bobyqa", optCtrl = list(rhoend = 1e-9)))
+of <- function(m) {
+  g <- emmeans(m, ~ item_type * font, lmer.df = "satterthwaite")
+  told <- rbind(
+    as.data.frame(contrast(g, interaction = "revpairwise"))[, c("estimate", "SE", "df", "p.value")],
+    as.data.frame(contrast(g, "revpairwise", by = "font", adjust = "none"))[2:1, c("estimate", "SE", "df", "p.value")],
+    as.data.frame(contrast(emmeans(m, ~ item_type), "revpairwise"))[, c("estimate", "SE", "df", "p.value")])
+  told
+}
+write.csv(rbind(of(a), of(b)), "found.csv", row.names = FALSE)
+"""
+
+
+@pytest.mark.r
+def test_interactions_simple_effects_and_averages_are_those_of_lme4_and_emmeans(
+    carried: tuple[Tables, list[Analysis]], tmp_path: Path
+) -> None:
+    _, (accuracy, times) = carried
+    assert accuracy.model is not None and times.model is not None
+    rows = accuracy.rows.assign(log_rt=np.log(accuracy.rows["rt"]))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    program = R_PROGRAM.replace("FORMULA_A", accuracy.model.formula).replace("FORMULA_B", times.model.formula)
+    (tmp_path / "fit.R").write_text(program, "utf-8")
+    subprocess.run(["Rscript", "fit.R"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+    found = pd.read_csv(tmp_path / "found.csv")
+    ours = [*accuracy.contrasts, *times.contrasts]
+    assert [one.label for one in accuracy.contrasts] == [
+        read_contrast(one, [], crossing=CROSSING).label for one in CONTRASTS
+    ]
+    for one, (_, theirs) in zip(ours, found.iterrows(), strict=True):
+        two_sided = 2 * min(one.p, 1 - one.p) if one.direction != "two-sided" else one.p
+        assert one.estimate == pytest.approx(theirs["estimate"], abs=2e-3 * theirs["SE"])
+        assert one.se == pytest.approx(theirs["SE"], rel=2e-3)
+        assert two_sided == pytest.approx(theirs["p.value"], rel=2e-2, abs=1e-9)
+        if one.df is not None:
+            assert one.df == pytest.approx(theirs["df"], rel=1e-2)
+
+
+def test_a_model_of_two_factors_begins_with_slopes_of_both_and_of_their_interaction(
+    carried: tuple[Tables, list[Analysis]],
+) -> None:
+    for analysis in carried[1]:
+        assert analysis.model is not None
+        first = analysis.model.steps[0].formula
+        assert "~ item_type * font + (1 + item_type * font | participant)" in first
+        assert "item_condition" in first
+
+
+def test_an_interaction_in_points_is_the_difference_of_its_simple_effects(
+    carried: tuple[Tables, list[Analysis]],
+) -> None:
+    found = by_label(carried[1][0])
+    whole, here, there, average = (
+        found[read_contrast(one, [], crossing=CROSSING).label] for one in CONTRASTS
+    )
+    assert whole.points is not None and here.points is not None and there.points is not None
+    assert whole.points == pytest.approx(here.points - there.points)
+    assert average.points == pytest.approx((here.points + there.points) / 2)
+    assert whole.estimate == pytest.approx(here.estimate - there.estimate)
+    assert whole.simple == pytest.approx((here.estimate, there.estimate))
+    assert whole.direction == "less" and whole.p < 0.01
+
+
+def test_slopes_are_of_what_varies_within_a_unit_often_enough() -> None:
+    rows = crossed_rows(6, 16).rename(columns={"reader": "participant", "item_id": "item"})
+    rows[CROSSING.name] = CROSSING.column(rows)
+    whole = slopes_of(rows, "participant", CROSSING)
+    assert whole.text == "item_type * font" and len(whole.columns) == 3 and not whole.remarks
+    assert slopes_of(rows, "participant", CROSSING, "people").text == (
+        "people_item_type_transposed + people_font_cursive + people_item_type_transposed_font_cursive"
+    )
+    own = rows[(rows["font"] == "plain") == (rows["participant"].str[1:].astype(int) % 2 == 0)]
+    between = slopes_of(own, "participant", CROSSING)
+    assert between.text == "item_type" and "one condition of font" in between.remarks[0]
+    few = rows.groupby(["participant", CROSSING.name]).head(1)
+    single = slopes_of(few, "participant", CROSSING)
+    assert single.text == "item_type + font" and "interaction" in single.remarks[0]
+
+
+def test_columns_of_slopes_are_centred() -> None:
+    values = [CROSSING.values(cell) for cell in CROSSING.cells]
+    for name in CROSSING.slope_columns():
+        assert sum(own[name] for own in values) == pytest.approx(0.0)
+
+
+def test_a_cell_without_trials_leaves_the_interaction_untested_and_counted(tmp_path: Path) -> None:
+    rows = crossed_rows(12, 16)
+    rows = rows[(rows["item_type"] != "transposed") | (rows["font"] != "cursive")]
+    tables = load(crossed_study(tmp_path, rows, {"together": {**PLAN, "contrasts": CONTRASTS}}))
+    (analysis,) = carry_out_all(plans(tables), tables)
+    found = by_label(analysis)
+    assert found[
+        "(transposed − word) × (cursive − plain)"
+    ].left_out == "people: no trials in transposed/cursive".replace("people", "People")
+    assert found["transposed − word in plain"].estimable
+    assert not found["transposed − word"].estimable
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"compare": ["item_type", "fonts"]}, "fonts"),
+        ({"compare": ["item_type", "item_type"]}, "an interaction is of two factors"),
+        ({"contrasts": ["transposed - cursive"]}, "takes levels of two factors apart"),
+        ({"contrasts": ["transposed - word in cursiv"]}, "cursiv"),
+        ({"contrasts": ["(transposed - word) x (plain)"]}, "not the difference of two levels"),
+        ({"levels": ["word", "transposed"]}, "of two factors each has its own"),
+        ({"within": {"font": "plain"}}, "within"),
+    ],
+)
+def test_what_cannot_be_compared_together_is_refused(tmp_path: Path, spec: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        plans(load(crossed_study(tmp_path, crossed_rows(2, 8), {"together": {**PLAN, **spec}})))
+
+
+def test_two_factors_with_a_level_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    rows = crossed_rows(2, 8).replace({"font": {"plain": "word"}})
+    factors = {**FACTORS, "font": {"levels": ["word", "cursive"], "reference": "word"}}
+    with pytest.raises(UserError, match="both have a level 'word'"):
+        tables = load(crossed_study(tmp_path, rows, {"together": PLAN}, factors=factors))
+        plans(tables)
+
+
+def contrast(simple: tuple[float, ...] = (), groups: tuple[str, ...] = ("human",), **more: Any) -> Contrast:
+    estimate = simple[0] - simple[1] if simple else 1.0
+    given = {"p_adjusted": 0.01, "low": estimate - 0.1, "high": estimate + 0.1, **more}
+    return Contrast(
+        "transposed", "word", groups, estimate, 0.05, 3.0, None, 0.01, family=1, at=("cursive", "plain"), simple=simple, **given
+    )  # fmt: skip
+
+
+ASKED = Plan(
+    "p", True, MEASURES["correct"], CROSSING.name, CROSSING.cells, ("human", "gpt"), (), crossing=CROSSING
+)
+NOTHING = Analysis(ASKED, None, ("human", "gpt"), CROSSING.cells, (), "Holm", ())
+KINDS = {"human": "human", "gpt": "model"}
+DIFFERENCE = "The difference in accuracy between the transposed and the word condition"
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (
+            contrast((-2.0, -0.5)),
+            f"{DIFFERENCE} was larger in the cursive than in the plain condition for people",
+        ),
+        (
+            contrast((-0.5, -2.0)),
+            f"{DIFFERENCE} was smaller in the cursive than in the plain condition for people",
+        ),
+        (
+            contrast((2.0, 0.5)),
+            f"{DIFFERENCE} was larger in the cursive than in the plain condition for people",
+        ),
+        (
+            contrast((0.5, -0.5)),
+            f"{DIFFERENCE} had opposite directions in the cursive and the plain condition for people",
+        ),
+        (
+            contrast((-2.0, -0.5), p_adjusted=0.2),
+            f"{DIFFERENCE} did not differ significantly between the cursive and the plain condition for people",
+        ),
+        (
+            contrast(groups=("human", "gpt")),
+            "How much the difference in accuracy between the transposed and the word condition changes between the cursive and the "
+            "plain condition differed between people and the model gpt",
+        ),
+    ],
+)
+def test_what_an_interaction_came_to_is_said_in_plain_words(one: Contrast, said: str) -> None:
+    assert verdict([one], NOTHING, KINDS) == said
+
+
+def test_an_interaction_of_the_logit_scale_alone_is_flagged() -> None:
+    one = contrast((-2.0, -0.5), points=-1.0, points_low=-4.0, points_high=2.0)
+    assert scale_remark(one) == LOGIT_ALONE
+    assert scale_remark(replace(one, at=(), simple=())) == ""
+
+
+def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled(tmp_path: Path) -> None:
+    tables = load(crossed_study(tmp_path, crossed_rows(4, 8), {}))
+    found = [one for one in plans(tables) if one.crossing is not None]
+    assert [one.name for one in found] == [
+        "accuracy by item_type × font",
+        "response time by item_type × font",
+    ]
+    assert [one.contrasts for one in found] == [
+        (Difference("transposed", "word", at=("cursive", "plain")),)
+    ] * 2
+    assert not found[0].planned
+    empty = tables.trials["item_type × font"] != "word/cursive"
+    assert not [
+        one for one in plans(replace(tables, trials=tables.trials[empty])) if one.crossing is not None
+    ]
+
+
+def test_of_three_factors_every_two_are_explored_unless_their_cells_are_too_many() -> None:
+    factors = {"a": ["x", "y"], "b": ["p", "q"], "c": [str(n) for n in range(7)]}
+    assert compared_together({}, factors) == [("a", "b")]
+    assert compared_together({}, {**factors, "c": ["1", "2", "3"]}) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert compared_together({"one": {"compare": "a"}}, factors) == []
+
+
+def powered(effects: dict[str, Any], layout: str = "latin_square") -> tuple[Plan, Question]:
+    levels = {name: one["levels"] for name, one in FACTORS.items()}
+    (plan,), _ = planned_of({"together": PLAN}, levels)
+    truth = assumed(plan, {"human": "human"}, from_mapping(effects, "by hand"), "by hand")
+    return plan, Question(plan, truth, layout, True, 1)
+
+
+MEANS = {"human": {"word/plain": 93, "word/cursive": 91, "transposed/plain": 88}}
+PUT_IN = {"means": MEANS, "effects": {"human": {INTERACTION: -20}}}
+
+
+def test_an_interaction_put_in_by_hand_is_the_true_difference_of_differences() -> None:
+    plan, question = powered(PUT_IN)
+    (difference,) = plan.contrasts
+    truth = question.assumptions
+    assert truth.points(plan, difference, ("human",)) == pytest.approx(-20.0, abs=1e-6)
+    assert truth.mean(plan, "human", "transposed/cursive") == pytest.approx(88 + 91 - 93 - 20, abs=1e-6)
+    log_odds = {**PUT_IN, "effect_unit": "log_odds", "effects": {"human": {INTERACTION: -1.0}}}
+    plan, question = powered(log_odds)
+    assert question.assumptions.effect(plan, difference, ("human",)) == pytest.approx(-1.0)
+    lacking = {"human": {"word/plain": 93, "word/cursive": 91}}
+    with pytest.raises(UserError, match="nothing says how human does in transposed/plain"):
+        powered({**PUT_IN, "means": lacking})
+
+
+@pytest.mark.full
+def test_power_finds_an_interaction_that_was_put_in() -> None:
+    plan, question = powered(PUT_IN)
+    (sizes,) = grid((24,), (32,), (1,), (1,))
+    study = Study(question, sizes)
+    outcomes = [study.simulate(number) for number in range(6)]
+    (row,) = power_table(plan, question.assumptions, outcomes).to_dict("records")
+    assert row["contrast"] == "(transposed − word) × (cursive − plain)"
+    assert abs(row["mean_estimate"] - row["true_effect"]) < 3 * row["mean_se"] / np.sqrt(6)
+    assert row["true_effect"] < 0 and row["fits"] == 6
+
+
+def test_factors_that_are_laid_out_differently_keep_their_layouts() -> None:
+    plan, question = powered(PUT_IN)
+    layout = layout_of(plan, {"item_type": "between_items"})
+    assert layout == "between_items+latin_square"
+    (sizes,) = grid((4,), (8,), (1,), (1,))
+    table = trials(plan, question.assumptions.kinds, sizes, layout)
+    assert (table.groupby("item_id")["item_type"].nunique() == 1).all()
+    assert (table.groupby("item_id")["font"].nunique() == 2).all()
+    assert (table.groupby(["reader", "item_type × font"]).size() == 2).all() and len(table) == 32
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("reported")
+    rows = crossed_rows(30, 32, models=("gpt",))
+    plan = {"fonts": {**PLAN, "between": ["human", "gpt"], "contrasts": CONTRASTS}}
+    page = write_report(load(crossed_study(folder / "handover", rows, plan)), folder / "reports")
+    text = re.sub(r"<(style|svg).*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
+    return page.parent, " ".join(Markup(text).striptags().replace("\u00a0", " ").split())
+
+
+@pytest.mark.full
+def test_a_report_tells_an_interaction_in_its_opening_and_in_its_results(reported: tuple[Path, str]) -> None:
+    _, text = reported
+    assert text.count(f"{DIFFERENCE} was larger in the cursive than in the plain condition for people") == 2
+    assert (
+        "How much the difference in accuracy between the transposed and the word condition changes between"
+        in text
+    )
+    assert "with item_type × font" in text or "item_type * font" in text
+    assert "ratio of ORs" in text and "ratio of ratios of ORs" in text
+    assert "(transposed − word) × (cursive − plain)" in text
+
+
+@pytest.mark.full
+def test_numbers_of_an_interaction_lead_to_their_rows_and_model(reported: tuple[Path, str]) -> None:
+    folder, _ = reported
+    told = json.loads((folder / "numbers.json").read_text("utf-8"))
+    table = next(one for one in told["tables"] if "conditions of item_type × font" in one["title"])
+    assert table["models"] == [1] and "item_type * font" in told["models"][0]["formula"]
+    means = next(
+        one for one in told["tables"] if one["title"] == "Accuracy (% correct) by item_type × font and reader"
+    )
+    assert {"column": "item_type × font", "not": [""]} in means["where"]
+    cells = pd.read_csv(folder / "trials.csv", dtype=str)["item_type × font"]
+    assert set(cells) == set(CROSSING.cells) and means["rows"] == len(cells)
+    assert any(folder.glob("figures/condition_correct_item_type_font.svg"))
+    assert '"(transposed - word) x (cursive - plain) (human)"' in (folder / "models.R").read_text("utf-8")
