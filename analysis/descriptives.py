@@ -3,8 +3,8 @@
 Participants are averaged over their own trials first. Their intervals are within-participant ones (Cousineau, 2005,
 with Morey's 2008 correction), which show how sure the *differences between conditions* are; of a factor between participants,
 where everybody was in one condition, they are Student's over the participants of a condition. A model or baseline is
-one reader: its interval is over items, Wilson's for a share correct, Student's for a mean recovery. Times are geometric
-means, as the models are of log times.
+one reader: its interval is over items, Wilson's for a share correct (of the effective number of answers), Student's for a
+mean recovery. Times are geometric means, as the models are of log times.
 """
 
 from __future__ import annotations
@@ -166,7 +166,8 @@ def _one_reader(
         shares = measure.response in ("correct", "missing")
         limits = (0.0, 1.0) if measure.family == "binomial" or measure is RECOVERED else None
         values = by_item.to_numpy(dtype=float)
-        low, high = wilson(mean, len(by_item)) if shares else over_items(values, limits=limits)
+        answers = shown.groupby("item_id").size().to_numpy(dtype=float)
+        low, high = share_over_items(values, answers) if shares else over_items(values, limits=limits)
         if measure.logged:
             mean, low, high = (float(np.exp(one)) for one in (mean, low, high))
         cells.append(
@@ -235,8 +236,45 @@ def over_items(
     return max(low, float(values.mean() - half)), min(high, float(values.mean() + half))
 
 
-def wilson(share: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's (1927) score interval of a share among n."""
+def share_over_items(
+    shares: NDArray[np.float64], answers: NDArray[np.float64], level: float = 0.95
+) -> tuple[float, float]:
+    """Return Wilson's interval of the mean over items of shares of right answers, where an item may have several answers.
+
+    Answers to one item hang together as far as items differ in difficulty. The interval is that of the effective number of
+    answers: as many independent ones as have the variance that the items' shares show, with fewer degrees of freedom for its
+    being estimated (Korn & Graubard, 1998, Survey Methodology 24, 193-201; Franco et al., 2019, Journal of Survey Statistics
+    and Methodology 7, 334-364). It lies between the number of items and that of answers; where all are right, or all wrong,
+    nothing tells how items differ, and it is the number of items. With one answer an item it is Wilson's of their number.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (items,)
+        Of right answers, 0 to 1.
+    answers : ndarray, shape (items,)
+        How many answers each item has.
+    level : float
+        Coverage.
+
+    Returns
+    -------
+    tuple of float
+        Both ends.
+    """
+    items, mean = len(shares), float(shares.mean())
+    independent = items**2 / float((1 / answers).sum())
+    effective = float(items)
+    if items > 1 and 0 < mean < 1:
+        variance = float(shares.var(ddof=1)) / items
+        effective = min(mean * (1 - mean) / variance, independent) if variance > 0 else independent
+        freedoms = np.array([answers.sum() - 1, items - 1])
+        ahead, behind = stats.t.ppf(0.5 + level / 2, freedoms)
+        effective = max(effective * float(ahead / behind) ** 2, float(items))
+    return wilson(mean, effective, level)
+
+
+def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's (1927) score interval of a share among n (which may be an effective number)."""
     z = float(stats.norm.ppf(0.5 + level / 2))
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))

@@ -2,7 +2,7 @@
 
 A cell far below 1/m is no ability either: a model that always says B is right as often as B is the key, and one that echoes is
 never right. A cell counts as off chance only where the binomial test, corrected over all cells, and the
-bootstrap over participants (or items) both say so: answers of one participant, or to one item, hang together.
+interval over participants (or items) both say so: answers of one participant, or to one item, hang together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import pandas as pd
 from scipy import stats
 
 from analysis.answers import failures_as_wrong
+from analysis.descriptives import share_over_items
 from analysis.measures.accuracy import GROUP, accuracy, asked
 from analysis.mixed.adjustments import corrected
 from analysis.preparing import each_answer_once
-from analysis.readers import kinds_of
+from analysis.readers import PARTICIPANT_KINDS, kinds_of
 
 ALPHA = 0.05
 
@@ -39,7 +40,8 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
     -------
     pandas.DataFrame
         A row per reader group and cell: the factors, ``kind, trials, correct, answered, accuracy`` (failures as wrong), ``low, high``
-        (Clopper and Pearson, 1934), ``unit_low, unit_high`` (bootstrap over participants, or over items), ``chance`` (mean of 1 /
+        (Clopper and Pearson, 1934), ``unit_low, unit_high`` (bootstrap over participants; of a model or baseline that of its
+        mean, :func:`analysis.descriptives.share_over_items`), ``chance`` (mean of 1 /
         options), ``p, p_adjusted`` (exact, two-sided; Benjamini and Hochberg over the table), ``verdict`` (``below``,
         ``above`` or empty), ``adjusted_accuracy, out_of_context_ratio`` (H-TEST's).
     """
@@ -62,19 +64,27 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
         for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)
     ]
     ends = [one.proportion_ci(0.95, "exact") for one in tests]
+    kinds = kinds_of(rows)
+    by_cell = dict(list(rows.assign(_right=failures_as_wrong(rows)).groupby(keys, observed=True)))
+    units = [
+        (float(one["wrong_low"]), float(one["wrong_high"]))
+        if kinds[str(one[GROUP])] in PARTICIPANT_KINDS
+        else _over_items(by_cell[tuple(one[name] for name in keys)])
+        for one in table.to_dict("records")
+    ]
     p = np.array([float(one.pvalue) for one in tests])
     found = pd.DataFrame(
         {
             **{name: table[name] for name in keys},
-            "kind": [kinds_of(rows)[str(group)] for group in table[GROUP]],
+            "kind": [kinds[str(group)] for group in table[GROUP]],
             "trials": table["trials"],
             "correct": table["correct"],
             "answered": table["valid"],
             "accuracy": table["wrong"],
             "low": [float(one.low) for one in ends],
             "high": [float(one.high) for one in ends],
-            "unit_low": table["wrong_low"],
-            "unit_high": table["wrong_high"],
+            "unit_low": [low for low, _ in units],
+            "unit_high": [high for _, high in units],
             "chance": table["chance"],
             "p": p,
             "p_adjusted": corrected(p, "BH"),
@@ -82,9 +92,15 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
             "out_of_context_ratio": table["missing_share"],
         }
     )
-    # where there is one unit (no bootstrap) the binomial test alone decides
+    # where there is one participant (no bootstrap) the binomial test alone decides
     sure = found["p_adjusted"] < ALPHA
     below = sure & (found["accuracy"] < found["chance"]) & ~(found["unit_high"] >= found["chance"])
     above = sure & (found["accuracy"] > found["chance"]) & ~(found["unit_low"] <= found["chance"])
     found["verdict"] = np.where(below, "below", np.where(above, "above", ""))
     return found
+
+
+def _over_items(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return the interval of one reader's share of right answers in a cell, by its items."""
+    shares = rows.groupby(["set", "item_id"], dropna=False)["_right"].agg(["mean", "size"])
+    return share_over_items(shares["mean"].to_numpy(dtype=float), shares["size"].to_numpy(dtype=float))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
@@ -11,11 +12,13 @@ from analysis.descriptives import (
     BETWEEN,
     describe,
     over_items,
+    share_over_items,
     valid_only,
     wilson,
     within_participant_half_widths,
 )
 from analysis.measures import MEASURES
+from analysis.measures.against_chance import against_chance
 from analysis.position import bootstrap_interval, costs, is_letter_position
 from analysis.preparing import flow
 from tests.analysis.conftest import Make
@@ -160,3 +163,41 @@ def test_where_nobody_gave_a_valid_answer_the_answer_key_says_whether_one_could_
     used = trials[trials["excluded_reason"].isna()].assign(correct=np.nan, response_status="empty")
     assert judged(used.assign(answer="A")).all()
     assert not judged(used.assign(answer=None)).any()
+
+
+def test_an_item_answered_once_counts_as_one_answer() -> None:
+    shares = np.array([1.0] * 17 + [0.0] * 7)
+    assert share_over_items(shares, np.ones(24)) == pytest.approx(wilson(17 / 24, 24))
+    # five answers that are always the same say no more than one
+    assert share_over_items(shares, np.full(24, 5.0)) == pytest.approx(wilson(17 / 24, 24))
+    assert share_over_items(np.ones(24), np.full(24, 5.0)) == pytest.approx(wilson(1.0, 24))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.2])
+def test_intervals_of_items_answered_several_times_hold_as_often_as_they_say(spread: float) -> None:
+    draw = np.random.default_rng(11)
+    held, widths = [], []
+    for _ in range(2000):
+        ease = np.clip(draw.choice([0.75 - spread, 0.75 + spread], 24), 0, 1)
+        low, high = share_over_items(draw.binomial(5, ease) / 5, np.full(24, 5.0))
+        held.append(low <= 0.75 <= high)
+        widths.append(high - low)
+    assert 0.935 <= np.mean(held) <= 0.975
+    low, high = wilson(0.75, 24)
+    assert np.mean(widths) < (0.55 if spread == 0 else 0.85) * (high - low)
+
+
+def test_means_of_a_model_and_its_accuracy_against_chance_have_one_interval(handover: Make) -> None:
+    tables = load(handover(models=("restorer",), items=12, timeouts=0.0))
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    again = [used.assign(replicate=n, session_id=f"s{n}", temperature=1.0) for n in (1, 2, 3)]
+    trials = pd.concat(again, ignore_index=True).drop(columns="same_prompt")
+    draw = np.random.default_rng(3)
+    trials["correct"] = (draw.random(len(trials)) < 0.8).astype(float)
+    trials["chance"], trials["trial_type"] = 0.5, "choose"
+    cells = {one.level: one for one in describe(trials, MEASURES["correct"], "position", POSITIONS)}
+    found = against_chance(trials, ["position"], study="t").set_index("position")
+    for level in POSITIONS:
+        own = found.loc[level]
+        assert (own["unit_low"], own["unit_high"]) == pytest.approx((cells[level].low, cells[level].high))
+        assert own["unit_low"] > wilson(cells[level].mean, 12)[0]

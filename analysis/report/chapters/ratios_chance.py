@@ -78,7 +78,7 @@ def _sentences(found: pd.DataFrame, factor: str, does: Levels, kinds: dict[str, 
         if len(above):
             cells = [
                 f"{named(str(one[GROUP]), kinds)} in {one[factor]} ({apa.percent(one['accuracy'])}, 95% CI "
-                f"{_share_interval(one['low'], one['high'])}, chance {apa.percent(one['chance'])})"
+                f"{_share_interval(one['unit_low'], one['unit_high'])}, chance {apa.percent(one['chance'])})"
                 for one in above.to_dict("records")
             ]
             yield (
@@ -129,21 +129,21 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
                 )
             )
     columns = (
-        *(factor, "Trials", "% correct", "95% CI, binomial", "95% CI, bootstrap", "% chance", "p adjusted"),
+        *(factor, "Trials", "% correct", "95% CI, binomial", "95% CI", "% chance", "p adjusted"),
         *("Against chance", "Adjusted accuracy %", "Out of context %"),
     )
     note = (
         "Answers that are not valid count as wrong. Binomial: Clopper and Pearson's interval, as if all trials were independent; "
-        "bootstrap: over participants, or over items for a model. p: exact binomial test against chance (mean of 1/options of "
-        "the trials), "
-        "adjusted by Benjamini and Hochberg's method over this table. Below or above: p adjusted under .05 and the bootstrap interval "
+        "the second interval: bootstrap over participants; for a model or baseline over items, as of its means. p: exact binomial "
+        "test against chance (mean of 1/options of the trials), adjusted by Benjamini and "
+        "Hochberg's method over this table. Below or above: p adjusted under .05 and the second interval "
         "leaves chance out. Adjusted accuracy = correct of answered; out of context = not answered so that it could be read, of all."
     )
     origin = Origin(
         columns=("correct", "response_status", "trial_type", "reader_group", "reader", factor),
         where=(*JUDGED, where("trial_type", "choose"), *filled(factor)),
         computed="shares of right answers with failures as 0 beside 1 / choices of the item; exact tests; 2,000 resamples of "
-        "participants, or of items for a model",
+        "participants; for a model Wilson's intervals of the effective number of answers",
         seed=("accuracy", "reader", "level"),
         beside=("items.csv",),
     )
