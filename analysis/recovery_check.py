@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
+
 from analysis.answers import failures_as_wrong, judged
 from analysis.descriptives import wilson
+from analysis.expected_effects import expected_levels
 from analysis.measures import MEASURES, Measure
 from analysis.measures.accuracy import with_chance
 from analysis.plan import Plan, against_reference
@@ -33,9 +36,13 @@ class Recovered:
         ``logit``, ``log_ms`` or ``share``.
     label : str
         The effect, in words.
-    truth, estimate : float
+    truth : float
+        What the effect that was put in leads to in this model (:mod:`analysis.expected_effects`).
+    estimate : float
     low, high : float or None
         95% confidence interval; None for standard deviations, which have none here.
+    put_in : float or None
+        As the study states it, an intercept at the reference of all factors; None where that is ``truth`` itself.
     """
 
     measure: str
@@ -46,10 +53,11 @@ class Recovered:
     estimate: float
     low: float | None
     high: float | None
+    put_in: float | None = None
 
     @property
     def covered(self) -> bool | None:
-        """Whether the interval holds the effect that was put in."""
+        """Whether the interval holds what the effect that was put in leads to."""
         return None if self.low is None or self.high is None else self.low <= self.truth <= self.high
 
 
@@ -72,15 +80,15 @@ def recovery_plans(tables: Tables) -> list[Plan]:
     return found
 
 
-def recovered(analysis: Analysis, truth: dict[str, Any]) -> list[Recovered]:
+def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     """Compare one analysis of simulated readers with what they were given.
 
     Parameters
     ----------
     analysis : Analysis
         Of a plan from :func:`recovery_plans`.
-    truth : dict
-        The dictionary's ``truth``.
+    tables : Tables
+        Of the study, whose dictionary has the ``truth``.
 
     Returns
     -------
@@ -90,25 +98,50 @@ def recovered(analysis: Analysis, truth: dict[str, Any]) -> list[Recovered]:
     if analysis.model is None:
         return []
     measure, factor = analysis.plan.measure, analysis.plan.factor
+    truth = tables.dictionary["truth"]
     given = truth[TRUTH_OF[measure.name]]
     reference = analysis.levels[0]
+    expected = expected_levels(
+        _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
+    )
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
     found = []
     for one in analysis.model.coefficients:
         level = one.term.removeprefix(factor)
         if one.term == "(Intercept)":
             put_in = float(given["intercept"]) + effects.get(reference, 0.0)
-            label = f"intercept ({reference})"
+            label, leads_to = f"intercept ({reference})", expected[reference]
         elif one.term.startswith(factor) and level in analysis.levels:
             put_in = effects.get(level, 0.0) - effects.get(reference, 0.0)
-            label = f"{level} − {reference}"
+            label, leads_to = f"{level} − {reference}", expected[level] - expected[reference]
         else:
             continue
         row = Recovered(
-            measure.name, measure.title, str(given["scale"]), label, put_in, one.estimate, one.low, one.high
+            measure.name,
+            measure.title,
+            str(given["scale"]),
+            label,
+            leads_to,
+            one.estimate,
+            one.low,
+            one.high,
+            put_in,
         )
         found.append(row if one.estimable else replace(row, estimate=float("nan"), low=None, high=None))
     return [*found, *_standard_deviations(analysis.model, measure, given)]
+
+
+def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:
+    """Return the rows of a model with what else decided their answers: chance, and how many trials came before."""
+    rows, truth = analysis.rows, tables.dictionary["truth"]
+    if (truth.get("lapses") or {}).get("rate") and analysis.plan.measure.name == "correct":
+        rows = with_chance(rows, tables.items, tables.factors)
+    if truth[TRUTH_OF[analysis.plan.measure.name]].get("learning"):
+        keys = ["session_id", "trial_index", "attempt"]
+        trials = tables.trials[keys].drop_duplicates().sort_values(keys)
+        before = trials.assign(before=trials.groupby("session_id").cumcount())
+        rows = rows.merge(before, on=keys, how="left")
+    return rows
 
 
 LAPSING = "baseline:oracle_with_lapses"

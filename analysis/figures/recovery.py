@@ -62,8 +62,8 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         mark_not_data(figure, {"simulated": "simulated"})
     title = "Effects put into simulated readers and effects recovered"
     alternative = "; ".join(
-        f"{one.title} {one.label}: put in {apa.number(one.truth)}, recovered {apa.number(one.estimate)}"
+        f"{one.title} {one.label}: to be expected {apa.number(one.truth)}, recovered {apa.number(one.estimate)}"
         for one in recovered
     )
-    note = "Diamonds are effects put in; dots with bars are estimates with 95% confidence intervals."
+    note = "Diamonds are what the effects put in lead to in each model; dots with bars are estimates with 95% confidence intervals."
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)

@@ -84,7 +84,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         same = _same_model(analysis, [*sections[True], *sections[False]])
         if same is None:
             extra.append(analysis)
-        effects_found = recovered(analysis, tables.dictionary["truth"])
+        effects_found = recovered(analysis, tables)
         model = analysis.model if same is None else same.analysis.model
         source = None if model is None else model.source
         recovering += [source] if effects_found and source is not None else []

@@ -171,17 +171,21 @@ def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -
         for one in own:
             inside = {True: "yes", False: "no", None: apa.MISSING}[one.covered]
             ends = apa.MISSING if one.low is None else apa.interval(one.low, one.high)
-            rows.append((one.label, apa.number(one.truth), apa.number(one.estimate), ends, inside))
+            stated = one.truth if one.put_in is None else one.put_in
+            numbers = (apa.number(stated), apa.number(one.truth), apa.number(one.estimate))
+            rows.append((one.label, *numbers, ends, inside))
     note = (
-        "Simulated readers and baselines only; not data. Of 100 such intervals about 95 hold the effect that was put in, so that one "
-        "outside is no fault by itself. Standard deviations have no interval. Timeouts count as wrong, which pulls "
-        "accuracy effects towards those of time."
+        "Simulated readers and baselines only; not data. Put in: as the study states it, an intercept at the reference of all "
+        "factors. To be expected: what that leads to in a model of this factor alone, averaged over the others, with lapses, "
+        "learning, and tails of times. Of 100 such intervals about 95 hold it, so that one outside is no fault by itself. Standard "
+        "deviations have no interval. Timeouts count as wrong, which pulls accuracy effects towards those of time."
     )
-    columns = ("Effect", "Put in", "Recovered", "95% CI", "Put in lies inside")
+    columns = ("Effect", "Put in", "To be expected", "Recovered", "95% CI", "Expected lies inside")
     title = "Effects put into simulated readers and effects recovered"
     origin = Origin(
         fits,
-        computed="effects put in: truth in numbers.json (dictionary); effects recovered: fixed effects of these models, standard "
+        computed="effects put in: truth in numbers.json (dictionary); to be expected: their means over the rows of the models; "
+        "effects recovered: fixed effects of these models, standard "
         "deviations of their random effects, shares of failed answers in trials.csv",
     )
     return ApaTable("recovery", title, columns, tuple(rows), note, origin)

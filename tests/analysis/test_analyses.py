@@ -38,7 +38,7 @@ def test_effects_put_into_simulated_readers_come_back(tmp_path: Path) -> None:
         if plan.measure.name == "rt":
             continue
         run = analyse_accuracy if plan.measure.name == "correct" else analyse_time
-        found = recovered(run(plan, tables), TRUTH)
+        found = recovered(run(plan, tables), tables)
         effects = [one for one in found if one.covered is not None]
         assert len(effects) == 4
         assert all(one.covered for one in effects), [
