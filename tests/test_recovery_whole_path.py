@@ -88,7 +88,7 @@ def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report
     for title, given in (("Accuracy (log odds)", ACCURACY), ("Reading time (log ms)", TIME)):
         for level, truth in given.items():
             row = found[title, level]
-            low, high = numbers(row[3])
+            low, high = numbers(row[4])
             assert near(truth, low, high), row
             assert high - low < 1.8, "an interval that says something"
             inside.append(low <= truth <= high)
@@ -99,7 +99,7 @@ def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report
 @pytest.mark.full
 def test_the_rate_of_the_oracles_lapses_lies_in_the_reports_interval(report: Path) -> None:
     (row,) = (row for row in rows_of(report, "recovery") if row[0] == "lapses of oracle")
-    low, high = numbers(row[3])
+    low, high = numbers(row[4])
     assert near(LAPSES, low, high) and high - low < 0.25
     assert row[-1] == ("yes" if low <= LAPSES <= high else "no")
 
