@@ -203,14 +203,25 @@ def _linear(fit: Fit, data: ProgramData) -> list[str]:
 
 
 def _generalised_arguments(fit: Fit, data: ProgramData) -> list[str]:
+    at_once = ", nAGQ0initStep = FALSE" if len(fit.fixed) else ""
     start = f"list(theta = {numbers_in_r(lme4_theta(fit))}, fixef = {numbers_in_r(fit.fixed['estimate'].to_numpy())})"
     return [
         *data.arguments(),
         f"family = {_family(fit)}",
         f"nAGQ = {fit.model.criterion.nagq}",
         *([f"start = {start}"] if len(fit.fixed) else []),
-        f"control = glmerControl({_NARROW}, tolPwrss = 1e-12{', nAGQ0initStep = FALSE' if len(fit.fixed) else ''})",
+        f"control = glmerControl({_NARROW}, tolPwrss = {_pirls_tolerance(fit):.2g}{at_once})",
     ]
+
+
+def _pirls_tolerance(fit: Fit) -> float:
+    """Return the relative change of the deviance at which glmer's search for the modes ends.
+
+    At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance of
+    1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense. The
+    tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
+    """
+    return max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
 
 
 def _saturated_lines(fit: Fit) -> list[str]:

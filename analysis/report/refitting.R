@@ -35,19 +35,39 @@ found_by_r <- function() {
     variance = unlist(spreads, use.names = FALSE), dispersion = if (has_dispersion) exp(par[n_theta + 1]))
 }
 
-# glmer's standard errors are differences of a deviance that it finds to a tolerance: the same with wider steps, extrapolated.
-by_wider_steps <- function(found) {
+# glmer's standard errors are differences of a deviance that it finds to a tolerance, and its search may end just short of the
+# highest likelihood: slope and curvature of its own deviance by wider steps, extrapolated, around the best values so far,
+# and the maximum to which one Newton step from there leads.
+by_wider_steps <- function(found, report) {
   deviance_of <- update(m, devFunOnly = TRUE)
-  theta <- getME(m, "theta")
-  at <- c(theta, found$estimate)
-  unit <- c(rep(0.1 * max(theta, 0.2), length(theta)), sqrt(diag(found$vcov)))
-  free <- c(theta > 1e-4 | getME(m, "lower")[seq_along(theta)] < 0, rep(TRUE, length(found$estimate)))
-  H <- numDeriv::hessian(function(z) deviance_of(replace(at, free, at[free] + z * unit[free])), 0 * at[free],
-    method.args = list(eps = 0.1))
+  begun <- eval(getCall(m)$start)
+  places <- list(c(getME(m, "theta"), found$estimate), c(begun$theta, begun$fixef))
+  at <- places[[which.min(sapply(places, deviance_of))]]
+  n <- length(getME(m, "theta"))
+  theta <- at[seq_len(n)]
+  unit <- c(rep(0.1 * max(theta, 0.2), n), report$se)
+  free <- c(theta > 1e-4 | getME(m, "lower")[seq_len(n)] < 0, rep(TRUE, length(report$se)))
+  beside <- function(z) deviance_of(replace(at, free, at[free] + z * unit[free]))
+  H <- numDeriv::hessian(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2))
+  at[free] <- at[free] - unit[free] * solve(H, numDeriv::grad(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2)))
   V <- 2 * solve(H) * outer(unit[free], unit[free])
-  last <- seq(to = nrow(V), length.out = length(found$estimate))
+  last <- seq(to = nrow(V), length.out = length(report$se))
+  found$estimate <- at[-seq_len(n)]
   found$vcov <- V[last, last, drop = FALSE]
+  found$loglik <- found$loglik + (deviance_of(places[[1]]) - deviance_of(at)) / 2
+  found$variance <- spreads_at(at[seq_len(n)])
   found
+}
+
+# Variances and covariances at values of theta, as VarCorr has them.
+spreads_at <- function(theta) {
+  terms <- getME(m, "cnms")
+  sizes <- lengths(terms) * (lengths(terms) + 1) / 2
+  unlist(lapply(seq_along(terms), function(t) {
+    L <- matrix(0, length(terms[[t]]), length(terms[[t]]))
+    L[lower.tri(L, diag = TRUE)] <- theta[sum(sizes[seq_len(t - 1)]) + seq_len(sizes[t])]
+    triangle(tcrossprod(L))
+  }))
 }
 
 # Each kind of number: how far apart at most, and how far apart it may be. Linear models are found more exactly.
@@ -85,7 +105,7 @@ compared <- function(report) {
   held <- apart(found, report)
   note <- NULL
   if (!all(held$apart <= held$allowed) && is_here("m") && isGLMM(m)) {
-    wider <- tryCatch(apart(by_wider_steps(found), report), error = function(e) held)
+    wider <- tryCatch(apart(by_wider_steps(found, report), report), error = function(e) held)
     if (all(wider$apart <= wider$allowed)) {
       note <- c(note, sprintf("glmer's own standard errors are rough, off by %.2g; these are of its deviance by wider steps", held$apart[2]))
       held <- wider

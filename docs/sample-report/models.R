@@ -35,19 +35,39 @@ found_by_r <- function() {
     variance = unlist(spreads, use.names = FALSE), dispersion = if (has_dispersion) exp(par[n_theta + 1]))
 }
 
-# glmer's standard errors are differences of a deviance that it finds to a tolerance: the same with wider steps, extrapolated.
-by_wider_steps <- function(found) {
+# glmer's standard errors are differences of a deviance that it finds to a tolerance, and its search may end just short of the
+# highest likelihood: slope and curvature of its own deviance by wider steps, extrapolated, around the best values so far,
+# and the maximum to which one Newton step from there leads.
+by_wider_steps <- function(found, report) {
   deviance_of <- update(m, devFunOnly = TRUE)
-  theta <- getME(m, "theta")
-  at <- c(theta, found$estimate)
-  unit <- c(rep(0.1 * max(theta, 0.2), length(theta)), sqrt(diag(found$vcov)))
-  free <- c(theta > 1e-4 | getME(m, "lower")[seq_along(theta)] < 0, rep(TRUE, length(found$estimate)))
-  H <- numDeriv::hessian(function(z) deviance_of(replace(at, free, at[free] + z * unit[free])), 0 * at[free],
-    method.args = list(eps = 0.1))
+  begun <- eval(getCall(m)$start)
+  places <- list(c(getME(m, "theta"), found$estimate), c(begun$theta, begun$fixef))
+  at <- places[[which.min(sapply(places, deviance_of))]]
+  n <- length(getME(m, "theta"))
+  theta <- at[seq_len(n)]
+  unit <- c(rep(0.1 * max(theta, 0.2), n), report$se)
+  free <- c(theta > 1e-4 | getME(m, "lower")[seq_len(n)] < 0, rep(TRUE, length(report$se)))
+  beside <- function(z) deviance_of(replace(at, free, at[free] + z * unit[free]))
+  H <- numDeriv::hessian(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2))
+  at[free] <- at[free] - unit[free] * solve(H, numDeriv::grad(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2)))
   V <- 2 * solve(H) * outer(unit[free], unit[free])
-  last <- seq(to = nrow(V), length.out = length(found$estimate))
+  last <- seq(to = nrow(V), length.out = length(report$se))
+  found$estimate <- at[-seq_len(n)]
   found$vcov <- V[last, last, drop = FALSE]
+  found$loglik <- found$loglik + (deviance_of(places[[1]]) - deviance_of(at)) / 2
+  found$variance <- spreads_at(at[seq_len(n)])
   found
+}
+
+# Variances and covariances at values of theta, as VarCorr has them.
+spreads_at <- function(theta) {
+  terms <- getME(m, "cnms")
+  sizes <- lengths(terms) * (lengths(terms) + 1) / 2
+  unlist(lapply(seq_along(terms), function(t) {
+    L <- matrix(0, length(terms[[t]]), length(terms[[t]]))
+    L[lower.tri(L, diag = TRUE)] <- theta[sum(sizes[seq_len(t - 1)]) + seq_len(sizes[t])]
+    triangle(tcrossprod(L))
+  }))
 }
 
 # Each kind of number: how far apart at most, and how far apart it may be. Linear models are found more exactly.
@@ -85,7 +105,7 @@ compared <- function(report) {
   held <- apart(found, report)
   note <- NULL
   if (!all(held$apart <= held$allowed) && is_here("m") && isGLMM(m)) {
-    wider <- tryCatch(apart(by_wider_steps(found), report), error = function(e) held)
+    wider <- tryCatch(apart(by_wider_steps(found, report), report), error = function(e) held)
     if (all(wider$apart <= wider$allowed)) {
       note <- c(note, sprintf("glmer's own standard errors are rough, off by %.2g; these are of its deviance by wider steps", held$apart[2]))
       held <- wider
@@ -299,7 +319,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.807607542862, -0.358943225016, 0.581320285767, 0.714095402406), fixef = c(4.37866033283, -2.07379649359, -0.969287189415, 0.693293302505)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -369,7 +389,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(1.09478990948, 0.467282365414, -0.306510154468, -0.362827673305, 0.8170216892, 0.462174008602, 0.621761991114, 4.50363184863e-08), fixef = c(2.10350504515, -1.4290500198, 1.85481247802, 0.189234497678, -1.21934614625, 0.373073079544)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -541,7 +561,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.55343145487, 0.609843955906), fixef = c(2.99776633204, 0.117097690706, -0.865211952733)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -568,7 +588,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.523195731588, 0.545830064891), fixef = c(2.74869926493, -0.337723827758)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -629,7 +649,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(6.78423205421), fixef = c(6.29211307161, 0.415397347764)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -734,7 +754,7 @@ m <- glmer(
   family = binomial(link = "probit"),
   nAGQ = 1,
   start = list(theta = c(0.658030098192, 0.238327949616, 0.226651712687, 0.554287057033, 0.156943659379, 0.357827783548), fixef = c(0.496684832962, 4.43165110984, -1.02337871955, -0.737209617771, -2.35537342257, -2.78425330683, 1.02337871955, 2.35537342257)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -763,7 +783,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.729456578758, -0.271493395562, 0.629915437181, 0.759314659357), fixef = c(4.47174282362, -2.10902933032, -1.02277161929, 0.598707797211)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -792,7 +812,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.914671519661, -0.400685406771, 0.543195714056, 0.670055701956), fixef = c(4.39934873358, -2.02105141126, -0.863859082141, 0.583946168502)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -821,7 +841,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.784271354302, -0.38994252191, 0.55220170784, 0.693752012861), fixef = c(4.32156694316, -2.15372053914, -0.949119419734, 0.852656496361)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -850,7 +870,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.860331523013, -0.431815524101, 0.568510606602, 0.720483947621), fixef = c(4.38561880596, -2.08655018859, -1.06603930121, 0.783252214195)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
@@ -986,7 +1006,7 @@ m <- glmer(
   family = binomial(link = "logit"),
   nAGQ = 1,
   start = list(theta = c(0.974170941836), fixef = c(1.56916533967, -0.080445780596, -0.744069973669)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-12, nAGQ0initStep = FALSE)
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
