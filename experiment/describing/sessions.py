@@ -172,10 +172,14 @@ def _as_published(given: Any) -> Any:
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
+    papers = [level for level, operation in levels.items() if operation == f"published {level}"]
     said = [
-        f"{level} ({_operation(operation)})" for level, operation in levels.items() if operation is not None
+        level if level in papers else f"{level} ({_operation(operation)})"
+        for level, operation in levels.items()
+        if operation is not None
     ]
-    return f"{name} has the levels {', '.join(said) if said else ', '.join(levels)}; {next(iter(levels))} is the reference"
+    made = ", those without brackets as the paper's code makes them" if papers else ""
+    return f"{name} has the levels {', '.join(said) if said else ', '.join(levels)}{made}; {next(iter(levels))} is the reference"
 
 
 def _between(given: Mapping[str, Any]) -> str:

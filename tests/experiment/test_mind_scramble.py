@@ -109,7 +109,13 @@ def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: P
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("corrected", "said"),
-    [(False, "REO-REV (published REO-REV)"), (True, "REO-REV (reverse:all(min_letters=4))")],
+    [
+        (
+            False,
+            "DEL-BEG, REO-REV, those without brackets as the paper's code makes them; BASE is the reference",
+        ),
+        (True, "REO-REV (reverse:all(min_letters=4))"),
+    ],
 )
 def test_checking_names_published_scrambles_as_such_and_mended_ones_with_their_options(
     tmp_path: Path, shared: Path, corrected: bool, said: str
