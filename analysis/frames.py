@@ -105,7 +105,7 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     rows = trials[
         used
         & trials["reader_group"].isin(plan.groups)
-        & trials[plan.factor].notna()
+        & trials[plan.factor].isin(plan.levels)
         & trials["item_id"].notna()
         & plan.holds(trials)
     ]

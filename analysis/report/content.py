@@ -28,7 +28,9 @@ from analysis.report.described import (
     Pair,
     described,
     figures_of,
+    means_analysed,
     means_of,
+    means_table,
     tables_of,
     valid_only_tables,
 )
@@ -187,7 +189,7 @@ def _cautions(used: pd.DataFrame) -> Iterator[str]:
 
 def _section(
     analysis: Analysis,
-    own: Sequence[Cell] | None,
+    cells: Sequence[Cell] | None,
     kinds: dict[str, str],
     numbers: Numbers,
     said: set[Markup],
@@ -204,9 +206,17 @@ def _section(
             of_differences = shown[-1].number
             bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
             shown += [numbers.table(bounded)] if bounded is not None else []
-    if own is None:
+    model_number = shown[0].number if shown else None
+    of_means = None
+    if cells is None:
         own = _cells_of(analysis)
-    told = paragraphs(analysis, own, kinds, shown[0].number if shown else None, said, of_differences)
+    else:
+        own = means_analysed(analysis, cells)
+        apart = means_table(analysis, cells, own, f"means_{stem}")
+        if apart is not None:
+            shown.append(numbers.table(apart))
+            of_means = shown[-1].number
+    told = paragraphs(analysis, own, kinds, model_number, said, of_differences, of_means)
     heading = plan.name[0].upper() + plan.name[1:]
     return Section(
         heading,

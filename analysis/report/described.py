@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.descriptives import Cell, describe, valid_only
+from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.measures import DESCRIBED, RECOVERED, Measure
 from analysis.plan import Plan
 from analysis.position import Cost, costs
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
+from analysis.results import Analysis
 from analysis.tables import Tables
 
 Pair = tuple[str, str]
@@ -57,6 +58,45 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | Non
     levels = tuple(tables.factors[plan.factor]) if whole else plan.levels
     rows = used[plan.holds(used)] if plan.subset else used
     return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
+
+
+def means_analysed(analysis: Analysis, cells: Sequence[Cell]) -> list[Cell]:
+    """Return the means of a plan over the trials that its model analyses, in the levels that it compares.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    cells : sequence of Cell
+        Of all trials (:func:`means_of`); readers and levels that are in no model keep theirs.
+    """
+    plan, own = analysis.plan, dict[tuple[str, str], Cell]()
+    if len(analysis.rows) and (plan.measure.logged or plan.measure.name == "correct"):
+        rows = described_rows(analysis.rows, plan.measure)
+        found = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
+        own = {(cell.group, cell.level): cell for cell in found}
+    wanted = [cell for cell in cells if cell.level in plan.levels and cell.group in plan.groups]
+    return [own.get((cell.group, cell.level), cell) for cell in wanted]
+
+
+def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], name: str) -> ApaTable | None:
+    """Lay out means of a model's trials where they are others than those of all trials; None where they are the same.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    cells, own : sequence of Cell
+        Of all trials, and of the model's (:func:`means_analysed`).
+    name : str
+        The table's.
+    """
+    known = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
+    if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
+        return None
+    laid = description_tables.descriptive_table(own, analysis.plan.measure, analysis.plan.factor)
+    source = None if analysis.model is None else analysis.model.source
+    computed = "means by reader and level of the model's rows, and of these by level"
+    origin = Origin(fits=() if source is None else (source,), computed=computed)
+    return replace(laid, name=name, title=f"{laid.title}, trials of this analysis", origin=origin)
 
 
 def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:

@@ -26,6 +26,7 @@ def paragraphs(
     table: int | None,
     said: set[Markup] | None = None,
     of_differences: int | None = None,
+    of_means: int | None = None,
 ) -> list[Markup]:
     """Write the Results paragraphs of one analysis.
 
@@ -42,6 +43,8 @@ def paragraphs(
         Sentences on means that the report has told already; they are left out, and those of this analysis are put in.
     of_differences : int or None
         Number of the table of its differences.
+    of_means : int or None
+        Number of a table with its means, where they are not those of all trials.
     """
     told = []
     said = set() if said is None else said
@@ -50,6 +53,8 @@ def paragraphs(
         means = _means(own, analysis)
         fresh = [sentence for sentence in means if sentence not in said]
         said.update(fresh)
+        if fresh and of_means is not None:
+            fresh.append(escape(f"These are means of the trials that the model analyses (Table {of_means})."))
         told += [Markup(" ").join(fresh)] if fresh else []
     if analysis.model is not None:
         told.append(_model_sentences(analysis, analysis.model, table))
