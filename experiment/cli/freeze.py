@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from experiment.study import Study
 
 SHOWN_BROKEN = 10
+PARTS = {"design": "Design", "participants": "Sample", "models": "Models", "analysis": "Plan  "}
+"""What is locked, as `--verify` names it."""
 _EXAMPLE = """\b
 Examples:
   wrods freeze my-study
@@ -139,7 +142,9 @@ def _tell(found: Findings) -> None:
         click.echo(f"Design {click.style('NEVER FROZEN', fg='red', bold=True)}: nothing shows what it was")
     else:
         click.echo(f"Frozen {found.frozen_at}, hash {found.hash}")
-        click.echo(f"Design {bad if found.changes else good}")
+        changed = {re.split(r"[.\[:]", line, maxsplit=1)[0] for line in found.changes}
+        for part, name in PARTS.items():
+            click.echo(f"{name} {bad if part in changed else good}")
     for line in found.changes:
         click.echo(f"  {line}")
     counted = ", ".join(f"{number} {kind}" for kind, number in sorted(found.sessions.items())) or "none yet"

@@ -140,7 +140,8 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
     Raises
     ------
     UserError
-        The study is frozen already and no reason is given, or a reason is given and there is nothing to amend.
+        The study is frozen already and no reason is given, or a reason is given and there is nothing to amend: it was never
+        frozen, or has not changed since.
     """
     before = read_freeze(study.folder)
     if before is not None and amend is None:
@@ -150,6 +151,16 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
         )
     if before is None and amend is not None:
         raise UserError(f"{study.id} was never frozen; there is nothing to amend", mend="Leave --amend out.")
+    if amend is not None and not amend.strip():
+        raise UserError(
+            f"--amend is {amend!r}; a freeze is replaced with a reason only",
+            mend='Say why: --amend "the pilot was noisier than planned".',
+        )
+    if before is not None and hash_of(locked_part(study)) == before.hash:
+        raise UserError(
+            f"nothing has changed since {study.id} was frozen on {before.frozen_at}; there is nothing to amend",
+            mend="Leave --amend out, or change the study first.",
+        )
     earlier = [] if before is None else [*before.earlier, _replaced(study.folder, before, str(amend))]
     locked = locked_part(study)
     given = {

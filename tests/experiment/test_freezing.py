@@ -211,6 +211,27 @@ def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_sta
     assert verified(changed)[0] == 0
 
 
+def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study: Study) -> None:
+    first = frozen(study)
+    refused = wrods("freeze", study.folder, "--amend", "why")
+    assert refused.exit_code == 2 and "nothing has changed since" in refused.output
+    change(study, "wanted: 24", "wanted: 48")
+    refused = wrods("freeze", study.folder, "--amend", " ")
+    assert refused.exit_code == 2 and "with a reason only" in refused.output
+    assert json.loads((study.folder / "freeze.json").read_text("utf-8"))["hash"] == first["hash"]
+    assert not (study.folder / "registration-1.md").exists()
+
+
+def test_what_changed_is_named_as_design_sample_models_or_plan(study: Study) -> None:
+    frozen(study)
+    change(study, "measure: correct", "measure: rt")
+    told = wrods("freeze", study.folder, "--verify").output
+    held = {line.split()[0]: line.split()[1] for line in told.splitlines() if line[:1].isalpha()}
+    assert {name: held[name] for name in ("Design", "Sample", "Models", "Plan")} == {
+        "Design": "holds", "Sample": "holds", "Models": "holds", "Plan": "CHANGED",
+    }  # fmt: skip
+
+
 def test_a_study_that_was_never_frozen_has_nothing_to_verify_or_amend(study: Study) -> None:
     for option in ("--verify", "--amend=why"):
         refused = wrods("freeze", study.folder, option)
