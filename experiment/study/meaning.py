@@ -108,12 +108,25 @@ def _check_names(study: Study) -> None:
                     f"{study.place('design', kind, factor)}: {factor!r} is the name of a column of the trials table",
                     mend="Give the factor another name.",
                 )
+            _check_levels_apart(study, kind, factor)
     twice = sorted(set(study.between) & set(study.factors_of_items))
     if twice:
         raise UserError(
             f"{study.place('design', 'between', twice[0])}: {twice[0]!r} is the name of another factor",
             mend="Give each factor a name of its own.",
         )
+
+
+def _check_levels_apart(study: Study, kind: str, factor: str) -> None:
+    """Check that levels stay apart in the names of columns and files, where only letters and digits of them are kept."""
+    seen: dict[str, str] = {}
+    for level in map(str, study.get("design", kind, factor)):
+        other = seen.setdefault("".join(sign if sign.isalnum() else "_" for sign in level).lower(), level)
+        if other != level:
+            raise UserError(
+                f"{study.place('design', kind, factor)}: {other!r} and {level!r} differ in capitals, blanks, _, . or - alone",
+                mend="Let levels of a factor differ in letters or digits.",
+            )
 
 
 def _check_rating(study: Study) -> None:
