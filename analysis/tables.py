@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,10 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     column is one reference (8 bytes), and regions are not read before they are asked for. Memory thus grows with the number of
     trials by about 550 bytes each and not with what models wrote; ``tests/benchmarks/bench_analysis.py`` measures it.
     """
+    if not isinstance(folder, str | PathLike):
+        raise UserError(
+            f"load: {folder!r} is no folder", mend="Give the path of a study or of what it exported."
+        )
     source = find_tables(Path(folder))
     names = column_names(source.trials)
     for name in also:
@@ -355,7 +360,8 @@ def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd
     for name, kind in REQUIRED.items():
         if name not in trials.columns:
             raise UserError(
-                f"{path}: column {name!r} is missing", mend="The contract page lists the columns."
+                f"{path}: column {name!r} is missing",
+                mend="docs/contracts.md names the columns of a trials table.",
             )
         trials[name] = _typed(trials[name], kind, path)
     absent = {name: _empty(len(trials), kind) for name, kind in OPTIONAL.items() if name not in trials}
@@ -392,16 +398,28 @@ def _typed(column: pd.Series[Any], kind: str, path: Path) -> pd.Series[Any]:
         raise UserError(f"{path}: column {name!r} is empty in {int(missing.sum())} of {len(column)} rows")
     if kind == "text":
         return _text(column)
-    wrong = UserError(f"{path}: column {name!r} holds {str(column.dtype)!r} values, not {kind} ones")
     if kind == "boolean":
-        if not column[~missing].isin([True, False]).all():
-            raise wrong
+        odd = ~missing & ~column.isin([True, False])
+        if odd.any():
+            raise _odd_value(column, odd, "true or false, or 1 or 0", path)
         numbers = column.astype(object).where(~missing, np.nan).astype(float)
         return numbers if name == "correct" else numbers.fillna(0.0).astype(bool)
     try:
         return pd.to_numeric(column).astype(float)
     except (TypeError, ValueError) as error:
-        raise wrong from error
+        odd = ~missing & pd.to_numeric(column, errors="coerce").isna()
+        raise _odd_value(column, odd, "a number", path) from error
+
+
+def _odd_value(column: pd.Series[Any], odd: pd.Series[bool], wanted: str, path: Path) -> UserError:
+    """Return the error on values of another type than their column's, which names the first of them."""
+    many = f"in {int(odd.sum()):,} of {len(column):,} rows, such as" if odd.sum() > 1 else "in"
+    row = int(np.flatnonzero(odd.to_numpy())[0]) + 1
+    value = column.iloc[row - 1]
+    return UserError(
+        f"{path}: column {str(column.name)!r} holds something else than {wanted} {many} row {row:,}: {value!r}",
+        mend="Write what the column is to hold, or leave the cell empty where it may be.",
+    )
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:

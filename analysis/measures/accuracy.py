@@ -16,9 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged
+from analysis.measures.cells import cell_columns
 from analysis.measures.resampling import Interval, interval, resampled_means
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
 GROUP = "reader_group"
@@ -72,7 +73,7 @@ def with_chance(
 
 
 def accuracy(
-    trials: pd.DataFrame, by: Sequence[str] = (), *, study: str = "", resamples: int = 2000
+    trials: pd.DataFrame, by: Sequence[str] | str = (), *, study: str = "", resamples: int = 2000
 ) -> pd.DataFrame:
     """Return accuracy with failures as wrong, left out, and at chance, with bootstrap intervals and bounds.
 
@@ -80,7 +81,7 @@ def accuracy(
     ----------
     trials : pandas.DataFrame
         A flagged trials table; where it has ``chance`` (:func:`with_chance`), failures are also put at chance.
-    by : sequence of str
+    by : sequence of str, or str
         Columns beside ``reader_group``: factors, ``reader``.
     study : str
         Seeds the bootstrap.
@@ -100,6 +101,7 @@ def accuracy(
     UserError
         For an unknown column.
     """
+    by = cell_columns(trials, by)
     rows = _cells(trials, by)
     kinds = kinds_of(rows) if len(rows) else {}
     found = []
@@ -140,7 +142,7 @@ def accuracy(
     return pd.DataFrame(found)
 
 
-def missingness(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def missingness(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFrame:
     """Count answers by status: what was missing, where, and of which kind.
 
     Returns
@@ -154,6 +156,7 @@ def missingness(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     UserError
         For an unknown column.
     """
+    by = cell_columns(trials, by)
     rows = _cells(trials, by, judged=False)
     keys = [GROUP, *by]
     counts = rows.groupby([*keys, "response_status"], observed=True).size().unstack(fill_value=0)
@@ -164,7 +167,7 @@ def missingness(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return table.join(counts).reset_index()
 
 
-def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFrame:
     """Return H-TEST's three numbers: accuracy of all, adjusted accuracy of the answered, out-of-context ratio.
 
     An out-of-context response is one in which no label could be read (Lee & Lim, 2024, H-TEST, appendix D). The released
@@ -182,6 +185,7 @@ def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFr
     UserError
         For an unknown column.
     """
+    by = cell_columns(trials, by)
     table = accuracy(trials, by, resamples=0)
     return pd.DataFrame(
         {
@@ -210,9 +214,6 @@ def _ratio(drawn: NDArray[np.float64], above: int, below: int) -> NDArray[np.flo
 
 
 def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> pd.DataFrame:
-    for name in by:
-        if name not in trials.columns:
-            raise unknown_name("by: column", name, list(trials.columns))
     rows = (
         asked(trials)
         if judged

@@ -16,6 +16,7 @@ from scipy import stats
 from analysis.answers import failures_as_wrong
 from analysis.descriptives import share_over_items
 from analysis.measures.accuracy import GROUP, accuracy, asked
+from analysis.measures.cells import cell_columns
 from analysis.mixed.adjustments import corrected
 from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
@@ -23,7 +24,7 @@ from analysis.readers import PARTICIPANT_KINDS, kinds_of
 ALPHA = 0.05
 
 
-def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") -> pd.DataFrame:
+def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str = "") -> pd.DataFrame:
     """Compare the accuracy of choices with chance in each cell.
 
     Parameters
@@ -31,7 +32,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
     trials : pandas.DataFrame
         A flagged trials table with ``chance`` (:func:`analysis.measures.accuracy.with_chance`); typed answers, whose chance is
         0, are left out.
-    by : sequence of str
+    by : sequence of str, or str
         Factors that make a cell.
     study : str
         Seeds the bootstrap.
@@ -47,6 +48,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str], *, study: str = "") 
     """
     rows = asked(trials)
     rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
+    by = cell_columns(trials, by)
     rows = rows[rows[list(by)].notna().all(axis=1)] if by else rows
     rows = each_answer_once(rows, by)
     if rows.empty:

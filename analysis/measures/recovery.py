@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
+from analysis.measures.cells import cell_columns
 from analysis.measures.resampling import bootstrap
 from analysis.measures.words import same_place, with_one_typo, words_of
 from analysis.readers import PARTICIPANT_KINDS
@@ -181,7 +182,7 @@ def recovery_trials(
 
 def recovery(
     measured: pd.DataFrame,
-    by: Sequence[str] = (),
+    by: Sequence[str] | str = (),
     *,
     sign: str = "mended",
     study: str = "",
@@ -193,7 +194,7 @@ def recovery(
     ----------
     measured : pandas.DataFrame
         From :func:`recovery_trials`.
-    by : sequence of str
+    by : sequence of str, or str
         Factors that make a cell.
     sign : {'mended', 'printed'}
         Of the recovery rate.
@@ -218,9 +219,7 @@ def recovery(
     """
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
-    for name in by:
-        if name not in measured.columns:
-            raise unknown_name("by: column", name, list(measured.columns))
+    by = cell_columns(measured, by)
     found = []
     for key, own in measured.groupby([GROUP, *by], observed=True, sort=False):
         sums = own[list(_COUNTS)].sum()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
+from analysis.measures.cells import cell_columns
 from analysis.mixed import Fit, linear_contrasts
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
@@ -98,14 +99,16 @@ def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
     return str(found[0]), str(found[1])
 
 
-def signal_detection(trials: pd.DataFrame, by: Sequence[str] = (), signal: str | None = None) -> pd.DataFrame:
+def signal_detection(
+    trials: pd.DataFrame, by: Sequence[str] | str = (), signal: str | None = None
+) -> pd.DataFrame:
     """Return sensitivity and bias of each reader in each cell.
 
     Parameters
     ----------
     trials : pandas.DataFrame
         A flagged trials table of one task with two classes; ``answer`` and ``response`` hold classes.
-    by : sequence of str
+    by : sequence of str, or str
         Factors that make a cell.
     signal : str, optional
         The class that counts as signal; the first in alphabetical order by default.
@@ -122,6 +125,7 @@ def signal_detection(trials: pd.DataFrame, by: Sequence[str] = (), signal: str |
     UserError
         As :func:`classes_of`, for an unknown column, or a signal that is no class.
     """
+    by = cell_columns(trials, by)
     rows = _answered(trials, by, signal)
     found = []
     keys = [GROUP, "reader", *by]
@@ -333,9 +337,6 @@ def _names(present: dict[str, str], *, with_truth: bool) -> set[str]:
 
 def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd.DataFrame:
     """Return used trials that asked for an answer, with ``truth`` and ``said_signal`` (nan where not valid)."""
-    for name in by:
-        if name not in trials.columns:
-            raise unknown_name("by: column", name, list(trials.columns))
     used = trials["excluded_reason"].isna() & trials["response_status"].notna() & trials["answer"].notna()
     rows = trials[used & trials[list(by)].notna().all(axis=1)].copy()
     one, other = classes_of(rows)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.measures.accuracy import accuracy, missingness, with_chance
 from analysis.preparing import flow, time_bounds
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -123,10 +124,13 @@ def test_a_column_of_the_wrong_type_is_named(handover: Make) -> None:
     folder = handover(human=1, items=4)
     trials = pd.read_parquet(folder / "trials.parquet")
     trials.assign(rt="slow").to_parquet(folder / "trials.parquet")
-    with pytest.raises(UserError, match=r"column 'rt' holds .* not number ones"):
+    with pytest.raises(UserError, match=r"column 'rt' holds something else than a number in .*row \d+: '"):
         load(folder)
     trials.assign(correct="yes").to_parquet(folder / "trials.parquet")
-    with pytest.raises(UserError, match="column 'correct'"):
+    with pytest.raises(
+        UserError,
+        match=r"column 'correct' holds something else than true or false, or 1 or 0 in .*row \d+: ",
+    ):
         load(folder)
 
 
@@ -192,3 +196,19 @@ def test_an_answer_that_was_left_out_stands_for_no_identical_one(handover: Make)
     trials = load(handover(pd.concat([rows.assign(timed=True), again]))).trials
     assert trials["excluded_reason"].isna().sum() == 32
     assert set(trials.loc[trials["excluded_reason"].isna(), "session_id"]) == {"second"}
+
+
+def test_what_is_no_path_is_refused_by_name() -> None:
+    with pytest.raises(UserError, match="load: 42 is no folder"):
+        load(42)  # type: ignore[arg-type]
+
+
+def test_one_column_may_be_named_without_a_list(handover: Make) -> None:
+    tables = load(handover(human=4, models=("restorer",), items=8))
+    trials = with_chance(tables.trials, tables.items, tables.factors)
+    pd.testing.assert_frame_equal(
+        accuracy(trials, "position", resamples=0), accuracy(trials, ["position"], resamples=0)
+    )
+    pd.testing.assert_frame_equal(missingness(trials, "position"), missingness(trials, ["position"]))
+    with pytest.raises(UserError, match="column 'positon' is not known"):
+        accuracy(trials, "positon")
