@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_readers import of_many, runs
 from analysis.report.verdicts import scale_remark, verdict
 from analysis.results import Analysis, Contrast
@@ -25,6 +26,8 @@ def differences(
 ) -> list[Markup]:
     """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
 
+    Differences of many conditions from one reference are told together, in a paragraph of their own.
+
     Parameters
     ----------
     tested : sequence of Contrast
@@ -36,11 +39,18 @@ def differences(
     """
     if not tested:
         return []
-    told = []
-    is_short = False
-    for label in dict.fromkeys(one.label for one in tested):
+    estimable = [one for one in tested if one.estimable]
+    crowded, _ = crowds(estimable, lambda one: one, lambda _: analysis)
+    told = [
+        [of_many_conditions(crowd, analysis, kinds, lambda one: _bracketed(one, analysis))]
+        for crowd in crowded
+    ]
+    in_crowds = {id(one) for crowd in crowded for one in crowd}
+    others = [one for one in tested if id(one) not in in_crowds]
+    is_short = bool(crowded)
+    for label in dict.fromkeys(one.label for one in others):
         parted = runs(
-            [one for one in tested if one.label == label], lambda one: one, kinds, analysis.plan.alpha
+            [one for one in others if one.label == label], lambda one: one, kinds, analysis.plan.alpha
         )
         is_short |= any(len(run) > 1 for run in parted)
         told.append([_said(run, analysis, kinds) for run in parted])
@@ -66,6 +76,11 @@ def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) ->
         return escape(f"{said}.")
     text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
     return text + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+
+
+def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
+    """Write the end of a sentence: the statistics of a difference in brackets."""
+    return Markup(" ({}).").format(statistics(one, analysis))
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:

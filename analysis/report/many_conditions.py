@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
 from analysis.report.many_readers import MOST_SINGLY
-from analysis.report.verdicts import NOT_SIGNIFICANT, listed, outcome, words_of_direction
+from analysis.report.verdicts import NOT_SIGNIFICANT, listed, outcome, scale_remark, words_of_direction
 from analysis.results import Analysis, Contrast
 
 MOST_LEVELS = 6
@@ -110,7 +110,8 @@ def _of_reader(
             if differ
             else f"{begin} did not differ significantly {beside} in any of {many}"
         )
-        return escape(f"{said}.") + _extremes(differ or found, bool(differ), in_brackets)
+        told = escape(f"{said}.") + _extremes(differ or found, bool(differ), in_brackets)
+        return told + escape("".join(f" {one}" for one in _remarks(found)))
     if not differ:
         said = f"{title} of {who} did not differ significantly from {reference} in any of {many}"
         return escape(f"{said}.") + _extremes(found, False, in_brackets)
@@ -157,6 +158,24 @@ def _of_models(
         f" The greatest difference was that of {greatest.groups[-1]} in the {greatest.first} condition"
     )
     return escape(said) + told + in_brackets(greatest)
+
+
+def _remarks(found: Sequence[Contrast]) -> list[str]:
+    """Say in how many conditions the difference between two readers hangs on the scale, and in how many it counts as none."""
+    many = apa.counted(len(found), "condition")
+    told = []
+    on_scale = sum(bool(scale_remark(one)) for one in found)
+    if on_scale:
+        told.append(
+            f"Whether or which way they differ depends on the scale in {apa.count(on_scale)} of {many}."
+        )
+    tested = [one.equivalence for one in found if one.equivalence is not None]
+    if tested:
+        none = sum(one.equivalent for one in tested)
+        told.append(
+            f"Against the bound fixed beforehand the difference between these readers counts as none in {apa.count(none)} of {many}."
+        )
+    return told
 
 
 def _differing(found: Sequence[Contrast], analysis: Analysis) -> list[Contrast]:

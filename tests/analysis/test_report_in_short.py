@@ -9,10 +9,12 @@ import pytest
 
 from analysis import load
 from analysis.report.content import gather
+from analysis.report.differences import differences
 from analysis.report.in_short import in_short
 from analysis.report.inline import plain_text
 from analysis.report.numbered import Content, Section
 from analysis.report.prose import paragraphs
+from analysis.results import Equivalence
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")
@@ -150,3 +152,28 @@ def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(cont
 def test_six_conditions_are_told_one_by_one(content: Content) -> None:
     text = " ".join(opening(crowded(content, {"human": 6}, levels=6)))
     assert all(f"in the c{place} than in the intact condition" in text for place in range(6))
+
+
+def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:
+    own = crowded(content, {"human": 18}).planned[0].analysis
+    first = replace(own.contrasts[0], groups=("human", "restorer"), p_adjusted=0.001)
+    equal = [
+        Equivalence(
+            estimate=0.5, se=0.2, half_width=1.0, statistic=-2.5, p=p, df=None, p_adjusted=p, family=1,
+            low=0.1, high=0.9, level=0.9, equivalent=p < 0.05,
+        )
+        for p in (0.01, 0.2)
+    ]  # fmt: skip
+    between = tuple(
+        replace(first, first=f"c{place}", equivalence=equal[place % 2], points_low=-1.0, points_high=1.0)
+        for place in range(26)
+    )
+    lost = replace(own.contrasts[0], first="lost", estimable=False)
+    tested = (*own.contrasts, *between, lost)
+    text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, 7)]
+    assert len(text) == 3 and len(text[0]) < 1_500
+    assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
+    assert "The greatest difference was in the c25 condition (b\u00a0=\u00a0" in text[0]
+    assert "counts as none in 13 of 26 conditions." in text[0]
+    assert "is not estimable for people" in text[1]
+    assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
