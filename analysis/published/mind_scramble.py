@@ -178,6 +178,8 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     cosines = scored_similarities(tables, factor)
     cosines = cosines.assign(worth=100.0 * cosines["similarity"].astype(float))
     answered = (cosines["compared_with"] == OWN_ANSWER) & cosines["set"].isin(PERCEPTION)
+    # an answer to BASE is compared with itself, which says nothing of readers who saw each text once
+    answered &= cosines[GROUP].isin(cosines.loc[answered & (cosines[factor] != BASE), GROUP])
     right = asked(used[used["trial_type"] != "recover"])
     measured = [
         (ACCURACY, right.assign(worth=100.0 * failures_as_wrong(right).astype(float))),

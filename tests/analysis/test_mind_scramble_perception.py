@@ -79,6 +79,17 @@ def test_summaries_have_the_cosine_that_was_stored_and_no_verdict(tmp_path: Path
     assert "hf:encoder" in answers.note and answers.rows[2][2] == "0.500"
 
 
+def test_readers_who_saw_each_text_once_have_no_row_of_answers_compared_with_themselves(
+    tmp_path: Path,
+) -> None:
+    folder = summaries(tmp_path / "summarise", {"one": 0.5, "simulated": 0.5})
+    kept, trials = (pd.read_parquet(folder / name) for name in (FILE, "trials.parquet"))
+    alone = set(trials.loc[(trials["reader"] == "simulated") & (trials["scramble"] != "BASE"), "trial_index"])
+    kept[~kept["trial_index"].isin(alone)].to_parquet(folder / FILE)
+    (found,) = values_of(load(folder), "scramble")
+    assert list(found.of_items) == ["one"]
+
+
 def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_beside(
     tmp_path: Path,
 ) -> None:

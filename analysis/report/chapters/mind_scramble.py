@@ -17,6 +17,7 @@ from analysis.published.mind_scramble import (
     EDITS,
     PROGRAMS,
     REORDERINGS,
+    Measure,
     Slope,
     Values,
     factor_of,
@@ -98,23 +99,22 @@ def _of_values(values: Values, kinds: Mapping[str, str], study: str, behind: str
     if found:
         yield Markup(
             "[[figure:{}]] and [[table:{}]] show what each further operation inside a word does. {}"
-        ).format(f"ms_series{behind}", f"ms_slopes{behind}", _steepest(found, kinds))
+        ).format(f"ms_series{behind}", f"ms_slopes{behind}", _steepest(found, kinds, values.measure))
         yield series_figure(f"ms_series{behind}", found, kinds, values.measure.axis)
         yield slope_table(f"ms_slopes{behind}", found, kinds, values)
 
 
-def _steepest(found: Sequence[Slope], kinds: Mapping[str, str]) -> Markup:
+def _steepest(found: Sequence[Slope], kinds: Mapping[str, str], measure: Measure) -> Markup:
     """Name the series that falls most, if any falls by as much as is shown."""
     readers = [one for one in found if kinds[one.group] != "baseline"] or list(found)
     steepest = min(readers, key=lambda one: one.slope)
     if not round(steepest.slope, 2) < 0:
         return Markup("No series falls with them.")
-    return Markup(
-        "The steepest slope is that of {} for {}: {} percentage points for each operation, 95% CI {}."
-    ).format(
+    return Markup("The steepest slope is that of {} for {}: {} {} for each operation, 95% CI {}.").format(
         marked(steepest.group, kinds[steepest.group]),
         steepest.operation.lower(),
         apa.number(steepest.slope, 2),
+        "percentage points" if "%" in measure.name else "points",
         apa.interval(steepest.low, steepest.high, 2),
     )
 

@@ -147,7 +147,7 @@ def slope_table(name: str, found: Sequence[Slope], kinds: Mapping[str, str], val
         f"Operations inside each word and what each costs: {values.measure.name}",
         ("Reader", *(str(count) for count in range(most + 1)), "Slope", "95% CI"),
         tuple(rows),
-        "Columns: operations inside each word (0 is BASE). Slope: percentage points for each further operation, "
+        "Columns: operations inside each word (0 is BASE). Slope: points for each further operation, "
         "least squares by item; bootstrap over items. As released, two exchanges may restore a word of four letters, so that "
         "its series of reordering need not fall; corrected exchanges never cancel.",
         ORIGINS[values.measure],
@@ -261,12 +261,15 @@ def _each(parts: Sequence[Part]) -> str:
 
 
 def _remarks(parts: Sequence[Part]) -> str:
-    """Say what the cosines of a table are of; nothing of other measures."""
+    """Say what a table's measures leave out, or have by their making."""
     said = ""
     if any(values.measure == IN_PLACE for _, values in parts):
         said += " Replies in which the released parser found no field are left out, as it left them out."
     if any(values.measure == COSINE for _, values in parts):
-        said += " BASE is each answer with itself, thus 100."
+        said += (
+            " BASE is each answer with itself, thus 100. As published, every reply without the field stands as one and the same "
+            "sentence: where the answer to BASE lacks it too, the cosine is 1."
+        )
     return said
 
 

@@ -187,9 +187,7 @@ def compare_texts(
     read = [(one, _text(one, parser_of(study))) for one in free]
     outcome.unread = sum(not text for _, text in read)
     given = [
-        (one, text or stands_in)
-        for one, text in read
-        if text or (stands_in and one.reader_kind in MODEL_KINDS)
+        (one, text or stands_in) for one, text in read if text or (stands_in and one.reader_kind == "model")
     ]
     if is_remote(embedder.settings):
         outcome.kept_here = sum(one.reader_kind not in MODEL_KINDS for one, _ in given)

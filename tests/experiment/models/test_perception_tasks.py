@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.published.mind_scramble import IN_PLACE, NEARNESS, values_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
@@ -31,7 +32,7 @@ from experiment.store import open_store
 from experiment.study import Study
 from tests.experiment.models.test_rescoring import run
 from tests.experiment.models.tiny_models import tiny_llama
-from tests.experiment.test_mind_scramble import ONCE, made
+from tests.experiment.test_mind_scramble import ONCE, made, wrods
 
 LEVELS = ("BASE", "REO-ALL", "WORD-REO-ALL", "SENT-REO-ALL")
 
@@ -56,10 +57,12 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: 
     with open_store(folder) as store:
         run(study, store, said_of, reader="m")
         run(study, store, lambda trial: f">summarized: {trial['item_id']}", reader="n")
+        wrods("run", folder, "--model", "oracle")
         compare_texts(study, store, Embedder(embedding_settings(study)))
         data = hand_over(study, store, tmp_path / "data")
     rows = pd.read_parquet(data / "answer_similarity.parquet")
-    assert len(rows) == 16 and set(rows["compared_with"]) == {"own answer about the intact text"}
+    assert len(rows) == 16, "the baseline, which sums nothing up, has no stand-in compared with itself"
+    assert set(rows["compared_with"]) == {"own answer about the intact text"}
     assert set(rows["use"]) == {f"hf:{encoder}"}
     tables = load(data)
     found = tables.trials.merge(rows, on=["session_id", "trial_index", "attempt"]).query("reader == 'm'")
@@ -82,6 +85,33 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: 
     assert cells["Character ALL"] == f"{lost:.1f}" != "100.0"
     together = {one.name: one for one in tables_together([data])}
     assert "table_2" in together and "table_1" not in together
+
+
+@pytest.mark.shared
+def test_restored_passages_have_the_released_measure_and_nearness_by_their_names(
+    tmp_path: Path, shared: Path
+) -> None:
+    folder = made(tmp_path, "rectify", shared / "data", corrected=False, items=2, levels=LEVELS, edits=ONCE)
+    study = load_study(folder)
+    build_study(study)
+
+    def fixed(trial: dict[str, Any]) -> str:
+        intact = str(trial["answer"])
+        return {
+            "BASE": f">fixed: {intact}",
+            "REO-ALL": f">fixed: {' '.join(intact.split()[:3])}",
+            "WORD-REO-ALL": f">fixed: Then {intact}",
+            "SENT-REO-ALL": "I cannot.",
+        }[trial["condition"]["scramble"]]
+
+    with open_store(folder) as store:
+        run(study, store, fixed, reader="m")
+        tables = load(hand_over(study, store, tmp_path / "data"))
+    released, near = values_of(tables, "scramble")
+    assert (released.measure, near.measure) == (IN_PLACE, NEARNESS)
+    assert released.mean("m", "REO-ALL") == 100 and near.mean("m", "REO-ALL") < 20, "a reply cut short"
+    assert released.mean("m", "WORD-REO-ALL") < 10 and near.mean("m", "WORD-REO-ALL") > 95, "a word before it"
+    assert "SENT-REO-ALL" not in released.levels and near.mean("m", "SENT-REO-ALL") < 10, "no field"
 
 
 def response(raw: str, trial: dict[str, Any], counts: dict[str, Any] | None = None) -> Response:
