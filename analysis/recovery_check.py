@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import failures_as_wrong, judged
-from analysis.descriptives import wilson
 from analysis.expected_effects import expected_levels
+from analysis.intervals import wilson
 from analysis.measures import MEASURES, Measure
 from analysis.measures.accuracy import with_chance
 from analysis.plan import Plan, against_reference

@@ -14,7 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.costs.words import TARGET, WordTable, region_rows, word_table
-from analysis.descriptives import OVER_ITEMS, over_items, within_participant_half_widths
+from analysis.descriptives import OVER_ITEMS
+from analysis.intervals import over_items, within_participant_half_widths
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
 

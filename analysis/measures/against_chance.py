@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.answers import failures_as_wrong
-from analysis.descriptives import share_over_items
+from analysis.intervals import share_over_items
 from analysis.measures.accuracy import GROUP, accuracy, asked
 from analysis.measures.cells import cell_columns
 from analysis.mixed.adjustments import corrected
@@ -42,7 +42,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
     pandas.DataFrame
         A row per reader group and cell: the factors, ``kind, trials, correct, answered, accuracy`` (failures as wrong), ``low, high``
         (Clopper and Pearson, 1934), ``unit_low, unit_high`` (bootstrap over participants; of a model or baseline that of its
-        mean, :func:`analysis.descriptives.share_over_items`), ``chance`` (mean of 1 /
+        mean, :func:`analysis.intervals.share_over_items`), ``chance`` (mean of 1 /
         options), ``p, p_adjusted`` (exact, two-sided; Benjamini and Hochberg over the table), ``verdict`` (``below``,
         ``above`` or empty), ``adjusted_accuracy, out_of_context_ratio`` (H-TEST's).
     """

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from analysis.descriptives import wilson
+from analysis.intervals import wilson
 from analysis.mixed import equivalence_tests
 from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.descriptives import over_items, wilson
+from analysis.intervals import over_items, wilson
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed

@@ -8,15 +8,8 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis import load
 from analysis.answers import judged
-from analysis.descriptives import (
-    BETWEEN,
-    describe,
-    over_items,
-    share_over_items,
-    valid_only,
-    wilson,
-    within_participant_half_widths,
-)
+from analysis.descriptives import BETWEEN, describe, valid_only
+from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
 from analysis.measures import MEASURES
 from analysis.measures.against_chance import against_chance
 from analysis.position import bootstrap_interval, costs, is_letter_position

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from analysis.descriptives import wilson
+from analysis.intervals import wilson
 from analysis.measures import MEASURES
 from analysis.plan import Plan, against_reference
 from analysis.power import Given, Question, Sizes, Study, assumed

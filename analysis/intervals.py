@@ -1,0 +1,95 @@
+"""Intervals of means and shares: within participants, over items, of a share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+
+def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.95) -> NDArray[np.float64]:
+    """Return half widths of within-participant intervals after Cousineau (2005) and Morey (2008).
+
+    Parameters
+    ----------
+    means : ndarray, shape (participants, conditions)
+    level : float
+        Coverage.
+
+    Returns
+    -------
+    ndarray, shape (conditions,)
+        nan where there are fewer than two participants or conditions.
+    """
+    participants, conditions = means.shape
+    if participants < 2 or conditions < 2:
+        return np.full(conditions, np.nan)
+    normed = means - means.mean(axis=1, keepdims=True) + means.mean()
+    corrected = normed.var(axis=0, ddof=1) * conditions / (conditions - 1)
+    quantile = stats.t.ppf(0.5 + level / 2, participants - 1)
+    return np.asarray(quantile * np.sqrt(corrected / participants))
+
+
+def half_width(values: NDArray[np.float64], level: float = 0.95) -> float:
+    """Return the half width of Student's interval of a mean; nan for fewer than two values."""
+    if len(values) < 2:
+        return float("nan")
+    return float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def over_items(
+    values: NDArray[np.float64], level: float = 0.95, limits: tuple[float, float] | None = (0.0, 1.0)
+) -> tuple[float, float]:
+    """Return Student's interval of a mean over items, within limits (of a recovery 0 and 1); nan for fewer than two items."""
+    half = half_width(values, level)
+    if not np.isfinite(half):
+        return float("nan"), float("nan")
+    low, high = limits or (-np.inf, np.inf)
+    return max(low, float(values.mean() - half)), min(high, float(values.mean() + half))
+
+
+def share_over_items(
+    shares: NDArray[np.float64], answers: NDArray[np.floating[Any] | np.integer[Any]], level: float = 0.95
+) -> tuple[float, float]:
+    """Return Wilson's interval of the mean over items of shares of right answers, where an item may have several answers.
+
+    Answers to one item hang together as far as items differ in difficulty. The interval is that of the effective number of
+    answers: as many independent ones as have the variance that the items' shares show, with fewer degrees of freedom for its
+    being estimated (Korn & Graubard, 1998, Survey Methodology 24, 193-201; Franco et al., 2019, Journal of Survey Statistics
+    and Methodology 7, 334-364). It lies between the number of items and that of answers; where all are right, or all wrong,
+    nothing tells how items differ, and it is the number of items. With one answer an item it is Wilson's of their number.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (items,)
+        Of right answers, 0 to 1.
+    answers : ndarray, shape (items,)
+        How many answers each item has.
+    level : float
+        Coverage.
+
+    Returns
+    -------
+    tuple of float
+        Both ends.
+    """
+    items, mean = len(shares), float(shares.mean())
+    independent = items**2 / float((1 / answers).sum())
+    effective = float(items)
+    if items > 1 and 0 < mean < 1:
+        variance = float(shares.var(ddof=1)) / items
+        effective = min(mean * (1 - mean) / variance, independent) if variance > 0 else independent
+        freedoms = np.array([answers.sum() - 1, items - 1])
+        ahead, behind = np.asarray(stats.t.ppf(0.5 + level / 2, freedoms)).tolist()
+        effective = max(effective * float(ahead / behind) ** 2, float(items))
+    return wilson(mean, effective, level)
+
+
+def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's (1927) score interval of a share among n (which may be an effective number)."""
+    z = float(stats.norm.ppf(0.5 + level / 2))
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
