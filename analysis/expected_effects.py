@@ -92,10 +92,10 @@ def _mean_log(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: 
     slower = float(lapses.get("rate", 0.0)) * np.log(float(lapses.get("slower", 1.0)))
     tail = float(given.get("tail_ms", 0.0))
     if not tail:
-        return float(eta.mean()) + slower
+        return float(eta.mean() + slower)
     z, of_z = np.polynomial.hermite_e.hermegauss(_NODES)
     t, of_t = np.polynomial.laguerre.laggauss(_NODES)
     grid = np.linspace(eta.min(), eta.max(), 41)
     logs = np.log(np.exp(grid[:, None, None] + spread * z[:, None]) + tail * t)
     means = np.einsum("gzt,z,t->g", logs, of_z / of_z.sum(), of_t)
-    return float(np.interp(eta, grid, means).mean()) + slower
+    return float(np.interp(eta, grid, means).mean() + slower)
