@@ -94,12 +94,11 @@ def tables_together(
         maps += _maps(tables, factor, name, told)
     found: list[ApaTable | Drawing] = []
     if completed:
-        found += [
-            reordering_table("table_1", completed, kinds, number=1),
-            edit_table("table_3", completed, kinds),
-        ]
+        found.append(reordering_table("table_1", completed, kinds, number=1))
     if perceived:
         found.append(reordering_table("table_2", perceived, kinds, number=2))
+    if completed:
+        found.append(edit_table("table_3", completed, kinds))
     for number, (use, parts) in enumerate(near.items(), 1):
         name = "table_4" if number == 1 else f"table_4_{number}"
         found.append(similarity_table(name, parts, use))

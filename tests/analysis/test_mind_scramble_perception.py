@@ -167,6 +167,8 @@ def test_models_alone_are_ranked(tmp_path: Path) -> None:
         ("small", "2.0", "1.0"),
     ]
     assert "Fewer than three models" in table.note
+    assert "Measures: gsm8k, % correct; summarise, 100 × cosine" in table.note
+    assert [one.name for one in together][:3] == ["table_1", "table_2", "table_3"]
     heads = [row[0] for one in together if one.name == "table_2" for row in one.rows if isinstance(row, Head)]
     assert heads == [], "one task needs no head"
 

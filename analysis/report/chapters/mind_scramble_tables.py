@@ -256,8 +256,7 @@ def _measured(parts: Sequence[Part]) -> str:
 
 def _each(parts: Sequence[Part]) -> str:
     """Say in which measure each task is told."""
-    told = "; ".join(f"{title}: {values.measure.name}" for title, values in parts)
-    return f"{told[0].upper()}{told[1:]}."
+    return f"Measures: {'; '.join(f'{title}, {values.measure.name}' for title, values in parts)}."
 
 
 def _remarks(parts: Sequence[Part]) -> str:
