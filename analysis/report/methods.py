@@ -321,6 +321,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         f"alone had such slopes. Where a fit was singular or did not converge ({cite('bates2015parsimonious')}), correlations were "
         "removed first (leaving independent deviations in each condition), then slopes without variance, then all slopes; "
         "variances of a model’s items with a standard deviation above 4 log odds were removed as well."
+        + (_OF_TWO_FACTORS if any(one.plan.crossing is not None for one in fitted) else "")
     )
     yield escape(
         "Conditions had treatment coding. Unless the plan said otherwise, tests were two-sided at α = .05; planned differences were "
@@ -339,6 +340,12 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             "The plan names people; none have answered yet. Simulated readers stand in for them, as a rehearsal."
         )
     yield escape(f"{software} The program models.R refits every model with lme4 ({cite('bates2015lme4')}).")
+
+
+_OF_TWO_FACTORS = (
+    " Where two factors were compared together, participants had slopes of each and of their interaction, as far as these varied "
+    "within them, in centred columns once correlations were gone; conditions of items were the cells."
+)
 
 
 def _between_participants(tables: Tables) -> bool:

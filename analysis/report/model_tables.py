@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from analysis import apa
@@ -24,14 +26,15 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     ratio = "OR" if logistic else "ratio"
     columns += [] if raw else [ratio if logistic else "Ratio", f"95% CI of {ratio}"]
     rows: list[tuple[str, ...]] = []
+    places = _places_of([one.se for one in model.coefficients if one.estimable])
     for one in model.coefficients:
         if not one.estimable:
             rows.append((term_in_words(one.term, analysis), *[apa.MISSING] * (len(columns) - 1)))
             continue
-        cells = [term_in_words(one.term, analysis), apa.number(one.estimate, decimals(one.se, 2))]
-        cells += [apa.number(one.se, decimals(one.se, 2)), apa.number(one.statistic)]
+        cells = [term_in_words(one.term, analysis), apa.number(one.estimate, places)]
+        cells += [apa.number(one.se, places), apa.number(one.statistic)]
         cells += [] if statistic == "z" else [apa.degrees_of_freedom(one.df)]
-        cells += [apa.p_value(one.p), apa.interval(one.low, one.high, decimals(one.se, 2))]
+        cells += [apa.p_value(one.p), apa.interval(one.low, one.high, places)]
         intercept = one.term == "(Intercept)"
         cells += (
             []
@@ -148,6 +151,10 @@ def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[t
 def _place(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
     """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
     groups = ["participant", "item"]
+    if analysis.plan.crossing is not None:
+        order = list(analysis.plan.crossing.among(analysis.levels).in_words())
+        at = order.index(term.terms[0]) if term.terms[0] in order else -1
+        return (groups.index(term.group) if term.group in groups else len(groups), at)
     names = [component_in_words(term.terms[0], analysis).removesuffix(f" vs. {analysis.levels[0]}")]
     level = analysis.levels.index(names[0]) if names[0] in analysis.levels else -1
     return (groups.index(term.group) if term.group in groups else len(groups), level)
@@ -273,6 +280,11 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False)
     return name
 
 
+def _places_of(ses: Sequence[float]) -> int:
+    """Return how many decimals a column of estimates has: as many as its smallest standard error asks for."""
+    return decimals(min(ses, default=1.0), 2)
+
+
 def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     """Lay out the tested differences of an analysis."""
     logistic = analysis.plan.measure.family == "binomial"
@@ -283,13 +295,14 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     raw = analysis.plan.measure.scale == "raw"
     columns += ["OR", "Points [95% CI]"] if logistic else [] if raw else ["Percent [95% CI]"]
     rows: list[tuple[str, ...]] = []
+    places = _places_of([one.se for one in analysis.contrasts if one.estimable])
     for groups in sorted(dict.fromkeys(one.groups for one in analysis.contrasts), key=len):
         who = " vs. ".join(spoken(group) for group in groups)
         rows.append(Head([f"Difference of differences: {who}" if len(groups) > 1 else headed(groups[0])]))
         for one in analysis.contrasts:
             if one.groups == groups:
                 known = one.estimable
-                row = _contrast_row(one, statistic, analysis, adjusted) if known else (one.label,)
+                row = _contrast_row(one, statistic, analysis, adjusted, places) if known else (one.label,)
                 rows.append((*row, *[apa.MISSING] * (len(columns) - len(row))))
     note = ""
     if adjusted:
@@ -310,8 +323,9 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model, OF_DIFFERENCES))
 
 
-def _contrast_row(one: Contrast, statistic: str, analysis: Analysis, adjusted: bool) -> tuple[str, ...]:
-    places = decimals(one.se, 2)
+def _contrast_row(
+    one: Contrast, statistic: str, analysis: Analysis, adjusted: bool, places: int
+) -> tuple[str, ...]:
     cells = [
         one.label + {"two-sided": "", "greater": " > 0", "less": " < 0"}[one.direction],
         apa.number(one.estimate, places),

@@ -154,8 +154,12 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
     kind = "linear mixed-effects model" + (of_logs if measure.logged else f" ({measure.unit})")
     kind = "logistic mixed-effects model" if logistic else kind
     crossed = len(analysis.groups) > 1
-    effects = f"{analysis.plan.factor}, reader group, and their interaction as fixed effects"
-    effects = effects if crossed else f"{analysis.plan.factor} as fixed effect"
+    compared = [analysis.plan.factor] if analysis.plan.crossing is None else [*analysis.plan.crossing.factors]
+    compared += ["reader group"] if crossed else []
+    several = {1: " as fixed effect", 2: ", and their interaction as fixed effects"}
+    effects = ", ".join(compared) + several.get(
+        len(compared), ", and all their interactions as fixed effects"
+    )
     effects = effects if analysis.plan.formula is None else "the fixed effects of the planned formula"
     where = f" (Table {table})" if table else ""
     rule = RULES.get(measure.name, "")

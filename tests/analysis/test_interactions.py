@@ -24,9 +24,10 @@ from analysis.power import Question, from_mapping, grid, planned_of, power_table
 from analysis.power.given import assumed
 from analysis.power.layouts import layout_of, trials
 from analysis.power.simulation import Study
+from analysis.report.model_tables import model_table
 from analysis.report.verdicts import LOGIT_ALONE, scale_remark, verdict
 from analysis.report.write import write_report
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis, Contrast, VarianceTerm
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
 
@@ -341,3 +342,24 @@ def test_numbers_of_an_interaction_lead_to_their_rows_and_model(reported: tuple[
     assert set(cells) == set(CROSSING.cells) and means["rows"] == len(cells)
     assert any(folder.glob("figures/condition_correct_item_type_font.svg"))
     assert '"(transposed - word) x (cursive - plain) (human)"' in (folder / "models.R").read_text("utf-8")
+
+
+def test_model_tables_name_both_factors_and_order_slopes(carried: tuple[Tables, list[Analysis]]) -> None:
+    accuracy = carried[1][0]
+    assert accuracy.model is not None
+    names = ("(Intercept)", "item_type_transposed", "font_cursive", "item_type_transposed_font_cursive")
+    terms = tuple(VarianceTerm("participant", (name,), np.eye(1)) for name in reversed(names))
+    rows = model_table(replace(accuracy, model=replace(accuracy.model, variance=terms)), "model").rows
+    firsts = [row[0] for row in rows]
+    assert firsts[:4] == [
+        "Intercept (word/plain)",
+        "transposed vs. word",
+        "cursive vs. plain",
+        "transposed × cursive",
+    ]
+    assert [one for one in firsts if one.startswith("Participant")] == [
+        "Participant: intercept",
+        "Participant: transposed vs. word",
+        "Participant: cursive vs. plain",
+        "Participant: transposed × cursive",
+    ]

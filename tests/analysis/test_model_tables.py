@@ -10,7 +10,7 @@ import pytest
 from analysis.report.model_tables import term_in_words
 
 ANALYSIS = SimpleNamespace(
-    plan=SimpleNamespace(factor="position", formula=None),
+    plan=SimpleNamespace(factor="position", formula=None, crossing=None),
     levels=("intact", "initial", "pair: first"),
     groups=("human", "hf:models/tiny", "hf:models/tiny:v2"),
     model=None,
