@@ -151,6 +151,10 @@ def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[t
 def _place(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
     """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
     groups = ["participant", "item"]
+    if analysis.plan.crossing is not None:
+        order = list(analysis.plan.crossing.among(analysis.levels).in_words())
+        at = order.index(term.terms[0]) if term.terms[0] in order else -1
+        return (groups.index(term.group) if term.group in groups else len(groups), at)
     names = [component_in_words(term.terms[0], analysis).removesuffix(f" vs. {analysis.levels[0]}")]
     level = analysis.levels.index(names[0]) if names[0] in analysis.levels else -1
     return (groups.index(term.group) if term.group in groups else len(groups), level)
