@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.descriptives import wilson
+from analysis.intervals import wilson
 from analysis.recovery_check import LAPSING, Recovered, recovered_lapses
 from tests.analysis.letter_study import study_rows, write_handover
 
