@@ -24,6 +24,8 @@ LOOKS_APART = 6
 LEGEND_COLUMNS = 3
 LONGEST_OF_THREE = 24
 """Longer names stand in two columns."""
+BESIDE = 1.2
+"""How much farther the horizontal axis reaches, so that numbers at its ends do not touch those of the next panel."""
 LEAST_RANGE = 1.0
 """The axes reach at least this far from zero, so that next to no sensitivity looks like none."""
 
@@ -81,7 +83,7 @@ def sensitivity_figure(
             top=1 - (0.5 + added) / height,
             bottom=bottom,
             hspace=0.32 + added / 2,
-            wspace=0.08,
+            wspace=0.12,
         )
         first: Axes | None = None
         for place, level in enumerate(levels):
@@ -96,11 +98,9 @@ def sensitivity_figure(
             axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(levels))
         if first is not None:
             (left, right), (low, high) = first.get_xlim(), first.get_ylim()
-            first.set_xlim(min(left, -LEAST_RANGE), max(right, LEAST_RANGE))
+            first.set_xlim(min(left, -BESIDE * LEAST_RANGE), max(right, BESIDE * LEAST_RANGE))
             first.set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
-            first.xaxis.set_major_locator(
-                MaxNLocator(nbins=4 if columns < 4 else 3, steps=[1, 2, 5, 10], prune="both")
-            )
+            first.xaxis.set_major_locator(MaxNLocator(nbins=4 if columns < 4 else 3, steps=[1, 2, 5, 10]))
         figure.supylabel("Sensitivity d′", fontsize=9, x=0.0)
         figure.text(
             0.54,
