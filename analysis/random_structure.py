@@ -182,7 +182,7 @@ def _sampled_models(data: ModelData, factor: str, mixed: bool) -> list[RandomTer
     why = "models differ in what a condition does to them"
     alike = RandomTerm("machine_condition", own, "", (), "intercept", why, may_go=True)
     many = data.rows.loc[data.rows["model"] == 1, "machine"].nunique()
-    if many < ITEMS_FOR_A_COLUMN * len(data.levels):
+    if many < ITEMS_FOR_A_COLUMN * len(data.levels) or data.crossing is not None:
         return [plain, alike]
     slopes = " + ".join(_conditions("model", data)[1:]) if mixed else factor
     return [RandomTerm("machine", own, slopes, (), "correlated", "models differ", instead=(plain, alike))]
