@@ -24,6 +24,9 @@ from analysis.power import Question, from_mapping, grid, planned_of, power_table
 from analysis.power.given import assumed
 from analysis.power.layouts import layout_of, trials
 from analysis.power.simulation import Study
+from analysis.readers import kinds_of
+from analysis.report.blocks import Material
+from analysis.report.chapters import cost
 from analysis.report.model_tables import model_table
 from analysis.report.verdicts import LOGIT_ALONE, scale_remark, verdict
 from analysis.report.write import write_report
@@ -363,3 +366,13 @@ def test_model_tables_name_both_factors_and_order_slopes(carried: tuple[Tables, 
         "Participant: cursive vs. plain",
         "Participant: transposed × cursive",
     ]
+
+
+@pytest.mark.full
+def test_an_interaction_of_times_is_told_on_both_scales(carried: tuple[Tables, list[Analysis]]) -> None:
+    tables, analyses = carried
+    chapter = cost.write(Material(tables, tuple(analyses), kinds_of(tables.trials), lambda _: None))
+    assert chapter is not None
+    place = next(n for n, one in enumerate(chapter.blocks) if "two scales: item_type × font" in str(one))
+    said = str(chapter.blocks[place + 2])
+    assert "(transposed − word) × (cursive − plain)" in said and "in milliseconds" in said

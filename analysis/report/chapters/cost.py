@@ -39,6 +39,9 @@ def write(material: Material) -> Chapter | None:
             shown = parts_by(factor, used, tables)
             told_apart += len(shown)
             whole.add(_of_factor(material, tables, factor, shown, left))
+    for cells in material.tables.crossed:
+        if cost_times.are_timed_by(material, cells):
+            whole.add(cost_times.on_two_scales(material, tables, cells, left))
     if not whole.blocks:
         return None
     if left:

@@ -98,11 +98,7 @@ def percentile_table(name: str, spreads: list[TimeSpread], factor: str) -> ApaTa
 def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tuple[str, ...]) -> Part:
     """Compare conditions on the log scale and in milliseconds, for every analysis of times by this factor."""
     part = Part()
-    given = [
-        one
-        for one in material.analyses
-        if one.plan.factor == factor and one.plan.measure.name in TIMES and one.plan.measure.logged
-    ]
+    given = _timed_by(material, factor)
     plans: list[tuple[Plan, Analysis | None]] = [(one.plan, one) for one in given]
     plans = plans or [(one, None) for one in exploratory_plans(tables, factor)]
     if not plans:
@@ -123,6 +119,20 @@ def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tupl
             continue
         part.add(_scales(found, plan, reported=kept is not None, thinned=thinned, own_model=own_model))
     return part if len(part.blocks) > 1 else Part()
+
+
+def _timed_by(material: Material, factor: str) -> list[Analysis]:
+    """Return the analyses of log times that compare conditions of a factor, or cells of two."""
+    return [
+        one
+        for one in material.analyses
+        if one.plan.factor == factor and one.plan.measure.name in TIMES and one.plan.measure.logged
+    ]
+
+
+def are_timed_by(material: Material, cells: str) -> bool:
+    """Whether an analysis of log times compares the cells of two factors: a logarithm can make or unmake their interaction."""
+    return bool(_timed_by(material, cells))
 
 
 def exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
