@@ -376,3 +376,18 @@ def test_an_interaction_of_times_is_told_on_both_scales(carried: tuple[Tables, l
     place = next(n for n, one in enumerate(chapter.blocks) if "two scales: item_type × font" in str(one))
     said = str(chapter.blocks[place + 2])
     assert "(transposed − word) × (cursive − plain)" in said and "in milliseconds" in said
+
+
+def test_levels_of_either_factor_can_be_left_out_of_a_plan(tmp_path: Path) -> None:
+    rows = crossed_rows(12, 16)
+    is_word = rows["item_type"] == "word"
+    rows.loc[is_word & (rows["item_id"] > "i12"), "item_type"] = "filler"
+    factors = {**FACTORS, "item_type": {"levels": ["filler", "word", "transposed"], "reference": "filler"}}
+    plan = {**PLAN, "levels": {"item_type": ["word", "transposed"]}}
+    tables = load(crossed_study(tmp_path, rows, {"together": plan}, factors=factors))
+    (analysis,) = carry_out_all(plans(tables), tables)
+    assert analysis.levels == CROSSING.cells and analysis.model is not None
+    assert analysis.model.rows == int((rows["item_type"] != "filler").sum())
+    assert [one.label for one in analysis.contrasts] == ["(transposed − word) × (cursive − plain)"]
+    assert analysis.contrasts[0].estimable
+    assert analysis.model.settings["levels"]["item_type"] == ["word", "transposed"]
