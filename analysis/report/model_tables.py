@@ -141,7 +141,7 @@ def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[t
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = term.cov / np.outer(sd, sd)
     for place, name in enumerate(term.terms):
-        label = f"{group_in_words(term.group)}: {component_in_words(name, analysis, confined=confined)}"
+        label = f"{group_in_words(term.group)}: {component_in_words(name, analysis, confined=confined, alone=len(term.terms) == 1)}"
         cells = [label, apa.number(float(term.cov[place, place]), 3), apa.number(float(sd[place]), 3)]
         cells += [apa.correlation(float(correlations[place, earlier])) for earlier in range(place)]
         rows.append(_padded(cells, width))
@@ -256,8 +256,12 @@ def _reference_of(column: str, analysis: Analysis) -> str:
     return next((level for level in levels if f"{column}{level}" not in terms), analysis.levels[0])
 
 
-def component_in_words(name: str, analysis: Analysis, *, confined: bool = False) -> str:
-    """Name a random effect in words; ``confined`` says that its term is of people or models alone."""
+def component_in_words(name: str, analysis: Analysis, *, confined: bool = False, alone: bool = False) -> str:
+    """Name a random effect in words; ``confined``: its term is of people or models alone; ``alone``: it correlates with no other.
+
+    The column of a condition is its difference from the reference beside an intercept that it correlates with, and by itself a
+    deviation in that condition (:mod:`analysis.random_structure`).
+    """
     factor = analysis.plan.factor
     if analysis.plan.crossing is not None:
         crossed = analysis.plan.crossing.among(analysis.levels).in_words()
@@ -276,7 +280,8 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False)
         if name.startswith(stem):
             column = name.removeprefix(stem)
             level = next((one for one in analysis.levels if plain(one) == column), column)
-            return f"{level} vs. {analysis.levels[0]}"
+            is_deviation = alone and stem.endswith("_")
+            return f"in {level}" if is_deviation else f"{level} vs. {analysis.levels[0]}"
     return name
 
 

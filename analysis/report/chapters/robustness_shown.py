@@ -123,8 +123,9 @@ def deviating(analyses: list[Analysis], material: Material) -> Iterator[Block]:
             continue
         people = [group for group in analysis.groups if material.kinds.get(group) in PARTICIPANT_KINDS]
         owner = {"participant": headed(people[0]) if people else "Readers", "item": "Items"}
+        single = {(one.group, one.terms) for one in model.variance}
         parts = {
-            f"{owner[str(group)]}: {component_in_words(str(term), analysis)}": own
+            f"{owner[str(group)]}: {component_in_words(str(term), analysis, alone=(group, (term,)) in single)}": own
             for (group, term), own in found.groupby(["group", "term"], sort=False)
         }
         panels = [Caterpillar(words, own) for words, own in list(parts.items())[:MOST_PANELS]]
