@@ -51,6 +51,7 @@ def test_unplanned_comparisons_are_made_within_each_way_of_asking(handover: Make
     assert [plan.name for plan in found] == [
         *(f"accuracy by position (examples {manner})" for manner in MANNERS),
         *(f"accuracy by examples (position {level})" for level in LEVELS),
+        "accuracy by position × examples",
     ]
     assert found[1].within == (("examples", "behind"),)
 
@@ -73,7 +74,8 @@ def test_factors_that_vary_within_sessions_are_averaged_over(handover: Make) -> 
     rows = asked_in_two_ways()
     rows["session_id"] = rows["reader"]
     assert parted_by_sessions(rows, "position", FACTORS) == [()]
-    assert len(plans(tables_of(handover, rows))) == 2
+    found = [plan.name for plan in plans(tables_of(handover, rows))]
+    assert found == ["accuracy by position", "accuracy by examples", "accuracy by position × examples"]
 
 
 def test_a_factor_that_is_one_level_wherever_the_other_has_several_parts_nothing() -> None:
