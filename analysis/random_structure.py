@@ -24,12 +24,11 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.crossing import slopes_of
+from analysis.crossing import TRIALS_FOR_A_SLOPE, slopes_of
 from analysis.frames import ModelData, indicator
 
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5
-TRIALS_FOR_A_SLOPE = 2
 ITEMS_FOR_A_COLUMN = 10
 """Items that each column of a covariance matrix of item slopes needs, for the matrix to be begun with."""
 MOST_COLUMNS = 4
