@@ -376,30 +376,30 @@ report <- list(
 
 # Model 3: Judgements
 refit(3, "Judgements", {
-# correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people | item_condition)
+# correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people_word + people_replaced + people_transposed || item_condition)
 # ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_03.csv")
-numbers <- c("correct", "people", "people_replaced", "people_transposed")
+numbers <- c("correct", "people", "people_replaced", "people_transposed", "people_word")
 d[numbers] <- lapply(d[numbers], as.numeric)
 d[["reader_group"]] <- factor(d[["reader_group"]], levels = c("human", "letter-judge"))
 d[["item_type"]] <- factor(d[["item_type"]], levels = c("word", "replaced", "transposed"))
 m <- glmer(
-  correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people | item_condition),
+  correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people_word + people_replaced + people_transposed || item_condition),
   data = d,
   family = binomial(link = "logit"),
   nAGQ = 1,
-  start = list(theta = c(1.09478990948, 0.467282365414, -0.306510154468, -0.362827673305, 0.8170216892, 0.462174008602, 0.621761991114, 4.50363184863e-08), fixef = c(2.10350504515, -1.4290500198, 1.85481247802, 0.189234497678, -1.21934614625, 0.373073079544)),
+  start = list(theta = c(0.902643715834, 0.631219293571, 1.43914007221, 0.473013999441, -0.315958649493, -0.370426918947, 0.790385215742, 0.459162217786, 0.609979235023, 3.40972824449e-09), fixef = c(2.16074222813, -1.48628718269, 1.6018551029, 0.0946826465836, -0.966388769257, 0.467624932115)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = FALSE, singular = TRUE, rows = 20080, loglik = -6513.93327273,
+  linear = FALSE, singular = TRUE, rows = 20080, loglik = -6500.71909525,
   terms = c("(Intercept)", "reader_groupletter-judge", "item_typereplaced", "item_typetransposed", "reader_groupletter-judge:item_typereplaced", "reader_groupletter-judge:item_typetransposed"),
-  estimate = c(2.10350504515, -1.4290500198, 1.85481247802, 0.189234497678, -1.21934614625, 0.373073079544),
-  se = c(0.136539656542, 0.273034867892, 0.228390690641, 0.202424067752, 0.427508845686, 0.410566744504),
-  variance = c(1.19856494589, 0.218352809027, -0.143226790003, -0.169542973419, 0.761472915415, 0.488816555402, 0.731836708337, 2.0282699828e-15)
+  estimate = c(2.16074222813, -1.48628718269, 1.6018551029, 0.0946826465836, -0.966388769257, 0.467624932115),
+  se = c(0.173243399003, 0.293118127974, 0.232068141923, 0.218661452779, 0.429484725508, 0.418810673887),
+  variance = c(0.814765677735, 0.398437796577, 2.07112414744, 0.223742243668, -0.149452864455, -0.175217118432, 0.724538657453, 0.479954617611, 0.720120711682, 1.16262467013e-17)
   # The differences that the report tests: weights of the fixed effects, in their order above.
   , weights = rbind(
     "transposed - replaced (human)" = c(0, 0, -1, 1, 0, 0),
@@ -412,8 +412,8 @@ report <- list(
     "replaced - word (letter-judge)" = c(0, 0, 1, 0, 1, 0),
     "replaced - word (human vs. letter-judge)" = c(0, 0, 0, 0, -1, 0)
   ),
-  b = c(-1.66557798034, -0.0731587545419, -1.5924192258, 0.189234497678, 0.562307577222, -0.373073079544, 1.85481247802, 0.635466331764, 1.21934614625),
-  b_se = c(0.227808010433, 0.38259787122, 0.445283753033, 0.202424067752, 0.357196791843, 0.410566744504, 0.228390690641, 0.361388302818, 0.427508845686),
+  b = c(-1.50717245631, -0.0731587549409, -1.43401370137, 0.0946826465836, 0.562307578698, -0.467624932115, 1.6018551029, 0.635466333639, 0.966388769257),
+  b_se = c(0.193712656344, 0.382597873565, 0.428842309014, 0.218661452779, 0.357196793545, 0.418810673887, 0.232068141923, 0.361388304629, 0.429484725508),
   df = c(NA, NA, NA, NA, NA, NA, NA, NA, NA)
 )
 })
@@ -741,30 +741,29 @@ report <- list(
 
 # Model 15: signal detection by font
 refit(15, "signal detection by font", {
-# said_signal ~ truth * font * reader_group + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item) + (1 | item_reader)
+# said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item)
 # ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_15.csv")
 numbers <- c("said_signal", "truth", "people", "people_truth", "people_cursive", "people_cursive_truth")
 d[numbers] <- lapply(d[numbers], as.numeric)
 d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-d[["reader_group"]] <- factor(d[["reader_group"]], levels = c("human", "letter-judge"))
 m <- glmer(
-  said_signal ~ truth * font * reader_group + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item) + (1 | item_reader),
+  said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item),
   data = d,
   family = binomial(link = "probit"),
   nAGQ = 1,
-  start = list(theta = c(0.658030098192, 0.238327949616, 0.226651712687, 0.554287057033, 0.156943659379, 0.357827783548), fixef = c(0.496684832962, 4.43165110984, -1.02337871955, -0.737209617771, -2.35537342257, -2.78425330683, 1.02337871955, 2.35537342257)),
+  start = list(theta = c(0.155838331293, 0.551595300687, 0.225448354612, 0.234194235899, 0.616511624323), fixef = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = FALSE, singular = FALSE, rows = 20320, loglik = -5765.74702859,
-  terms = c("(Intercept)", "truth", "fontcursive", "reader_groupletter-judge", "truth:fontcursive", "truth:reader_groupletter-judge", "fontcursive:reader_groupletter-judge", "truth:fontcursive:reader_groupletter-judge"),
-  estimate = c(0.496684832962, 4.43165110984, -1.02337871955, -0.737209617771, -2.35537342257, -2.78425330683, 1.02337871955, 2.35537342257),
-  se = c(0.0901436503196, 0.0856565217442, 0.0420832862888, 0.154117911788, 0.077082462786, 0.240024474189, 0.157915567142, 0.314017514743),
-  variance = c(0.433003610127, 0.0568002115682, 0.051370998864, 0.307234141594, 0.0246313122194, 0.128040722679)
+  linear = FALSE, singular = FALSE, rows = 19840, loglik = -5535.66371913,
+  terms = c("(Intercept)", "truth", "fontcursive", "truth:fontcursive"),
+  estimate = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484),
+  se = c(0.0767161641192, 0.0854102893305, 0.041964237629, 0.0768349408867),
+  variance = c(0.0242855855003, 0.30425737574, 0.0508269605972, 0.0548469401283, 0.380086582926)
 )
 })
 
