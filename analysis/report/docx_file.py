@@ -34,12 +34,13 @@ TEXT_WIDTH = 6.5
 """Inches between the margins of a letter page."""
 SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
 """Font size of a table by its number of columns; beyond, the smallest."""
-SMALLEST, LEGIBLE = 7.0, 8.0
-"""Points: letters of the tables with most columns; below the second no letters shrink for the sake of a long name."""
+SMALLEST, LEGIBLE, FINEST = 7.0, 8.0, 6.5
+"""Points: letters of the tables with most columns; below the second no letters shrink for the sake of a long name; the third are
+for tables of many columns in which a word would break, or that would be wider than the page."""
 LEAST_NAME, MOST_OF_NAMES = 1.2, 0.45
 """Inches that a first column of names keeps where it can, and its share of the width at most where cells would else wrap."""
-_PIECES = re.compile(r"(?<!<)\s+")
-"""Where a cell may break: Word does not part a sign from the number behind it, as in < .001."""
+_PIECES = re.compile(r"(?<!<)\s+|(?<=\w-)(?=\w)")
+"""Where a cell may break: at blanks and behind hyphens. Word does not part a sign from the number behind it, as in < .001."""
 LETTER = 0.61
 """Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
 _LETTER_WIDTHS = {
@@ -296,7 +297,10 @@ def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
     size = chosen
     if size is None:
         named = (one for one in [*sizes, SMALLEST] if sum(_least(laid, one)[1:]) + LEAST_NAME <= TEXT_WIDTH)
-        size = next(named, SMALLEST)
+        size = next(named, None)
+    if size is None:
+        fits = sum(_least(laid, FINEST)) <= TEXT_WIDTH
+        size, chosen = FINEST if fits else SMALLEST, FINEST if fits else None
     least, whole = _least(laid, size), _on_one_line(laid, size)
     if chosen is None:
         least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)

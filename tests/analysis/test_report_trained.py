@@ -187,10 +187,13 @@ def test_no_head_of_the_ten_by_ten_table_breaks_inside_a_word_in_word() -> None:
     word = WordFile()
     docx_file._styles(word)
     columns = ("Task tested", "Qwen3-0.6B, not trained", *heads)
-    docx_file._table(word, Numbered(1, ApaTable("transfer", "Transfer", columns, tuple(rows), "", ORIGIN)))
+    laid = ApaTable("transfer", "Transfer", columns, tuple(rows), "", ORIGIN)
+    docx_file._table(word, Numbered(1, laid))
+    size, widths = docx_file.fitted_columns(laid)
+    assert size >= 6.5 and sum(widths) <= 6.5 + 1e-9
     (table,) = word.tables
     serif = FontProperties(family="DejaVu Serif")
     for cell in [*table.rows[0].cells, *(row.cells[0] for row in table.rows)]:
         room = cell.width.inches - 2 * 40 / 1440
         for piece in cell.text.replace("-", "- ").split():
-            assert TextPath((0, 0), piece, size=7, prop=serif).get_extents().width / 72 <= room, piece
+            assert TextPath((0, 0), piece, size=size, prop=serif).get_extents().width / 72 <= room, piece
