@@ -50,12 +50,12 @@ def invite(
     from experiment.checking import load_study
     from experiment.configuration import read_config, store_address
     from experiment.exporting.cells import cell
-    from experiment.people.recruitment.approvals import write_private
     from experiment.people.recruitment.invitations import Invitation, numbered
     from experiment.people.recruitment.invitations import invite as invite_people
     from experiment.store import open_store
     from experiment.store.records import now
     from stimuli.errors import UserError
+    from stimuli.files import replace_file
 
     if (participants is None) == (number is None):
         raise UserError("whom to invite is not clear", mend="Give either --participants FILE or --number N.")
@@ -83,7 +83,7 @@ def invite(
     writer.writerow(["participant", "link", "expires_at"])
     for one in made:
         writer.writerow(cell(value, is_text=True) for value in (one.participant, one.link, one.expires_at))
-    write_private(file, text.getvalue())
+    replace_file(file, text.getvalue(), is_private=True)  # it names people
     click.echo(
         f"{len(made)} links are in {file}." + (f" They can be used for {days:g} days." if days else "")
     )

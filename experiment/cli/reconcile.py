@@ -41,12 +41,13 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
-    from experiment.people.recruitment.approvals import approve_csv, write_private
+    from experiment.people.recruitment.approvals import approve_csv
     from experiment.people.recruitment.codes import read_reward, recruitment_for
     from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
     from experiment.people.recruitment.submissions import read_export
     from experiment.store import open_store
     from stimuli.errors import UserError
+    from stimuli.files import replace_file
 
     loaded = load_study(study)
     config = read_config()
@@ -63,7 +64,8 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
         imported = import_submissions(store, recruitment, export, actor=this_user())
         report = reconciliation(store, recruitment)
     if approve_file is not None:
-        write_private(approve_file, approve_csv(report, export.platform, file.read_bytes(), str(file)))
+        text = approve_csv(report, export.platform, file.read_bytes(), str(file))
+        replace_file(approve_file, text, is_private=True)  # it names people
     if as_json:
         told = report.as_json() | {
             "imported": vars(imported),

@@ -106,11 +106,14 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeS
     session_id = a_finished_session(study)
     file, approve = tmp_path / "export.csv", tmp_path / "approve.csv"
     file.write_text(EXPORT.format(status="AWAITING REVIEW"), "utf-8")
+    approve.write_text("of yesterday\n")
+    approve.chmod(0o644)
     told = wrods("reconcile", study.folder, file, "--reward", "2.50 GBP", "--approve-csv", approve)
     assert told.exit_code == 0, told.output
     assert "Approve: 1" in told.output and "15.00 GBP an hour" in told.output
     assert "left out as unknown: Shoe size" in told.output
     assert approve.read_text("utf-8") == "p1\n"
+    assert approve.stat().st_mode & 0o077 == 0, "it names people"
     file.write_text(EXPORT.format(status="RETURNED"), "utf-8")
     counts = json.loads(wrods("reconcile", study.folder, file, "--json").output)
     assert counts["counts"]["returned"] == 1 and counts["imported"]["returned"] == 1

@@ -1,10 +1,9 @@
-"""Writes the file by which a platform is told whom to approve, in the form that the platform takes."""
+"""Makes the file by which a platform is told whom to approve, in the form that the platform takes."""
 
 from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 from experiment.people.recruitment.platforms import Platform
 from experiment.people.recruitment.reports import Report
@@ -46,10 +45,3 @@ def approve_csv(report: Report, platform: Platform, exported: bytes, name: str) 
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows([header, *rows])
     return text.getvalue()
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read: it names people."""
-    file.touch(mode=0o600, exist_ok=True)
-    file.chmod(0o600)
-    file.write_text(text, "utf-8", newline="")

@@ -5,7 +5,6 @@ import io
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -337,10 +336,3 @@ def test_no_books_without_a_platform(recruiting: Callable[..., Any]) -> None:
     site = recruiting("link", {})
     with pytest.raises(UserError, match="recruits from no platform"):
         reconciliation(site.store, site.service.recruitment)
-
-
-def test_the_file_of_approvals_is_private(tmp_path: Path) -> None:
-    from experiment.people.recruitment.approvals import write_private
-
-    write_private(tmp_path / "a.csv", "x\n")
-    assert (tmp_path / "a.csv").stat().st_mode & 0o077 == 0
