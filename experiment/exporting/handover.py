@@ -27,7 +27,7 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
 
     Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule;
     of H-TEST, ``published_parsing.parquet`` has both parsers' verdicts on each reply. ``answer_similarity.parquet`` has the cosines of
-    free answers where ``wrods score --similarity`` was run.
+    free answers, no row where ``wrods score --similarity`` was not run.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from experiment.study.bounds import session_rules
 from experiment.study.texts import render_text
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
+from tests.experiment.conftest import small_items
 
 
 def value(text: str) -> object:
@@ -85,6 +87,7 @@ def test_a_valid_study_loads(make_study: Callable[..., Study]) -> None:
         ("position:", "rt:", "is the name of a column of the trials table"),
         ("initial: {", "f/inal: {", "a name of at most 41 letters, digits, blanks, _, . or -"),
         ("initial: {", f"{'x' * 42}: {{", "a name of at most 41 letters"),
+        ("initial: {", "बदला: {", "a name of at most 41 letters"),
         ("initial: {", "a - b: {", "each blank between two of these"),
         ("initial: {", "In-tact: none, in_tact: {", "'In-tact' and 'in_tact' differ in capitals"),
         ("wrods: 1", "wrods: 2", "this wrods reads study format 1"),
@@ -97,6 +100,22 @@ def test_a_fault_is_named_with_its_place_and_mend(
 ) -> None:
     with pytest.raises(UserError, match=said):
         make_study((old, new))
+
+
+def test_levels_are_named_in_letters_of_other_scripts_and_with_blanks(
+    make_study: Callable[..., Study],
+) -> None:
+    names = {"intact": "без изменений", "initial": "Anfang vertauscht"}
+    items = [
+        replace(one, condition={"position": names[one.condition["position"]]}) if one.condition else one
+        for one in small_items()
+    ]
+    study = make_study(
+        ("{intact: ", "{без изменений: "), (" initial: {", " Anfang vertauscht: {"), items=items
+    )
+    assert list(study.factors["position"]) == list(names.values())
+    shown = {one.condition["position"] for one in study.items if one.role == "test"}
+    assert shown == set(names.values())
 
 
 def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..., Study]) -> None:
