@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+OF_SHARES = "Wilson's of the effective number of answers"
+"""What :func:`share_over_items` gives, as notes of tables and figures say it."""
+
 
 def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.95) -> NDArray[np.float64]:
     """Return half widths of within-participant intervals after Cousineau (2005) and Morey (2008).

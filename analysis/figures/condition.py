@@ -275,8 +275,12 @@ def _note(cells: Sequence[Cell], measure: Measure, with_pilot: bool) -> str:
             f"{single}; large points are means over them, without intervals, since fewer than two were in all conditions."
         )
     if any(cell.kind == "model" for cell in cells):
-        what = "share correct with 95% Wilson" if measure is not RECOVERED else "mean recovery with 95% t"
-        told.append(f"A model's points are its {what} intervals over items.")
+        what = (
+            "mean recovery with 95% t intervals over items"
+            if measure is RECOVERED
+            else "share correct with 95% Wilson intervals of the effective number of answers"
+        )
+        told.append(f"A model's points are its {what}.")
     if measure.logged:
         told.append("Means are geometric; trials without a valid answer are not in them.")
     if any(cell.kind == "simulated" for cell in cells):

@@ -24,6 +24,7 @@ from analysis.figures.cost_panels import (
     series_of,
 )
 from analysis.figures.drawing import Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.intervals import OF_SHARES
 
 _LEAST = 0.1
 """The axis of costs is at least this long, so that no cost at all looks like none."""
@@ -139,7 +140,7 @@ def _note(points: pd.DataFrame, base: str) -> str:
         f"A point is a reader in a condition. 0 is the reader's own {base}; 0.10 is 10.5% more, 0.69 twice as much. "
         f"Horizontal bars "
         "are 95% bootstrap intervals of the log ratio (participants and items drawn at once; items for a model); vertical "
-        "ones are within-participant intervals (Wilson's over items for a model). Failures count as wrong."
+        f"ones are within-participant intervals (for a model {OF_SHARES}). Failures count as wrong."
     )
     if kinds & {"human", "simulated"} and kinds - {"human", "simulated"}:
         who = "simulated readers" if "human" not in kinds else "people"

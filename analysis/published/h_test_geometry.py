@@ -63,7 +63,8 @@ class Share:
     items : int
     answers : int
     value, low, high : float
-        Share right with its 95% interval: Student's over people, Wilson's over items.
+        Share right with its 95% interval: Student's over people, for a model
+        Wilson's of the effective number of answers.
     p : float
         Two-sided, against chance: exact where each item was answered once, else a t test over people or items; NaN for one
         person or item.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.intervals import over_items, wilson
+from analysis.intervals import over_items, share_over_items
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
@@ -301,14 +301,15 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Return a mean in percent with the ends of its 95% interval.
 
-    The interval is Student's over people (nan for one person), and Wilson's over items for a model, so that a model that is right
-    in all of them has one, too.
+    The interval is Student's over people (nan for one person), and for a model that of its means in every table
+    (:func:`analysis.intervals.share_over_items`), so that a model that is right in all items has one, too.
     """
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
     keys = ["reader"] if by_person else ["task", "item_id"]
-    means = rows.groupby(keys, observed=True)["right"].mean().to_numpy(dtype=float)
+    units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
+    means, answers = units["mean"].to_numpy(dtype=float), units["size"].to_numpy(dtype=float)
     mean = float(means.mean())
-    low, high = over_items(means) if by_person else wilson(mean, len(means))
+    low, high = over_items(means) if by_person else share_over_items(means, answers)
     return 100 * mean, 100 * low, 100 * high
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis import apa
 from analysis.descriptives import Cell, participants_intervals
+from analysis.intervals import OF_SHARES
 from analysis.measures import RECOVERED, Measure, measure_named
 from analysis.mixed import Fit
 from analysis.readers import PARTICIPANT_KINDS, marked
@@ -55,9 +56,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
     unit = "ms" if measure.logged else "% correct"
     note = "n = participants, or items for a model or baseline. SD is between participants. "
     note += (
-        f"{_intervals(cells)}; means are geometric."
-        if measure.logged
-        else f"{_intervals(cells, 'Wilson’s over items')}."
+        f"{_intervals(cells)}; means are geometric." if measure.logged else f"{_intervals(cells, OF_SHARES)}."
     )
     name = f"descriptives_{measure.name}_{factor}"
     columns = (factor, "Trials", "n", "M", "SD", "95% CI")
@@ -95,7 +94,8 @@ def described_from(measure: Measure, factor: str) -> Origin:
         )
     computed = (
         "means by reader and level with answers that are not valid as 0, and of these by level, with Cousineau-Morey intervals "
-        "(Student's of a factor between participants); for a model means by item, with Wilson's intervals"
+        "(Student's of a factor between participants); for a model means by item, with Wilson's intervals of the effective "
+        "number of answers"
     )
     return Origin(columns=columns, where=(*JUDGED, *placed), computed=computed)
 
@@ -123,7 +123,8 @@ def accuracy_and_recovery_table(
             rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *both[0], *both[1]))
     note = "n = participants, or items for a model or baseline. SD is between participants. Failures count as wrong "
     note += f"and as a recovery of 0. {f'Score: {prose}. ' if prose else ''}"
-    note += f"{_intervals(exact, 'over items: Wilson’s of accuracy, Student’s of recovery')}."
+    of_model = f"of accuracy {OF_SHARES}, of recovery Student's over items"
+    note += f"{_intervals(exact, of_model)}."
     columns = (factor, "Trials", "n", "M exact", "SD", "95% CI", "M recovery", "SD", "95% CI")
     title = f"Exact accuracy and mean recovery (%) by {factor} and reader"
     origin = described_from(measure_named("correct"), factor)

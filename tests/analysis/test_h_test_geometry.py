@@ -128,7 +128,7 @@ def test_readers_of_both_tests_are_set_side_by_side(both: tuple[Tables, Tables])
     assert points["large"].y[1:] == pytest.approx((100 * ends.low, 100 * ends.high))
 
 
-def test_intervals_are_students_over_people_and_wilsons_over_items_of_a_model() -> None:
+def test_intervals_are_students_over_people_and_wilsons_of_a_models_answers() -> None:
     rows = pd.DataFrame(
         {"reader": reader, "task": "flip", "item_id": f"q{item}", "right": float(item < right)}
         for reader, right in {"P1": 4, "P2": 7, "P3": 9}.items()
@@ -144,6 +144,14 @@ def test_intervals_are_students_over_people_and_wilsons_over_items_of_a_model() 
     assert perfect == pytest.approx(
         (100.0, 100 * stats.binomtest(10, 10).proportion_ci(method="wilson").low, 100.0)
     )
+    # of three answers to an item all count, as far as items do not differ
+    half = rows.assign(
+        reader_kind="model", right=[1.0] * 5 + [0.0] * 5 + [0.0] * 5 + [1.0] * 5 + [1.0] * 5 + [0.0] * 5
+    )
+    thrice = mean_with_ends(half)
+    few, many = (stats.binomtest(n // 2, n).proportion_ci(method="wilson") for n in (10, 30))
+    assert 100 * few.low < thrice[1] <= 100 * many.low < 100 * many.high <= thrice[2] < 100 * few.high
+    assert thrice[2] - thrice[1] == pytest.approx(100 * (many.high - many.low), rel=0.1)
 
 
 def test_the_printed_models_are_the_six_of_which_both_numbers_are_printed() -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 from analysis import apa
 from analysis.costs.ratios import CostProfile
 from analysis.costs.units import MEASURES_OF_MODELS, MEASURES_OF_PEOPLE, TITLES, UNITS, UnitCosts
+from analysis.intervals import OF_SHARES
 from analysis.preparing import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -110,7 +111,7 @@ def accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> A
             )
     note = (
         f"Log ratio of cost against the reader's own {base} with 95% bootstrap intervals. Accuracy: failures count as wrong; "
-        "within-participant intervals (Cousineau–Morey), Wilson's over items for a model."
+        f"within-participant intervals (Cousineau–Morey), for a model {OF_SHARES}."
     )
     columns = (factor, "Log ratio", "95% CI", "% correct", "95% CI")
     origin = Origin(

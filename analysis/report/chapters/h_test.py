@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
+from analysis.intervals import OF_SHARES
 from analysis.mixed.adjustments import corrected
 from analysis.plan import ALPHA
 from analysis.published.h_test_pairs import family_pairs, in_common, sizes_of, thinking_pairs
@@ -154,7 +155,7 @@ def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open:
 
 
 NOTE = (
-    "Points are means, bars 95% intervals: Student's over people, Wilson's over items for a model. What cannot be read counts as "
+    f"Points are means, bars 95% intervals: Student's over people, for a model {OF_SHARES}. What cannot be read counts as "
     "wrong."
 )
 

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.h_test_geometry import geometry_figure
+from analysis.intervals import OF_SHARES
 from analysis.mixed.adjustments import corrected
 from analysis.published.h_test_geometry import (
     CHANCE,
@@ -36,8 +37,8 @@ NAMES = {family: family.replace("_", " or ").capitalize() for family in FAMILIES
 ALL = "All questions"
 METHOD = Markup(
     "Letter geometry (Lee &amp; Lim, 2024): shares of right answers were compared with 25%, by an exact binomial test where a model "
-    "answered each question once, else by a <i>t</i> test over questions, and over people for people; intervals are Wilson's over "
-    "questions for a model, Student's over people; "
+    "answered each question once, else by a <i>t</i> test over questions, and over people for people; intervals are Wilson's of the "
+    "effective number of answers for a model, Student's over people; "
     "<i>p</i> values were adjusted after Benjamini and Hochberg (1995). The same model shown text and shown pictures was "
     "compared question by question (McNemar, 1947)."
 )
@@ -166,7 +167,7 @@ def beside_table(name: str, points: Sequence[Point], printed: Sequence[Point]) -
     columns = ("Reader", "% right, H-TEST", "95% CI", "% right, letter geometry", "95% CI")
     note = (
         "H-TEST: released items at the largest number of examples; chance is 50. Letter geometry: chance is 25. "
-        "Intervals: Student's over people, Wilson's over items for a model. The paper draws seven models and prints both numbers "
+        f"Intervals: Student's over people, for a model {OF_SHARES}. The paper draws seven models and prints both numbers "
         "of six."
     )
     return ApaTable(
@@ -197,7 +198,7 @@ def beside_figure(name: str, points: Sequence[Point]) -> tuple[Drawing, Fitted |
         else " Fewer than four models of this study differ: no line is drawn through them."
     )
     note = (
-        "Points are means, bars 95% intervals: Student's over people, Wilson's over items for a model. Open grey points are printed "
+        f"Points are means, bars 95% intervals: Student's over people, for a model {OF_SHARES}. Open grey points are printed "
         f"in the paper and are no data of this study. {' '.join(told)}{few}"
     )
     title = "H-TEST against letter geometry, as Figure 5 of Lee and Lim (2024)"

@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.intervals import OF_SHARES
 from analysis.measures.accuracy import GROUP, with_chance
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import Levels, levels_of
@@ -134,7 +135,8 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
     )
     note = (
         "Answers that are not valid count as wrong. Binomial: Clopper and Pearson's interval, as if all trials were independent; "
-        "the second interval: bootstrap over participants; for a model or baseline over items, as of its means. p: exact binomial "
+        "the second interval: bootstrap over participants; for a model or baseline over items, as of its means ("
+        f"{OF_SHARES}). p: exact binomial "
         "test against chance (mean of 1/options of the trials), adjusted by Benjamini and "
         "Hochberg's method over this table. Below or above: p adjusted under .05 and the second interval "
         "leaves chance out. Adjusted accuracy = correct of answered; out of context = not answered so that it could be read, of all."
@@ -143,7 +145,7 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
         columns=("correct", "response_status", "trial_type", "reader_group", "reader", factor),
         where=(*JUDGED, where("trial_type", "choose"), *filled(factor)),
         computed="shares of right answers with failures as 0 beside 1 / choices of the item; exact tests; 2,000 resamples of "
-        "participants; for a model Wilson's intervals of the effective number of answers",
+        f"participants; for a model {OF_SHARES}",
         seed=("accuracy", "reader", "level"),
         beside=("items.csv",),
     )
