@@ -106,7 +106,7 @@ def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> Varian
     if plan.crossing is not None:
         for name in plan.crossing.in_words():
             names[name] = f"people:{name}"
-    for level in plan.levels[1:]:
+    for level in plan.levels:
         names[f"{plan.factor}{level}"] = names[indicator(plan.factor, level)] = indicator("people", level)
     return VarianceTerm(term.group, tuple(names.get(name, name) for name in term.terms), term.cov)
 

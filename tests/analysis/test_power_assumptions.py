@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from scipy import special
 
 from analysis import load
 from analysis.contrasts import averaged_probability
+from analysis.estimation import analyse
 from analysis.measures import MEASURES
 from analysis.mixed import fit, margins
 from analysis.plan import Difference, Plan
@@ -26,10 +28,12 @@ from analysis.power import (
     from_table,
     grid,
     layout_named,
+    pilots,
     planned_of,
     without_effects,
 )
 from analysis.power.layouts import Sizes, trials
+from analysis.results import Analysis, VarianceTerm
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
@@ -281,6 +285,24 @@ def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(hando
     assert filled.mean(accuracy, "gpt", "final") == pytest.approx(90)
     with pytest.raises(UserError, match="brings its own variances"):
         assumed(accuracy, KINDS, [Given("sd", "item", "", 1)], "test", known)
+
+
+def test_a_pilot_of_people_alone_says_nothing_of_models_in_any_condition(
+    handover: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = load(handover(simulated=12, items=16))
+    plan = replace(PLAN, factor="position", levels=tuple(LEVELS))
+    columns = tuple(f"position_{level}" for level in LEVELS)
+    apart = VarianceTerm("participant", ("(Intercept)", *columns), np.eye(1 + len(columns)))
+
+    def analysed(*given: Any, **settings: Any) -> Analysis:
+        found = analyse(*given, **settings)
+        assert found.model is not None
+        return replace(found, model=replace(found.model, variance=(apart,)))
+
+    monkeypatch.setattr(pilots, "analyse", analysed)
+    (term,) = from_pilot(plan, tables, KINDS).variance
+    assert term.terms == ("people", *(f"people_{level}" for level in LEVELS))
 
 
 def test_a_pilot_without_trials_of_the_readers_is_told(handover: Make) -> None:
