@@ -200,7 +200,7 @@ def item_agreement(
         bootstrap over items), ``rank_correlation`` (Spearman), ``people_reliability, model_reliability`` (stepped up; nan
         where there are no halves), ``ceiling, ceiling_low, ceiling_high``, ``ceiling_of`` (``both`` or ``people``),
         ``corrected, corrected_low, corrected_high`` (correlation / ceiling; nan where the ceiling's reliabilities are not
-        above 0), ``unsure`` (the interval of a reliability includes 0).
+        above 0), ``unsure`` (the interval of a reliability includes 0 or is missing).
 
     Raises
     ------

@@ -177,7 +177,7 @@ def _note(
         )
     if (rows["ceiling"].notna() & rows["unsure"].astype(bool)).any():
         told.append(
-            "* = the interval of a reliability includes 0, and the correlation is not divided by the ceiling."
+            "* = the interval of a reliability includes 0 or is missing, and the correlation is not divided by the ceiling."
         )
     if "correct" in measures:
         told.append("Points are moved by up to 3% where only few values occur.")

@@ -1,7 +1,8 @@
 """What is left of an accuracy when text is scrambled, relative to intact text: three ratios with their bootstrap intervals.
 
 Scrambled Bench's relative performance gain sets the floor at the accuracy with substituted evidence; TypoBench's retention
-sets it at 0. A ratio whose denominator may be 0 says nothing, so each is flagged where the denominator's interval includes 0.
+sets it at 0. A ratio whose denominator may be 0 says nothing, so each is flagged where the denominator's interval includes 0 or is
+missing (of one item).
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def relative_gains(
         A row per reader group and level: ``accuracy`` (%), ``rpg`` (%), ``rpg_low, rpg_high`` (95% percentile bootstrap over
         items, all levels of an item drawn together), ``printed`` (as the paper prints it, ``< 0`` for negative
         values), ``gap`` (intact - substituted, percentage points) with ``gap_low, gap_high``, ``flagged`` (that interval
-        includes 0, so the ratio says nothing), ``items``.
+        includes 0 or is missing, so the ratio says nothing), ``items``.
 
     Raises
     ------
@@ -203,7 +204,8 @@ def retentions(
     -------
     pandas.DataFrame
         A row per reader group and group of levels: ``intact`` (accuracy, %), ``absolute`` (%) and ``relative`` (%)
-        with ``_low, _high`` (95% bootstrap over items), ``flagged`` (the interval of the intact accuracy includes 0).
+        with ``_low, _high`` (95% bootstrap over items), ``flagged`` (the interval of the intact accuracy includes 0
+        or is missing).
 
     Raises
     ------

@@ -155,8 +155,8 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
     pandas.DataFrame
         ``reader_group, column, category, items``; for recovery ``ED`` (characters) and ``RR`` (%) with ``low, high`` of RR, for
         questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub, and where Ori is not above Sub) with ``low, high``
-        of RPG and ``flagged`` (the interval of Ori - Sub includes 0, so that the ratio says nothing); 95% percentile bootstraps
-        over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
+        of RPG and ``flagged`` (the interval of Ori - Sub includes 0 or is missing, so that the ratio says nothing); 95% percentile
+        bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
         one of DREAM's.
         For problems ``examples`` (the column of the examples) and ``Acc``. Failures count as wrong, a text that is not
         there as empty.

@@ -10,12 +10,11 @@ from typing import Any
 from experiment.describing.dollars import most_words
 from experiment.models.planning import manner_of
 from experiment.models.planning.script import Script
+from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
 from experiment.models.settings import ModelSettings
 from experiment.study import Study
-
-CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from experiment.describing.sessions import SessionInWords, session_told
 from experiment.lists import items_of_list, list_ids, session_levels
 from experiment.models.engines import use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
+from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.models.prompts import read_step, wording_language
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
@@ -29,7 +30,6 @@ from experiment.session_minutes import Duration, session_duration
 from experiment.study import Study
 from stimuli.item import Item
 
-CHARACTERS_PER_TOKEN = 4
 GIVES = {
     "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
     "hf encoder": "log-probabilities of labels, generated text, tokens; no surprisal, since an encoder reads in both directions",

@@ -122,7 +122,7 @@ def _table(found: dict[tuple[str, str], pd.DataFrame], factor: str, kinds: dict[
         "r = Pearson's correlation of item means within a condition; the last row of each part averages conditions (Fisher's z, "
         "weights items − 3). Reliabilities are mean correlations of 1,000 random split halves, stepped up; the ceiling is the root of "
         "their product, of people's alone where the model gave one answer an item. Intervals are 95% bootstraps over items. "
-        "* = the interval of a reliability includes 0: nothing can be said of items then, and r is not divided."
+        "* = the interval of a reliability includes 0 or is missing: nothing can be said of items then, and r is not divided."
     )
     columns = (
         factor.capitalize(), "Items", "r", "95% CI", "Reliability of participants", "of the model", "Ceiling", "r / ceiling", "95% CI "
@@ -147,7 +147,8 @@ def _items_told(found: dict[tuple[str, str], pd.DataFrame], kinds: dict[str, str
             if not np.isfinite(row["ceiling"]):
                 text += ", without a ceiling, since items are not reliable on one side"
             elif row["unsure"]:
-                text += f", ceiling {apa.correlation(row['ceiling'])}, which is unsure (a reliability's interval includes 0)"
+                why = "a reliability's interval includes 0 or is missing"
+                text += f", ceiling {apa.correlation(row['ceiling'])}, which is unsure ({why})"
             else:
                 of = (
                     "of both sides"

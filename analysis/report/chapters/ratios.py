@@ -137,8 +137,8 @@ def _gains(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     flagged = [named(str(group), kinds) for group in gains.loc[gains["flagged"], GROUP].unique()]
     if flagged:
         told.append(
-            f"Of {apa.listing(flagged)} the difference between {does.intact} and {floor} may be 0 (its interval includes 0): "
-            "the ratio says nothing there and is flagged."
+            f"Of {apa.listing(flagged)} the difference between {does.intact} and {floor} may be 0 (its interval includes 0 or is "
+            "missing): the ratio says nothing there and is flagged."
         )
     yield Markup("[[table:{}]] has the relative performance gain. ").format(name) + escape(" ".join(told))
     yield gain_table(name, gains, does.factor, does.intact, floor, kinds)

@@ -73,7 +73,7 @@ def gain_table(
         f"text helps no "
         f"more than substituted text. As printed: the paper writes values below 0 as “< 0”. Denominator = {intact} − {floor} "
         f"in percentage "
-        "points; flagged where its interval includes 0, so that the ratio says nothing. Bootstraps over items, also of "
+        "points; flagged where its interval includes 0 or is missing, so that the ratio says nothing. Bootstraps over items, also of "
         "participants' answers: they speak of other items for the same readers."
     )
     return ApaTable(
@@ -117,7 +117,7 @@ def retention_table(
     note = (
         f"Absolute = mean accuracy over the levels named, each with the same weight; relative = that in percent of the "
         f"accuracy at {intact}; "
-        "flagged where the interval of the intact accuracy includes 0. Bootstraps over items."
+        "flagged where the interval of the intact accuracy includes 0 or is missing. Bootstraps over items."
     )
     return ApaTable(
         name, f"Retention by {factor} and reader", columns, tuple(rows), note, _answers(factor, "retention")

@@ -173,7 +173,7 @@ def _flag_note(cells: pd.DataFrame) -> str:
     """Say what the mark at a ratio means; nothing where none has it."""
     flagged = "flagged" in cells and (cells["flagged"].astype(bool) & cells["RPG"].notna()).any()
     return (
-        f"{FLAG} the interval of intact − substituted includes 0, so that the ratio says nothing. "
+        f"{FLAG} the interval of intact − substituted includes 0 or is missing, so that the ratio says nothing. "
         if flagged
         else ""
     )
