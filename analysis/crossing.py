@@ -2,8 +2,8 @@
 
 The cells stand as levels of one column named after both factors (``item_type × font`` with ``word/plain``, ``word/cursive`` …),
 so that means, figures and what a model must leave out are of cells; the model itself has both factors and their interaction.
-Columns of random slopes are centred, so that where correlations of slopes go no cell scatters less than the others for being the
-reference.
+Columns of random slopes are centred, so that where correlations of slopes go neither of a factor's two levels scatters less than
+the other for being the reference; of three or more the reference still does.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def crowds(
     together: dict[tuple[int, str], list[T]] = {}
     for one in found:
         tested = contrast(one)
-        if tested.label == f"{tested.first} − {tested.second}":
+        if not tested.at:
             together.setdefault((id(analysis(one)), tested.second), []).append(one)
     many = [own for own in together.values() if len({contrast(one).first for one in own}) > MOST_LEVELS]
     crowded = {id(one) for own in many for one in own}
