@@ -351,6 +351,7 @@ def test_a_power_out_of_reach_or_reached_at_once_is_said_so() -> None:
         needed(curve([0.1, 0.2], [10, 20]), 1.0)
 
 
+@pytest.mark.full
 def test_corrections_are_holms() -> None:
     p = np.random.default_rng(1).uniform(0, 0.2, (20, 4))
     p[3, 1] = p[4, 0] = np.nan

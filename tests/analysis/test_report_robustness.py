@@ -225,7 +225,7 @@ def test_the_heat_map_has_the_shares_by_hand(written: Written) -> None:
     trials = written.tables.trials
     used = trials[trials["excluded_reason"].isna() & (trials["reader"] == "restorer")]
     shares = 100 * used.assign(right=used["correct"] == 1).groupby("position")["right"].mean()
-    told = ", ".join(f"{level} {shares[level]:.0f}" for level in LEVELS)
+    told = ", ".join(f"{level} {apa.number(shares[level], 0)}" for level in LEVELS)
     assert f"restorer: {told}" in figure(chapter, "heat_map_position").alternative
 
 
