@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from analysis import Tables, load
+from analysis import Tables, apa, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
 from analysis.mixed import lme4_program
