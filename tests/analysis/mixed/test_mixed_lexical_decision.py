@@ -92,3 +92,20 @@ def test_a_parametric_bootstrap_confirms_the_standard_errors(found: Fit, decisio
     covered = np.abs(np.array(estimates) - truth) < 1.96 * np.array(errors)
     # 95 %, within three Monte Carlo errors.
     assert (covered.mean(axis=0) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / REFITS)).all()
+
+
+def test_items_differ_more_in_one_condition_than_in_another_as_the_page_says(shared: Path) -> None:
+    """``docs/measures.md``: SDs of items as words, with letters replaced and transposed, and what one variance for all costs."""
+    rows = pd.read_csv(shared / "data" / "tl_lexical_decision" / "trials.csv").astype({"correct": float})
+    kinds = ["word", "replaced", "transposed"]
+    for kind in kinds:
+        rows[kind] = (rows["item_type"] == kind).astype(float)
+    rows["item_condition"] = rows["base"] + ":" + rows["item_type"]
+    start = "correct ~ item_type + (1 + item_type | participant) + (1 | base) + "
+    alike, apart = (
+        fit(start + term, rows, family="binomial", levels={"item_type": kinds})
+        for term in ("(1 | item_condition)", f"(0 + {' + '.join(kinds)} || item_condition)")
+    )
+    assert apart.loglik - alike.loglik == pytest.approx(13.2, abs=0.05)
+    sds = {term.terms[0]: float(np.sqrt(term.cov[0, 0])) for term in apart.variance if len(term.terms) == 1}
+    assert [sds[kind] for kind in kinds] == pytest.approx([1.44, 0.63, 0.90], abs=0.005)
