@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.names import plain
+from analysis.names import TIMES, plain
 
 TRIALS_FOR_A_SLOPE = 2
-TIMES, IN = " × ", "/"
+IN = "/"
 MOST_CELLS = 12
 """Cells of two factors whose interaction is tested although nobody planned it."""
 

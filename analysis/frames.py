@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
-from analysis.crossing import TIMES, Crossing
-from analysis.names import plain
+from analysis.crossing import Crossing
+from analysis.names import TIMES, plain
 from analysis.plan import Plan
 from analysis.preparing import (
     IDENTICAL,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+TIMES = " × "
+"""Stands between two factors whose cells are named after both."""
+
 
 def plain(*names: str) -> str:
     """Return names in letters, digits and underscores alone, joined by underscores."""
@@ -17,4 +20,4 @@ def in_words(name: str) -> str:
 
 def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
     """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
-    return "_".join([*factor.split(" × "), *([trials] if trials else []), *(plain(*one) for one in within)])
+    return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*one) for one in within)])

@@ -13,6 +13,7 @@ from experiment.checking.needs import Asked
 from experiment.models.api import NEEDS, Capabilities, Need
 from experiment.models.api.dialects import read_wishes
 from experiment.models.engine import Request
+from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings, NotThereYet
 from experiment.store import Store
@@ -21,7 +22,6 @@ from stimuli.errors import UserError
 
 PROBE = "probe"
 """What the audit log calls a probe that was asked for by itself."""
-CHARACTERS_PER_TOKEN = 4
 Probed = tuple[str, Capabilities]
 """When a probe was made, and what it found."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from experiment.disk import gigabytes
 from experiment.models.local.checkpoints import find_source
 from experiment.models.money import written
+from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.study import Study
 from experiment.tuning import estimate
 from experiment.tuning.curve import FILE as CURVE
@@ -26,7 +27,6 @@ from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
 from stimuli.training.htest_sets import NUMBER
 
-CHARACTERS_PER_TOKEN = 4
 FEWEST_SECONDS = 1.0
 """Spent in steps, before a training's speed says something."""
 LINE_CHARACTERS = 60
