@@ -209,50 +209,48 @@ class Slopes:
     remarks: tuple[str, ...] = ()
 
 
-def slopes_of(rows: pd.DataFrame, unit: str, crossing: Crossing, kind: str = "") -> Slopes:
-    """Return the slopes of both factors and of their interaction that vary within units and are answered more than once there.
+def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
+    """Return the slopes of both factors and of their interaction that vary within participants, with trials enough.
 
     Parameters
     ----------
     rows : pandas.DataFrame
-        Of the units alone (people for participants).
-    unit : {'participant', 'item'}
+        Of participants alone.
     crossing : Crossing
         Of the levels in the model.
     kind : {'', 'people', 'model'}
         To whom the columns are confined; formulas with both kinds of reader have columns in the place of factors.
     """
     remarks: list[str] = []
-    there = [one for one in crossing.factors if _varies(rows, unit, one)]
+    there = [one for one in crossing.factors if _varies(rows, one)]
     remarks += [
-        f"Every {unit} is in one condition of {one}, so the model has no slope of it by {unit}."
+        f"Every participant is in one condition of {one}, so the model has no slope of it by participant."
         for one in crossing.factors
         if one not in there
     ]
-    enough = [one for one in there if _median(rows, unit, [one]) >= TRIALS_FOR_A_SLOPE]
-    noun = "Participants have" if unit == "participant" else "Items have"
-    few = f"{noun} fewer than {TRIALS_FOR_A_SLOPE} trials per"
+    enough = [one for one in there if _median(rows, [one]) >= TRIALS_FOR_A_SLOPE]
+    few = f"Participants have fewer than {TRIALS_FOR_A_SLOPE} trials per"
     remarks += [
-        f"{few} condition of {one} (median), so the model has no slope of it by {unit}."
+        f"{few} condition of {one} (median), so the model has no slope of it by participant."
         for one in there
         if one not in enough
     ]
     is_crossed = len(enough) == 2 and crossing.is_filled(set(rows[crossing.name]))
-    both = is_crossed and _median(rows, unit, crossing.factors) >= TRIALS_FOR_A_SLOPE
+    both = is_crossed and _median(rows, crossing.factors) >= TRIALS_FOR_A_SLOPE
     if len(enough) == 2 and not both:
         why = f"{few} cell (median)" if is_crossed else f"Not every cell of {crossing.name} has trials"
-        remarks.append(f"{why}, so the model has no slope of the interaction by {unit}.")
+        remarks.append(f"{why}, so the model has no slope of the interaction by participant.")
     columns = (crossing.slope_columns if both else crossing.main_columns)(kind, enough)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
     return Slopes(text, columns, tuple(remarks))
 
 
-def _varies(rows: pd.DataFrame, unit: str, factor: str) -> bool:
-    return bool((rows.groupby(unit)[factor].nunique() > 1).any())
+def _varies(rows: pd.DataFrame, factor: str) -> bool:
+    return bool((rows.groupby("participant")[factor].nunique() > 1).any())
 
 
-def _median(rows: pd.DataFrame, unit: str, factors: Sequence[str]) -> float:
-    return float(rows.groupby([unit, *factors], observed=True).size().median())
+def _median(rows: pd.DataFrame, factors: Sequence[str]) -> float:
+    return float(rows.groupby(["participant", *factors], observed=True).size().median())
 
 
 def is_crossed(spec: Mapping[str, Any]) -> bool:

@@ -144,7 +144,7 @@ def _participants(
 ) -> RandomTerm:
     intercept = "people" if mixed else "1"
     if data.crossing is not None:
-        crossed = slopes_of(people, "participant", data.crossing, "people" if mixed else "")
+        crossed = slopes_of(people, data.crossing, "people" if mixed else "")
         remarks += crossed.remarks
         begun: State = "correlated" if crossed.columns else "intercept"
         why = "participants differ"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
+from analysis.intervals import half_width
 from analysis.measures.resampling import bootstrap
 from analysis.measures.signal_detection import (
     ADDED,
@@ -162,9 +163,9 @@ def _of_cell(own: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
         values = both[name].to_numpy(dtype=float)
         centre = float(values.mean()) if len(values) else nan
         half = nan
-        if person and len(values) > 1:
-            half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-        elif not person and len(values) == 1:
+        if person:
+            half = half_width(values)
+        elif len(values) == 1:
             half = float(stats.norm.ppf(0.975) * both[f"{name}_se"].iloc[0])
         told |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
     return told

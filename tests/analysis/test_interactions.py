@@ -123,16 +123,16 @@ def test_an_interaction_in_points_is_the_difference_of_its_simple_effects(
 def test_slopes_are_of_what_varies_within_a_unit_often_enough() -> None:
     rows = crossed_rows(6, 16).rename(columns={"reader": "participant", "item_id": "item"})
     rows[CROSSING.name] = CROSSING.column(rows)
-    whole = slopes_of(rows, "participant", CROSSING)
+    whole = slopes_of(rows, CROSSING)
     assert whole.text == "item_type * font" and len(whole.columns) == 3 and not whole.remarks
-    assert slopes_of(rows, "participant", CROSSING, "people").text == (
+    assert slopes_of(rows, CROSSING, "people").text == (
         "people_item_type_transposed + people_font_cursive + people_item_type_transposed_font_cursive"
     )
     own = rows[(rows["font"] == "plain") == (rows["participant"].str[1:].astype(int) % 2 == 0)]
-    between = slopes_of(own, "participant", CROSSING)
+    between = slopes_of(own, CROSSING)
     assert between.text == "item_type" and "one condition of font" in between.remarks[0]
     few = rows.groupby(["participant", CROSSING.name]).head(1)
-    single = slopes_of(few, "participant", CROSSING)
+    single = slopes_of(few, CROSSING)
     assert single.text == "item_type + font" and "interaction" in single.remarks[0]
 
 
