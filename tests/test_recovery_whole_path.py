@@ -11,7 +11,7 @@ import pytest
 from analysis.report import chapters
 from tests.experiment.models.running import invoke
 
-READERS, REPLICATES, LAPSES = 28, 4, 0.3
+READERS, REPLICATES, LAPSES = 48, 4, 0.3
 ACCURACY = {"initial": -1.4, "internal": -0.5, "final": -0.9}
 TIME = {"initial": 0.30, "internal": 0.10, "final": 0.18}
 TRUTH = {
@@ -90,7 +90,7 @@ def test_position_costs_in_accuracy_and_time_lie_in_the_reports_intervals(report
             row = found[title, level]
             low, high = numbers(row[4])
             assert near(truth, low, high), row
-            assert high - low < 1.8, "an interval that says something"
+            assert high - low < 1.6, "an interval that says something"
             inside.append(low <= truth <= high)
             assert float(row[1].replace("−", "-")) == pytest.approx(truth, abs=0.005)
     assert len(inside) == 6 and sum(inside) >= 4

@@ -203,9 +203,12 @@ def _precision(
         return DispersionSlopes(-by_log, -found.first, -found.second, -information(mu, w, d)[0])
 
     def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
-        # A mean outside the range is refused by the search, as any point without a likelihood.
+        # A mean outside the range is refused by the search, as any point without a likelihood; so is one so near the
+        # end of the range that a term overflows.
         possible = mu > 0.0 if positive else np.isfinite(mu)
-        return np.where(possible, kernel(y, np.where(possible, mu, 1.0), w / d)[0], -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = kernel(y, np.where(possible, mu, 1.0), w / d)[0]
+        return np.where(possible & ~np.isnan(found), found, -np.inf)
 
     return Density(loglik, slopes, information, dispersion)
 
@@ -225,7 +228,7 @@ def _gamma_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
 
 
 def _inverse_gaussian_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
-    half = a * (y - mu) ** 2 / (2.0 * mu**2 * y)
+    half = a / (2.0 * y) * (y / mu - 1.0) ** 2
     return 0.5 * np.log(a / (2.0 * np.pi * y**3)) - half, 0.5 - half
 
 

@@ -220,6 +220,19 @@ def test_the_unit_of_a_time_changes_nothing_but_its_unit(family: str, link: str,
     assert in_s.loglik - in_ms.loglik == pytest.approx(len(rows) * np.log(1000.0), abs=1e-5)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("family", ["Gamma", "inverse.gaussian"])
+def test_a_mean_that_a_search_tries_at_the_end_of_the_range_is_unlikely_and_never_no_number(
+    family: str,
+) -> None:
+    y, weights = np.array([0.4, 700.0, 3e4]), np.ones(3)
+    for mean in (1e-310, 1e-200, 1e-160, 1e160, 1e200):
+        found = FAMILIES[family].density.loglik(y, np.full(3, mean), weights, 0.3)
+        assert not np.isnan(found).any() and (found < 0.0).all(), (mean, found)
+        # The inverse Gaussian of a mean without end is Lévy's distribution, which has a density everywhere.
+        assert (found < -100.0).all() or (family == "inverse.gaussian" and mean > 1.0), (mean, found)
+
+
 def simulated(rng: np.random.Generator, participants: int = 60, items: int = 40) -> pd.DataFrame:
     who, what = np.divmod(np.arange(participants * items), items)
     x = rng.choice([-0.5, 0.5], len(who))
