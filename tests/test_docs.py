@@ -24,7 +24,18 @@ def commands(document: Path) -> list[str]:
     return [m["body"] for m in BLOCK.finditer(document.read_text("utf-8")) if not m["why"]]
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if commands(d)], ids=lambda d: d.name)
+LONG = {"README.md", "study.md", "measures.md", "power.md"}
+"""Pages whose commands take more than some ten seconds: whole demos, reports, simulations."""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(one, marks=[pytest.mark.full] if one.name in LONG else [], id=one.name)
+        for one in DOCUMENTS
+        if commands(one)
+    ],
+)
 def test_every_command_of_a_page_runs(document: Path, tmp_path: Path) -> None:
     script = "set -euo pipefail\n" + "\n".join(commands(document))
     bin_folder = Path(sys.executable).parent

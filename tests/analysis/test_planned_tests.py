@@ -122,6 +122,7 @@ def test_readers_with_measures_of_their_own_are_compared_as_ratios(handover: Mak
     assert any("errors are taken as independent" in remark for remark in model.remarks)
 
 
+@pytest.mark.full
 def test_a_named_family_is_corrected_over_all_its_analyses(handover: Make) -> None:
     surprisal = {"measure": "surprisal", "between": ["restorer"], "family": "F"}
     _, analyses = carried(handover, {"a": {"family": "F"}, "b": surprisal, "c": {}})
@@ -259,6 +260,7 @@ def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_al
     assert told == [f"a: {remark}" for remark in plan.remarks]
 
 
+@pytest.mark.full
 @pytest.mark.full
 @pytest.mark.usefixtures("without_chapters")
 @pytest.mark.parametrize("frozen", [None, {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}])
