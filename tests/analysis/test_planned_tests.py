@@ -261,7 +261,6 @@ def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_al
 
 
 @pytest.mark.full
-@pytest.mark.full
 @pytest.mark.usefixtures("without_chapters")
 @pytest.mark.parametrize("frozen", [None, {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}])
 def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
