@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -103,30 +104,27 @@ def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> Varian
     if not mixed or term.group != "participant":
         return term
     names = {"(Intercept)": "people"}
-    if plan.crossing is not None:
-        for name in plan.crossing.in_words():
-            names[name] = f"people:{name}"
     for level in plan.levels:
         names[f"{plan.factor}{level}"] = names[indicator(plan.factor, level)] = indicator("people", level)
+    if plan.crossing is not None:
+        slopes = [name for name in term.terms if name not in names and not name.startswith("people")]
+        names |= {name: f"people:{name}" for name in slopes}
     return VarianceTerm(term.group, tuple(names.get(name, name) for name in term.terms), term.cov)
 
 
 def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptions:
     """Read what ``wrods fit --json`` printed.
 
-    The fit names things as the study does: the factor by its name, readers in a column ``reader_group`` (or any other
-    that is crossed with it), treatment coding with the study's references, ``participant`` and ``item`` as grouping columns.
+    The fit names things as the study does: factors by their names, readers in a column ``reader_group`` (or any other
+    that is crossed with them), treatment coding with the study's references, ``participant`` and ``item`` as grouping columns. A
+    fit that tells no readers apart and has participants is of the plan's people; its other readers are left open.
 
     Raises
     ------
     UserError
-        For a file that is none, another family than the plan's, and a term that is not of this form.
+        For a file that is none, another family than the plan's, a term that is not of this form, and a condition, an interaction
+        or a reader of which the fit has no term.
     """
-    if plan.crossing is not None:
-        raise UserError(
-            f"{file}: {plan.name} compares {' and '.join(plan.crossing.factors)}, and a fit is read of one factor",
-            mend="Give the mean of each cell by hand (--mean), or a pilot (--pilot).",
-        )
     try:
         told = json.loads(file.read_text("utf-8"))
         fixed = {str(row["term"]): float(row["estimate"]) for row in told["fixed"]}
@@ -142,43 +140,111 @@ def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptio
         )
     if family == "binomial" and told.get("link", "logit") != "logit":
         raise UserError(f"{file} has the link {told['link']}; accuracy is planned with the logit")
-    cells = {
-        (group, level): _cell(fixed, group, level, plan, file)
-        for group in plan.groups
-        for level in plan.levels
-    }
     terms = tuple(_term(one, plan, file) for one in variance)
+    of_people = any(term.group == "participant" for term in terms)
+    groups = _readers_of(fixed, plan, kinds, file, of_people=of_people)
+    _check_compared(fixed, plan, file)
+    cells = {(group, level): _cell(fixed, group, level, plan) for group in groups for level in plan.levels}
     remarks = (f"The response of the fit is {response}.",)
     sigma = float(told["sigma"]) if family == "gaussian" else None
     known = Assumptions(cells, terms, sigma, kinds, f"fit {file.name}", remarks)
     return replace(known, variance=tuple(_renamed(term, plan, kinds) for term in terms))
 
 
-def _cell(fixed: Mapping[str, float], group: str, level: str, plan: Plan, file: Path) -> float:
-    """Add up the treatment-coded terms that hold in a cell."""
-    total = 0.0
-    for name, value in fixed.items():
-        parts = [] if name == "(Intercept)" else name.split(":")
-        total += value * all(_holds(part, group, level, plan, file) for part in parts)
-    return total
+def _compared(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Return the levels of each compared factor, the reference first."""
+    if plan.crossing is None:
+        return {plan.factor: plan.levels}
+    return dict(zip(plan.crossing.factors, plan.crossing.levels, strict=True))
 
 
-def _holds(part: str, group: str, level: str, plan: Plan, file: Path) -> bool:
-    for known in plan.levels[1:]:
-        if part in (f"{plan.factor}{known}", indicator(plan.factor, known)):
-            return known == level
+def _columns(plan: Plan) -> dict[str, str]:
+    """Name in words every column of a fit that tells conditions apart, interactions with a colon between their parts."""
+    if plan.crossing is not None:
+        own = {*plan.crossing.slope_columns()}
+        of_readers = {*plan.crossing.slope_columns("people"), *plan.crossing.slope_columns("model")}
+        found = plan.crossing.in_words()
+        return {name: words for name, words in found.items() if name in own or name not in of_readers}
+    return {
+        name: f"{level} vs. {plan.levels[0]}"
+        for level in plan.levels[1:]
+        for name in (f"{plan.factor}{level}", indicator(plan.factor, level))
+    }
+
+
+def _values(plan: Plan, level: str) -> Mapping[str, float]:
+    """Return what these columns are in a condition, those that are not named being 0."""
+    if plan.crossing is not None:
+        return plan.crossing.values(level)
+    return {f"{plan.factor}{level}": 1.0, indicator(plan.factor, level): 1.0}
+
+
+def _fit_anew(plan: Plan) -> str:
+    compared = _compared(plan)
+    levels = " ".join(f"--levels {name}={','.join(own)}" for name, own in compared.items())
+    return f"Fit {' * '.join(compared)} with {levels}"
+
+
+def _check_compared(fixed: Mapping[str, float], plan: Plan, file: Path) -> None:
+    """Refuse a fit that has no term of what the plan compares: to say nothing of an effect is not to say that it is 0."""
+    columns = {frozenset(name.split(":")): words for name, words in _columns(plan).items()}
+    there = {columns.get(frozenset(name.split(":"))) for name in fixed}
+    lacking = [words for words in dict.fromkeys(columns.values()) if words not in there]
+    if lacking:
+        raise UserError(
+            f"{file}: the fit has no term of {', '.join(lacking)}, which {plan.name} compares",
+            mend=f"{_fit_anew(plan)}, to data with trials in every condition; where there are none, give the means by hand (--mean).",
+        )
+
+
+def _readers_of(
+    fixed: Mapping[str, float], plan: Plan, kinds: Mapping[str, str], file: Path, *, of_people: bool
+) -> tuple[str, ...]:
+    """Return the plan's readers that a fit is of: those that its terms name, and the one that is its reference."""
+    parts = {part for name in fixed if name != "(Intercept)" for part in name.split(":")}
+    for part in parts:
+        if part not in _columns(plan) and _reader_in(part, plan) is None:
+            raise UserError(
+                f"{file}: the term {part!r} is neither a level of {' nor of '.join(_compared(plan))} nor a reader of the plan",
+                mend=f"{_fit_anew(plan)} and the plan's readers: {', '.join(plan.groups)}.",
+            )
+    named = {_reader_in(part, plan) for part in parts}
+    reference = [group for group in plan.groups if group not in named]
+    if of_people and not named & set(plan.groups):
+        people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+        reference = people or reference
+    if len(reference) > 1:
+        raise UserError(
+            f"{file}: the fit does not tell {' and '.join(reference)} apart",
+            mend="Fit with a column that names the readers as the plan does, crossed with what is compared.",
+        )
+    return tuple(group for group in plan.groups if group in named or group in reference)
+
+
+def _reader_in(part: str, plan: Plan) -> str | None:
+    """Return the reader that a treatment-coded term is of (``agentgpt``); None where it is of none."""
+    if part in _columns(plan):
+        return None
     ends = [known for known in plan.groups if part.endswith(known) and part != known]
-    if ends and not part.startswith(plan.factor):
-        return max(ends, key=len) == group
-    raise UserError(
-        f"{file}: the term {part!r} is neither a level of {plan.factor} nor a reader of the plan",
-        mend=f"Fit with --levels {plan.factor}={','.join(plan.levels)} and the plan's readers: {', '.join(plan.groups)}.",
+    return max(ends, key=len) if ends and not part.startswith(tuple(_compared(plan))) else None
+
+
+def _cell(fixed: Mapping[str, float], group: str, level: str, plan: Plan) -> float:
+    """Add up the terms that hold in a cell."""
+    values, columns = _values(plan, level), _columns(plan)
+
+    def shown(part: str) -> float:
+        return values.get(part, 0.0) if part in columns else float(_reader_in(part, plan) == group)
+
+    return sum(
+        value * (1.0 if name == "(Intercept)" else prod(shown(part) for part in name.split(":")))
+        for name, value in fixed.items()
     )
 
 
 def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
     group = str(told["group"]).split(".")[0]
-    known = {"(Intercept)", "people", "model", *_indicators(plan)}
+    known = _drawn_by(plan)
     names: Sequence[str] = [str(name) for name in told["terms"]]
     if group not in DRAWN:
         raise UserError(
@@ -186,17 +252,17 @@ def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
             mend="Name the columns participant and item, and leave others out.",
         )
     for name in names:
-        if not set(name.split(":")) <= known:
+        if name not in known and not set(name.split(":")) <= known:
             raise UserError(
                 f"{file}: the random effect {name!r} by {group} cannot be drawn",
-                mend=f"Random slopes are of {plan.factor}; leave others out.",
+                mend=f"Random slopes are of {' and '.join(_compared(plan))}; leave others out.",
             )
     return VarianceTerm(group, tuple(names), np.array(told["cov"], dtype=float))
 
 
-def _indicators(plan: Plan) -> list[str]:
-    plain = [f"{plan.factor}{level}" for level in plan.levels[1:]]
-    return [
-        *plain,
-        *(indicator(of, level) for of in (plan.factor, "people", "model") for level in plan.levels),
-    ]
+def _drawn_by(plan: Plan) -> set[str]:
+    """Return the columns whose random slopes can be drawn."""
+    found = {"(Intercept)", "people", "model", *_columns(plan)}
+    if plan.crossing is not None:
+        return found | set(plan.crossing.in_words())
+    return found | {indicator(of, level) for of in (plan.factor, "people", "model") for level in plan.levels}

@@ -16,11 +16,12 @@ from markupsafe import Markup
 
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
-from analysis.crossing import Crossing, compared_together, slopes_of
+from analysis.crossing import Crossing, cell_name, compared_together, slopes_of
 from analysis.measures import MEASURES
+from analysis.mixed import Fit, fit, margins
 from analysis.plan import Difference, Plan, read_contrast
 from analysis.planned import plans
-from analysis.power import Question, from_mapping, grid, planned_of, power_table
+from analysis.power import Question, from_fit_file, from_mapping, grid, planned_of, power_table
 from analysis.power.given import assumed
 from analysis.power.layouts import layout_of, trials
 from analysis.power.simulation import Study
@@ -283,6 +284,77 @@ def test_an_interaction_put_in_by_hand_is_the_true_difference_of_differences() -
     lacking = {"human": {"word/plain": 93, "word/cursive": 91}}
     with pytest.raises(UserError, match="nothing says how human does in transposed/plain"):
         powered({**PUT_IN, "means": lacking})
+
+
+FORMULA = "correct ~ reader_group * item_type * font + (1 + item_type * font | participant) + (1 | item)"
+
+
+def fit_file(folder: Path, formula: str = FORMULA, models: tuple[str, ...] = ("gpt",)) -> tuple[Path, Fit]:
+    """Return what `wrods fit --json` prints of a study of two factors, and the fit."""
+    rows = crossed_rows(12, 16, models=models).rename(columns={"item_id": "item"})
+    rows = rows.assign(
+        participant=rows["reader"], reader_group=rows["reader"].where(rows["reader"] == "gpt", "human")
+    )
+    levels = {name: one["levels"] for name, one in FACTORS.items()}
+    if "reader_group" in formula:
+        levels["reader_group"] = ["human", "gpt"]
+    found = fit(formula, rows.assign(correct=rows["correct"].astype(float)), "binomial", levels=levels)
+    (folder / "fit.json").write_text(json.dumps(found.to_json()), "utf-8")
+    return folder / "fit.json", found
+
+
+def planned_pair() -> Plan:
+    levels = {name: one["levels"] for name, one in FACTORS.items()}
+    (plan,), _ = planned_of({"together": {**PLAN, "between": ["human", "gpt"]}}, levels)
+    return plan
+
+
+def test_a_fit_of_two_factors_gives_the_cells_of_its_margins_and_the_variance_of_each(tmp_path: Path) -> None:
+    file, found = fit_file(tmp_path)
+    plan = planned_pair()
+    truth = from_fit_file(plan, file, KINDS)
+    for row in margins(found, ["reader_group", "item_type", "font"]).table().to_dict("records"):
+        cell = cell_name(row["item_type"], row["font"])
+        assert truth.cells[row["reader_group"], cell] == pytest.approx(row["estimate"], abs=1e-6)
+    of_people, of_items = (
+        next(one.cov for one in found.variance if one.group == name) for name in ("participant", "item")
+    )
+    for cell in CROSSING.cells:
+        a, b = (
+            float(level == own[1]) for level, own in zip(CROSSING.pair_of(cell), CROSSING.levels, strict=True)
+        )
+        z = np.array([1.0, a, b, a * b])
+        assert truth.variance_in(plan, "human", cell) == pytest.approx(z @ of_people @ z + of_items[0, 0])
+        assert truth.variance_in(plan, "gpt", cell) == pytest.approx(of_items[0, 0])
+
+
+def test_a_fit_of_people_alone_leaves_the_model_of_the_plan_open(tmp_path: Path) -> None:
+    file, _ = fit_file(tmp_path, "correct ~ item_type * font + (1 | participant) + (1 | item)", ())
+    assert {group for group, _ in from_fit_file(planned_pair(), file, KINDS).cells} == {"human"}
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        (
+            "correct ~ item_type + font + (1 | participant) + (1 | item)",
+            "no term of transposed × cursive, which together compares",
+        ),
+        (
+            "correct ~ item_type + (1 | participant) + (1 | item)",
+            "no term of cursive vs. plain, transposed × cursive",
+        ),
+    ],
+)
+def test_a_fit_that_lacks_what_a_plan_compares_is_refused_with_the_mend(
+    tmp_path: Path, formula: str, said: str
+) -> None:
+    file, _ = fit_file(tmp_path, formula, ())
+    with pytest.raises(UserError, match=said) as told:
+        from_fit_file(planned_pair(), file, KINDS)
+    assert "Fit item_type * font with --levels item_type=word,transposed --levels font=plain,cursive" in str(
+        told.value.mend
+    )
 
 
 @pytest.mark.full
