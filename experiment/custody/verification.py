@@ -17,6 +17,7 @@ from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_s
 from experiment.store.tables import chain, sessions
 from experiment.study import Study
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 
 @dataclass
@@ -144,8 +145,8 @@ def read_heads(file: Path) -> dict[str, Any]:
 
 def write_heads(file: Path, found: Findings) -> None:
     """Note the last link of every session in a file, to be kept where nobody who has the database can change it."""
-    file.write_text(
-        json.dumps({"wrods_heads": 1, "freeze": found.hash, "heads": found.heads}, indent=1) + "\n", "utf-8"
+    replace_file(
+        file, json.dumps({"wrods_heads": 1, "freeze": found.hash, "heads": found.heads}, indent=1) + "\n"
     )
 
 

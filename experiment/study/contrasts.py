@@ -14,7 +14,7 @@ from stimuli.errors import did_you_mean
 
 _MINUS = re.compile(r"\s+[-−–]\s+")
 _INTERACTION = re.compile(r"\(([^()]+)\)\s+[x×*]\s+\(([^()]+)\)")
-_SIMPLE = re.compile(r"(.+?)\s+in\s+(.+)")
+_IN = re.compile(r"\s+in\s+")
 
 Levels = Mapping[str, Sequence[str]]
 """Levels of each factor that is compared, the reference first."""
@@ -36,14 +36,15 @@ def read_sides(text: str, levels: Levels) -> Sides | None:
         own, other = _difference(found[1], levels), _difference(found[2], levels)
         apart = own is not None and other is not None and _factor(own[0], levels) != _factor(other[0], levels)
         return Sides(*own, other) if own is not None and other is not None and apart else None
-    simple = _SIMPLE.fullmatch(text.strip()) if len(levels) > 1 else None
-    if simple is None or set(_MINUS.split(text.strip())) <= known:
-        own = _difference(text, levels)
-        return None if own is None else Sides(*own)
-    own = _difference(simple[1], levels)
-    if own is None or simple[2] not in known or _factor(own[0], levels) == _factor(simple[2], levels):
-        return None
-    return Sides(*own, (simple[2],))
+    own = _difference(text, levels)
+    if own is not None:
+        return Sides(*own)
+    # A level may itself be called "swapped in word", so that each "in" is tried.
+    for word in _IN.finditer(text.strip()) if len(levels) > 1 else ():
+        own, at = _difference(text.strip()[: word.start()], levels), text.strip()[word.end() :]
+        if own is not None and at in known and _factor(own[0], levels) != _factor(at, levels):
+            return Sides(*own, (at,))
+    return None
 
 
 def _difference(text: str, levels: Levels) -> tuple[str, str] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -122,7 +124,11 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         return f"{place} is {value}; it must be a multiple of {rule}"
     if error.validator == "pattern":
         about = schema.get("description") or _pattern_in_words(rule)
-        return f"{place} is {value}; it should be {about}"
+        composed = unicodedata.normalize("NFC", str(instance))
+        hint = ""
+        if composed != instance and re.search(rule, composed):
+            hint = ". Letters in it stand as two signs each, the letter and its mark; type the name again (Unicode NFC)"
+        return f"{place} is {value}; it should be {about}{hint}"
     if error.validator == "type" and instance is None:
         return f"{place} is empty; it should be {_type_in_words(rule)}, or be taken out"
     if error.validator == "type" and rule == "string" and "or more" in str(schema.get("pattern")):

@@ -42,6 +42,21 @@ def test_contrasts_of_two_factors_are_interactions_simple_effects_and_averages(
     assert read_sides(text, LEVELS) == sides
 
 
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ("swapped in word - intact in large", Sides("swapped in word", "intact", ("large",))),
+        ("large - small in swapped in word", Sides("large", "small", ("swapped in word",))),
+        ("swapped in word - intact", Sides("swapped in word", "intact")),
+        ("swapped - intact in large", None),
+    ],
+)
+def test_a_level_may_have_the_word_that_stands_before_the_other_factors_level(
+    text: str, sides: Sides | None
+) -> None:
+    assert read_sides(text, {"text": ("intact", "swapped in word"), "print": ("small", "large")}) == sides
+
+
 def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
     said = how_written("(transposed - word) x (cursiv - plain)", LEVELS)
     assert "cursive" in said and "(transposed - word) x (cursive - plain)" in said

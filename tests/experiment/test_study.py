@@ -87,6 +87,7 @@ def test_a_valid_study_loads(make_study: Callable[..., Study]) -> None:
         ("position:", "rt:", "is the name of a column of the trials table"),
         ("initial: {", "f/inal: {", "a name of at most 41 letters, digits, blanks, _, . or -"),
         ("initial: {", f"{'x' * 42}: {{", "a name of at most 41 letters"),
+        ("initial: {", "gea\u0308ndert: {", "the letter and its mark; type the name again"),
         ("initial: {", "बदला: {", "a name of at most 41 letters"),
         ("initial: {", "a - b: {", "each blank between two of these"),
         ("initial: {", "In-tact: none, in_tact: {", "'In-tact' and 'in_tact' differ in capitals"),

@@ -40,6 +40,7 @@ from experiment.models.engine import Reply, Request
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 190_000_000
@@ -141,8 +142,7 @@ class _Desk(Provider):
             run_id=run_id,
             most_usd=most,
         )
-        self.ledger.folder.mkdir(parents=True, exist_ok=True)
-        self.ledger.keys_file(batch).write_text("\n".join(keys), "utf-8")
+        replace_file(self.ledger.keys_file(batch), "\n".join(keys))
         self.ledger.state.batches.append(batch)
         self.ledger.save()
         path = PATHS[self.wishes.surface]
