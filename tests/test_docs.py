@@ -60,6 +60,11 @@ def test_links_inside_the_project_lead_somewhere(document: Path) -> None:
     assert not broken, broken
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [page.name for page in DOCUMENTS[1:] if f"(docs/{page.name})" not in readme] == []
+
+
 def test_the_page_of_commands_shows_the_real_help_texts() -> None:
     # in a process of its own: click keeps the help option of a command as it was first asked for
     real = subprocess.run(
