@@ -84,6 +84,11 @@ def _participants(tables: Tables) -> Iterator[Markup]:
         begun = int(told.get("sessions") or own["session_id"].nunique()) - int(
             told.get("pilot_sessions") or 0
         )
+        wanted = tables.dictionary.get("participants_wanted") if group == "human" else None
+        planned = f" The planned sample was {apa.count(wanted)}." if wanted else ""
+        if own.empty:
+            yield escape(_without_trials(begun, people or f"{noun}s") + sessions_told(told) + planned)
+            continue
         many = apa.worded(int(own["reader"].nunique()), noun, people)
         said = (
             f"Participants were {many}"
@@ -100,16 +105,24 @@ def _participants(tables: Tables) -> Iterator[Markup]:
             said += f" ({apa.count(came['imported'])} of them imported)" if imported else ""
         if group == "human" and came.get("first_session"):
             said += f" {apa.between_dates(came['first_session'], came['last_session'])}"
-        said += "." + sessions_told(told)
-        wanted = tables.dictionary.get("participants_wanted")
-        if group == "human" and wanted:
-            said += f" The planned sample was {apa.count(wanted)}."
+        said += "." + sessions_told(told) + planned
         left = int(used["reader"].nunique())
         said += f" {_excluded(tables, group)} This left {apa.worded(left, noun, people)} and "
         said += f"{apa.worded(len(used), 'trial')} for analysis."
         yield escape(said)
         if group == "human":
             yield from _of_themselves(came)
+
+
+def _without_trials(begun: int, people: str) -> str:
+    """Say that sessions were begun, and none came to a trial."""
+    if begun < 1:
+        return f"No session of {people} was held but pilots."
+    sessions, were, them = (
+        apa.worded(begun, "session").capitalize(),
+        *(("was", "it") if begun == 1 else ("were", "them")),
+    )
+    return f"{sessions} of {people} {were} begun; no trial was answered in {them}."
 
 
 def _first(text: str) -> str:

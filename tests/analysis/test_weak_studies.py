@@ -253,3 +253,25 @@ def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path:
     assert "who began four sessions. Two sessions were not finished." in words
     assert "The model early was asked. One pilot session is in no model." in words
     assert "leading space yes" in words
+
+
+@pytest.mark.parametrize(
+    ("sessions", "pilots", "said"),
+    [
+        (
+            2,
+            0,
+            "Two sessions of people were begun; no trial was answered in them. Two sessions were not finished.",
+        ),
+        (1, 1, "No session of people was held but pilots."),
+    ],
+)
+def test_people_who_answered_nothing_are_no_participants(
+    tmp_path: Path, sessions: int, pilots: int, said: str
+) -> None:
+    readers = {
+        "human": {"kind": "human", "sessions": sessions, "finished": 0, "pilot_sessions": pilots},
+        "early": {"kind": "model", "sessions": 1, "finished": 1},
+    }
+    _, words = told(tmp_path, study_rows(models=("early",), items=8), readers=readers)
+    assert said in words and "were no people" not in words
