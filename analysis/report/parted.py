@@ -137,7 +137,7 @@ def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
     """
     if part.whole:
         return list(blocks)
-    ending = plain(part.stem).removeprefix(plain(part.factor))
+    ending = plain(part.stem.removeprefix(stem_of(part.factor, None, ())))
     told = escape(part.told)
     found: list[Block] = []
     for block in blocks:

@@ -12,6 +12,7 @@ from analysis import apa
 from analysis.accuracy import analyse_missingness
 from analysis.measures import MEASURES
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
+from analysis.names import stem_of
 from analysis.plan import Plan
 from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
 from analysis.readers import group_order, headed, kinds_of, named
@@ -24,7 +25,7 @@ from analysis.report.chapters.missing_tables import (
     ways_table,
 )
 from analysis.report.model_tables import contrast_table, model_table
-from analysis.report.parted import Part, of_part, parts_of
+from analysis.report.parted import Part, crossed_parts, of_part, parts_of
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
@@ -141,8 +142,10 @@ def _missing(material: Material, said: _Said) -> None:
         said.say(f"Failures could not be put at chance: {error.message}.")
     judged = asked(trials)
     judged = judged[judged["item_id"].notna()]
-    for part in parts_of(judged, tables):
-        factor = part.factor
+    # cells of two factors are told where accuracy is compared by both
+    cells = [part for part in crossed_parts(judged, tables) if _plan_of(material, part) is not None]
+    for part in (*parts_of(judged, tables), *cells):
+        factor, stem = part.factor, stem_of(part.factor, None, ())
         rows = part.rows(judged)
         rows = rows[rows[factor].notna()]
         if rows.empty:
@@ -155,7 +158,7 @@ def _missing(material: Material, said: _Said) -> None:
                 "chance accuracy is the same."
             )
             continue
-        order = {level: place for place, level in enumerate(tables.factors[factor])}
+        order = {level: place for place, level in enumerate(part.levels)}
         groups = group_order(rows)
         counts = _sorted(counts, factor, groups, order)
         shares = _sorted(accuracy(rows, [factor], study=study), factor, groups, order)
@@ -163,7 +166,7 @@ def _missing(material: Material, said: _Said) -> None:
         of_factor = _Said()
         of_factor.blocks.append(
             Markup("[[table:{0}]] counts missing answers{2}, [[table:{1}]] has accuracy three ways. ").format(
-                f"missing_{factor}", f"three_ways_{factor}", part.told
+                f"missing_{stem}", f"three_ways_{stem}", part.told
             )
             + escape(" ".join(_differences(shares, factor, kinds)))
         )
@@ -249,7 +252,7 @@ def _model(plan: Plan, counts: pd.DataFrame, material: Material, said: _Said) ->
         drawn,
         f"No answer of {apa.listing(never)} is missing; the model holds the other readers." if never else "",
     )
-    _told(analysis, f"missing_model_{plan.factor}", material, said)
+    _told(analysis, f"missing_model_{stem_of(plan.factor, None, ())}", material, said)
 
 
 def _told(analysis: Analysis, name: str, material: Material, said: _Said) -> None:

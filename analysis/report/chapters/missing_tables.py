@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import apa
+from analysis.names import stem_of
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import JUDGED, PEOPLE, USED, filled, where
@@ -134,7 +135,7 @@ def ways_table(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> ApaT
         beside=("items.csv",),
     )
     title = f"Accuracy by {factor} with failures as wrong, left out, and at chance"
-    return ApaTable(f"three_ways_{factor}", title, columns, tuple(rows), note, origin)
+    return ApaTable(f"three_ways_{stem_of(factor, None, ())}", title, columns, tuple(rows), note, origin)
 
 
 def missing_table(counts: pd.DataFrame, factor: str, kinds: dict[str, str]) -> ApaTable:
@@ -162,7 +163,12 @@ def missing_table(counts: pd.DataFrame, factor: str, kinds: dict[str, str]) -> A
     )
     note = "Trials that asked for an answer. Missing is every answer that is not valid."
     return ApaTable(
-        f"missing_{factor}", f"Missing answers by {factor} and reader", columns, tuple(rows), note, origin
+        f"missing_{stem_of(factor, None, ())}",
+        f"Missing answers by {factor} and reader",
+        columns,
+        tuple(rows),
+        note,
+        origin,
     )
 
 

@@ -1,0 +1,66 @@
+"""Missing answers of a study that compares two factors: counted by cell, with a model of both and of their interaction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis import load
+from analysis.carrying_out import carry_out_all
+from analysis.crossing import cell_name
+from analysis.planned import plans
+from analysis.readers import kinds_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material
+from analysis.report.chapters import missing
+from tests.analysis.crossed_study import CELLS, crossed_rows, crossed_study
+
+OF_SIX = dict(zip(CELLS, (1, 2, 2, 4), strict=True))
+"""Answers that are missing in a cell of the six of each person, and of the six to each item."""
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
+    rows = crossed_rows(24, 24)
+    person, item = rows["reader"].str[1:].astype(int), rows["item_id"].str[1:].astype(int)
+    lost = np.array([OF_SIX[cell] for cell in zip(rows["item_type"], rows["font"], strict=True)])
+    gone = (person // 4 + item // 4) % 6 < lost
+    rows = rows.assign(
+        response_status=rows["response_status"].mask(gone, "timeout"),
+        correct=rows["correct"].astype(object).mask(gone, None),
+    )
+    tables = load(crossed_study(tmp_path_factory.mktemp("missing"), rows))
+    analyses = tuple(carry_out_all(plans(tables), tables))
+    found = missing.write(Material(tables, analyses, kinds_of(tables.trials), lambda _: None))
+    assert found is not None
+    return found
+
+
+def table(chapter: Chapter, name: str) -> ApaTable:
+    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
+
+
+def test_missing_answers_are_counted_in_every_cell(chapter: Chapter) -> None:
+    rows = table(chapter, "missing_item_type_font").rows
+    found = {row[0]: (int(row[1]), int(row[2])) for row in rows if len(row) > 1}
+    assert found == {cell_name(*cell): (144, 24 * lost) for cell, lost in OF_SIX.items()}
+    ways = table(chapter, "three_ways_item_type_font")
+    assert ways.title == "Accuracy by item_type × font with failures as wrong, left out, and at chance"
+
+
+def test_the_model_of_missing_answers_has_the_interaction_that_the_counts_have(chapter: Chapter) -> None:
+    (fit,) = [one.fit for one in chapter.fits]
+    assert "missing ~ item_type * font" in fit.formula
+    odds = {cell: lost / (6 - lost) for cell, lost in OF_SIX.items()}
+    plain, cursive, swapped, both = (odds[cell] for cell in CELLS)
+    by_hand = float(np.log(both / swapped / (cursive / plain)))
+    of_both = fit.fixed.set_index("term").loc["item_typetransposed:fontcursive"]
+    assert of_both["estimate"] == pytest.approx(by_hand, abs=1e-3)
+    # without any variance of people and items the standard error of log odds is that of the counts
+    counts = [24 * lost for lost in OF_SIX.values()] + [144 - 24 * lost for lost in OF_SIX.values()]
+    assert of_both["se"] == pytest.approx(float(np.sqrt(np.sum(1 / np.array(counts)))), rel=1e-2)
+
+
+def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
+    rows = table(chapter, "missing_model_item_type_font_differences").rows
+    assert [row[0] for row in rows if len(row) > 1] == ["(transposed − word) × (cursive − plain)"]
