@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.names import TIMES, plain
+from analysis.slopes import is_enough, said_few, why_no_slope
 
-TRIALS_FOR_A_SLOPE = 2
 IN = "/"
 MOST_CELLS = 12
 """Cells of two factors whose interaction is tested although nobody planned it."""
@@ -221,36 +221,21 @@ def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
     kind : {'', 'people', 'model'}
         To whom the columns are confined; formulas with both kinds of reader have columns in the place of factors.
     """
-    remarks: list[str] = []
-    there = [one for one in crossing.factors if _varies(rows, one)]
-    remarks += [
-        f"Every participant is in one condition of {one}, so the model has no slope of it by participant."
-        for one in crossing.factors
-        if one not in there
-    ]
-    enough = [one for one in there if _median(rows, [one]) >= TRIALS_FOR_A_SLOPE]
-    few = f"Participants have fewer than {TRIALS_FOR_A_SLOPE} trials per"
-    remarks += [
-        f"{few} condition of {one} (median), so the model has no slope of it by participant."
-        for one in there
-        if one not in enough
-    ]
+    why = {one: why_no_slope(rows, one) for one in crossing.factors}
+    remarks = [one for one in why.values() if one]
+    enough = [one for one in crossing.factors if not why[one]]
     is_crossed = len(enough) == 2 and crossing.is_filled(set(rows[crossing.name]))
-    both = is_crossed and _median(rows, crossing.factors) >= TRIALS_FOR_A_SLOPE
+    both = is_crossed and is_enough(rows, ["participant", *crossing.factors])
     if len(enough) == 2 and not both:
-        why = f"{few} cell (median)" if is_crossed else f"Not every cell of {crossing.name} has trials"
-        remarks.append(f"{why}, so the model has no slope of the interaction by participant.")
+        lacking = (
+            f"Participants have {said_few(rows, 'trials')} per cell (median)"
+            if is_crossed
+            else f"Not every cell of {crossing.name} has trials"
+        )
+        remarks.append(f"{lacking}, so the model has no slope of the interaction by participant.")
     columns = (crossing.slope_columns if both else crossing.main_columns)(kind, enough)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
     return Slopes(text, columns, tuple(remarks))
-
-
-def _varies(rows: pd.DataFrame, factor: str) -> bool:
-    return bool((rows.groupby("participant")[factor].nunique() > 1).any())
-
-
-def _median(rows: pd.DataFrame, factors: Sequence[str]) -> float:
-    return float(rows.groupby(["participant", *factors], observed=True).size().median())
 
 
 def is_crossed(spec: Mapping[str, Any]) -> bool:

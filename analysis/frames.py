@@ -30,6 +30,7 @@ from analysis.preparing import (
     unseen,
 )
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.slopes import TELLING
 from analysis.tables import item_names
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
@@ -214,6 +215,7 @@ def missing_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     rows, remarks = analysed_as_planned(trials, plan)
     rows = rows[rows["response_status"].notna()].copy()
     rows["missing"] = (~is_valid(rows)).astype(float)
+    rows[TELLING] = rows["missing"] if rows["missing"].mean() <= 0.5 else 1.0 - rows["missing"]
     data = in_model(rows, plan, share="missing")
     return replace(data, remarks=(*remarks, *data.remarks))
 

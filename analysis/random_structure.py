@@ -24,8 +24,9 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.crossing import TRIALS_FOR_A_SLOPE, slopes_of
+from analysis.crossing import slopes_of
 from analysis.frames import ModelData, indicator
+from analysis.slopes import is_enough, said_few, trials_that_tell, why_no_slope
 
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5
@@ -152,22 +153,10 @@ def _participants(
     columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
     slopes = " + ".join(columns[1:]) if mixed else factor
-    per_cell = people.groupby(["participant", factor], observed=True).size()
-    levels_seen = people.groupby("participant")[factor].nunique()
-    supported = bool((levels_seen > 1).any() and per_cell.median() >= TRIALS_FOR_A_SLOPE)
-    if not (levels_seen > 1).any() and len(data.levels) > 1:
-        remarks.append(
-            f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
-        )
-    elif not supported:
-        remarks.append(
-            f"Participants have fewer than {TRIALS_FOR_A_SLOPE} trials per condition (median), so the model has no "
-            f"slope of {factor} by participant."
-        )
-    state: State = "correlated" if supported else "intercept"
-    return RandomTerm(
-        "participant", intercept, slopes, columns if supported else (), state, "participants differ"
-    )
+    why = why_no_slope(people, factor)
+    remarks += [why] if why else []
+    state: State = "intercept" if why else "correlated"
+    return RandomTerm("participant", intercept, slopes, () if why else columns, state, "participants differ")
 
 
 def _conditions(of: str, data: ModelData) -> tuple[str, ...]:
@@ -228,11 +217,11 @@ def _has_slopes(own: pd.DataFrame, factor: str, kind: str, remarks: list[str]) -
     """Whether items are shown in several conditions and answered more than once in each."""
     if not (own.groupby("item")[factor].nunique() > 1).any():
         return False
-    supported = bool(own.groupby("item_condition").size().median() >= TRIALS_FOR_A_SLOPE)
+    supported = is_enough(own, ["item_condition"])
     if not supported and kind == "people":
+        few = said_few(own, "answers of people")
         remarks.append(
-            f"Items have fewer than {TRIALS_FOR_A_SLOPE} answers of people per condition (median), so the model has no "
-            f"slope of {factor} by item."
+            f"Items have {few} per condition (median), so the model has no slope of {factor} by item."
         )
     return supported
 
@@ -247,10 +236,10 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     def term(group: str, why: str) -> None:
         terms.append(RandomTerm(group, own, "", (), "intercept", why, may_go=True))
 
-    if several:
+    if several and trials_that_tell(models, ["item_reader"]).median() > 0:
         term("item_reader", "items differ model by model")
     repeated = models.groupby("item_cell").size().median() > 1
-    if repeated and several:
+    if several and trials_that_tell(models, ["item_cell"]).median() > 1:
         term("item_cell", "a model answers the same item in the same condition more than once")
     variants = models.groupby("machine")["prompt_variant"].nunique()
     if variants.max() >= VARIANTS_FOR_A_VARIANCE:

@@ -13,7 +13,8 @@ from analysis import load
 from analysis.accuracy import analyse_accuracy
 from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
 from analysis.estimation import analyse
-from analysis.frames import ModelData, accuracy_data
+from analysis.frames import ModelData, accuracy_data, missing_data
+from analysis.measures import MISSING
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL
@@ -135,6 +136,25 @@ class TestWhereItStarts:
         structure, remarks = started(load(handover(study_rows(human=4, items=24))))
         assert structure == "(1 + position | participant) + (1 | item)"
         assert any("fewer than 2 answers of people per condition" in one for one in remarks)
+
+    @pytest.mark.parametrize(("share", "is_sloped"), [(0.03, False), (0.4, True), (0.6, True), (0.97, False)])
+    def test_slopes_of_missing_answers_need_answers_that_are_missing_and_some_that_are_not(
+        self, handover: Make, share: float, is_sloped: bool
+    ) -> None:
+        rows = repeated(study_rows(human=24, models=("a", "b"), items=48, timeouts=0.0), sessions=4)
+        lost = np.random.default_rng(3).random(len(rows)) < share
+        rows["response_status"] = rows["response_status"].mask(lost, "timeout")
+        rows["correct"] = rows["correct"].astype(object).mask(lost, None)
+        tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
+        plan = replace(plans(tables)[0], measure=MISSING)
+        terms, remarks = justified(missing_data(tables.trials, plan), plan.factor)
+        structure = formula("y", "x", terms).removeprefix("y ~ x + ")
+        few = "Participants have fewer than 2 trials of the rarer outcome per condition of position (median)"
+        assert (PEOPLE in structure) == is_sloped
+        assert any(few in one for one in remarks) != is_sloped
+        assert ("item_reader" in structure) == is_sloped
+        if not is_sloped:
+            assert structure == "(0 + people | participant) + (1 + model | item)"
 
     @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these 2 models")])
     def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:

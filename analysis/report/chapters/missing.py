@@ -29,6 +29,7 @@ from analysis.report.parted import Part, crossed_parts, of_part, parts_of
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
+from analysis.slopes import TRIALS_FOR_A_SLOPE
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -68,7 +69,8 @@ def write(material: Material) -> Chapter | None:
     methods = (
         escape(
             "Bounds on accuracy count all failed answers as wrong, all as right, or each at chance. Where at least "
-            f"{FEWEST} answers were missing, a logistic mixed model tested whether they depended on the condition."
+            f"{FEWEST} answers were missing, a logistic mixed model tested whether they depended on the condition; "
+            f"it has slopes where units have {TRIALS_FOR_A_SLOPE} answers of the rarer kind, missing or valid, per condition (median)."
         ),
     )
     return Chapter(
