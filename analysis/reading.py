@@ -139,17 +139,8 @@ def _of_handover(folder: Path) -> Source:
 
 
 def _of_export(folder: Path) -> Source:
-    book = next(
-        file for file in (folder / "codebook.md", folder / "documentation" / "codebook.md") if file.is_file()
-    )
-    types, factors = _read_codebook(book)
-
-    def table(name: str) -> Path | None:
-        plain = [folder / f"{name}.parquet", folder / f"{name}.csv"]
-        dataset = sorted((folder / "data").glob(f"*_description-{name}_data.csv"))
-        return next((file for file in (*plain, *dataset) if file.is_file()), None)
-
-    trials = table("trials")
+    types, factors = _read_codebook(_codebook(folder))
+    trials = _table_file(folder, "trials")
     if trials is None:
         raise UserError(
             f"{folder} holds a codebook and no trials table; an export for jsPsych has none",
@@ -162,7 +153,38 @@ def _of_export(folder: Path) -> Source:
     remarks = () if plan else (
         "the export holds no analysis plan (plan.json): bounds of times and planned comparisons are not known",
     )  # fmt: skip
-    return Source(folder, trials, table("regions"), table("items"), dictionary, types, remarks)
+    regions, items = (_table_file(folder, name) for name in ("regions", "items"))
+    return Source(folder, trials, regions, items, dictionary, types, remarks)
+
+
+def _codebook(folder: Path) -> Path:
+    return next(
+        file for file in (folder / "codebook.md", folder / "documentation" / "codebook.md") if file.is_file()
+    )
+
+
+def _table_file(folder: Path, name: str) -> Path | None:
+    plain = [folder / f"{name}.parquet", folder / f"{name}.csv"]
+    letters = re.sub(r"[^a-zA-Z0-9]", "", name)
+    dataset = sorted((folder / "data").glob(f"*_description-{letters}_data.csv"))
+    return next((file for file in (*plain, *dataset) if file.is_file()), None)
+
+
+def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
+    """Read a table that stands beside the trials of some studies, from a handover or an export; None where it is not there.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the trials lie.
+    name : str
+        Without an ending: ``published_parsing``.
+    """
+    file = _table_file(folder, name)
+    if file is None:
+        return None
+    types = _read_codebook(_codebook(folder))[0].get(name) if file.suffix == ".csv" else None
+    return as_frame(read_columns(file, types=types))
 
 
 def _read_codebook(file: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:

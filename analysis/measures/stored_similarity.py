@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
+from analysis.reading import table_beside
 from analysis.tables import Tables
 
 FILE = "answer_similarity.parquet"
@@ -18,9 +21,9 @@ def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
     No verdict has to do with it: answers that count as right or wrong have their cosine too.
     """
     used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
-    file = tables.folder / FILE
-    if not file.is_file():
+    kept = table_beside(tables.folder, Path(FILE).stem)
+    if kept is None:
         return used.iloc[:0].assign(similarity=0.0, compared_with="", use="")
-    kept = pd.read_parquet(file).astype({"trial_index": float, "attempt": float, "similarity": float})
+    kept = kept.astype({"trial_index": float, "attempt": float, "similarity": float})
     found = used.astype({"trial_index": float, "attempt": float}).merge(kept, on=_PLACE)
     return found[found["similarity"].notna()]

@@ -12,8 +12,9 @@ import pandas as pd
 from analysis.answers import is_valid
 from analysis.published.h_test_tables import RULE, TASKS, Paired, paired
 from analysis.readers import group_order
+from analysis.reading import table_beside
 
-FILE = "published_parsing.parquet"
+PARSING = "published_parsing"
 _PLACE = ["session_id", "trial_index", "attempt"]
 
 
@@ -62,7 +63,7 @@ def both_parsers(
     trials : pandas.DataFrame
         Analysed trials, with ``reader_group``, ``making``, ``task`` and ``item_id``.
     folder : Path
-        Where ``published_parsing.parquet`` lies.
+        Where ``published_parsing`` lies, of a handover or an export.
     tasks : sequence of str
         In the order in which they are told.
     seed : int
@@ -75,10 +76,10 @@ def both_parsers(
     list of BothParsers
         By reader, tasks in order and their mean last; empty where no model's replies are there.
     """
-    file = folder / FILE
-    if not file.is_file():
+    parsed = table_beside(folder, PARSING)
+    if parsed is None:
         return []
-    parsed = pd.read_parquet(file).astype(dict.fromkeys(_PLACE[1:], float))
+    parsed = parsed.astype(dict.fromkeys(_PLACE[1:], float))
     known = trials.astype(dict.fromkeys(_PLACE[1:], float))
     rows = known.merge(parsed, on=_PLACE, how="inner")
     found: list[BothParsers] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import Interval, bootstrap, interval, item_means
 from analysis.measures.stored_similarity import OWN_ANSWER, REFERENCE, scored_similarities
 from analysis.readers import group_order
+from analysis.reading import table_beside
 from analysis.tables import Tables, item_names
 from stimuli.seeds import stable_seed
 
@@ -209,10 +211,10 @@ def _near(restored: pd.DataFrame, tables: Tables) -> pd.DataFrame:
     """Return all replies with their nearness: those that count by the released scorer have it among its prices."""
     own = restored[~_is_released(restored)]
     own = own.assign(worth=100.0 * own["score"].where(is_valid(own), 0.0).astype(float))
-    released, file = restored[_is_released(restored)], tables.folder / PRICES
-    if released.empty or not file.is_file():
+    released = restored[_is_released(restored)]
+    prices = None if released.empty else table_beside(tables.folder, Path(PRICES).stem)
+    if prices is None:
         return own
-    prices = pd.read_parquet(file)
     mended = prices[(prices["data_set"] == "rectify") & (prices["rule"] == "mended")]
     mended = mended.astype({"trial_index": float, "attempt": float})[[*_PLACE, "value"]]
     told = released.astype({"trial_index": float, "attempt": float}).merge(mended, on=_PLACE)
@@ -326,7 +328,7 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
         ``ordered`` is the share of pairs of a right and a wrong one in which the right one has the larger cosine (%; 50 is chance;
         nan elsewhere). Empty where the tables hold no replies that the paper scored.
     """
-    file = tables.folder / PRICES
+    prices = table_beside(tables.folder, Path(PRICES).stem)
     columns = [
         "data_set",
         GROUP,
@@ -341,14 +343,14 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
         "items",
         "ordered",
     ]
-    if not file.is_file():
+    if prices is None:
         return pd.DataFrame(columns=columns)
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     # a baseline's answer is no reply that the paper's code could read
     used = used[used["reader_kind"] != "baseline"]
     who = used[[*_PLACE, GROUP]].assign(item=item_names(used))
     who = who.astype({"trial_index": float, "attempt": float})
-    rows = pd.read_parquet(file).astype({"trial_index": float, "attempt": float}).merge(who, on=_PLACE)
+    rows = prices.astype({"trial_index": float, "attempt": float}).merge(who, on=_PLACE)
     return pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import Any
 
 from experiment.exporting.dictionary import PLAN, dictionary_of, write_plan
 from experiment.exporting.files import write_csv, write_parquet
-from experiment.exporting.jspsych_files import write_jspsych
+from experiment.exporting.jspsych_files import write_jspsych, write_rows
 from experiment.exporting.pictures import write_pictures
+from experiment.exporting.placing import LISTS, placed
 from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
 from experiment.exporting.tables import Choice, tables_of
 from experiment.models.judges.shown_similarity import STORED
@@ -61,20 +63,23 @@ def export_study(
     credits : Credits, optional
         For Psych-DS, over what the study says.
     replace : bool
-        The folder may hold an earlier export, whose files are written over.
+        The folder may hold an earlier export, which this one takes the place of once it is whole.
 
     Raises
     ------
     UserError
         The folder holds something, or is the study's own.
     """
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not replace)):
-        raise UserError(
-            f"{folder} is not empty", mend="Give a new folder, or write over an export: --replace"
-        )
     if folder.resolve() == study.folder.resolve():
         raise UserError(f"{folder} is the study itself", mend="Give a folder of its own: --out DIR.")
-    folder.mkdir(parents=True, exist_ok=True)
+    listed_in = LISTS[form == "psych-ds"]
+    with placed(folder, replace=replace, listed_in=listed_in) as place:
+        return dataclasses.replace(_export(study, store, place, form, choice, credits), folder=folder)
+
+
+def _export(
+    study: Study, store: Store, folder: Path, form: str, choice: Choice | None, credits: Credits | None
+) -> Exported:
     beside = folder / "analysis" if form == "psych-ds" else folder
     chosen = choice or Choice()
     lost = 0
@@ -94,6 +99,9 @@ def export_study(
         if form == "jspsych":
             ids = {row["session_id"] for row in sessions}
             rows = {"sessions": write_jspsych(study, connection, folder, ids, prompts=chosen.prompts)}
+            for table in tables:
+                if table.is_of_verdicts:
+                    rows[table.name] = write_rows(folder / f"{table.name}.json", table.rows())
         else:
             write = write_csv if form == "csv" else write_parquet
             rows = {
@@ -121,9 +129,8 @@ def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -
 
 
 def _similarities(study: Study, folder: Path) -> None:
-    """Copy what ``wrods score --similarity`` kept of the texts shown; an earlier export's goes where there is none."""
+    """Copy what ``wrods score --similarity`` kept of the texts shown."""
     kept = study.folder / STORED
-    (folder / STORED).unlink(missing_ok=True)
     if kept.is_file():
         folder.mkdir(exist_ok=True)
         shutil.copyfile(kept, folder / STORED)

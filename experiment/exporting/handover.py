@@ -11,13 +11,10 @@ from pathlib import Path
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.dictionary import dictionary_of
 from experiment.exporting.files import write_parquet
-from experiment.exporting.tables import own_columns
+from experiment.exporting.tables import own_columns, verdict_tables
 from experiment.rows.items import item_columns, item_rows
 from experiment.rows.regions import region_rows
 from experiment.rows.trials import trial_rows
-from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, parsed_rows
-from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
-from experiment.scoring.similarities import SIMILARITY_COLUMNS, similarity_rows
 from experiment.store import Store, queries
 from experiment.study import Study
 
@@ -27,7 +24,7 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
 
     Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule;
     of H-TEST, ``published_parsing.parquet`` has both parsers' verdicts on each reply. ``answer_similarity.parquet`` has the cosines of
-    free answers, no row where ``wrods score --similarity`` was not run.
+    free answers where ``wrods score --similarity`` was run.
 
     Parameters
     ----------
@@ -51,15 +48,8 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         write_parquet(folder / "trials.parquet", trial_columns() | factors, trial_rows(connection, study.id))
         write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
         dictionary = dictionary_of(study, connection, sessions)
-        if is_of_typobench(study):
-            write_parquet(folder / "published_scoring.parquet", FAULT_COLUMNS, fault_rows(study, connection))
-        write_parquet(
-            folder / "answer_similarity.parquet", SIMILARITY_COLUMNS, similarity_rows(study, connection)
-        )
-        if has_published_parser(study):
-            write_parquet(
-                folder / "published_parsing.parquet", PARSED_COLUMNS, parsed_rows(study, connection)
-            )
+        for table in verdict_tables(study, connection):
+            write_parquet(folder / f"{table.name}.parquet", table.columns, table.rows())
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     dictionary["columns"] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -65,16 +65,14 @@ def write_jspsych(
         clock = Clock(every[session_id]["created_at"], trials, events)
         rows, interactions = _timeline(trials, events, clock, factors)
         name = re.sub(r"[^A-Za-z0-9]+", "-", str(trials[0]["reader"])).strip("-") + f"_{session_id[:12]}"
-        _write(folder / f"{name}.json", rows)
-        _write(folder / f"{name}_interactions.json", interactions)
+        write_rows(folder / f"{name}.json", rows)
+        write_rows(folder / f"{name}_interactions.json", interactions)
         calls = [
             {column: call.get(column) for column in columns}
             for call in call_rows(connection, [every[session_id]], prompts=prompts)
         ]
-        file = folder / f"{name}_calls.json"
-        file.unlink(missing_ok=True)
         if calls:
-            _write(file, calls)
+            write_rows(folder / f"{name}_calls.json", calls)
         number += 1
     return number
 
@@ -160,11 +158,12 @@ def _moment(stamp: str) -> datetime:
     return datetime.fromisoformat(stamp)
 
 
-def _write(file: Path, rows: list[dict[str, Any]]) -> None:
-    def lines() -> Iterator[str]:
-        for place, row in enumerate(rows):
-            yield ("[\n" if place == 0 else ",\n") + json.dumps(row, ensure_ascii=False)
-
+def write_rows(file: Path, rows: Iterable[Row]) -> int:
+    """Write rows as a JSON array, one a line, and return how many."""
+    number = 0
     with file.open("w", encoding="utf-8") as opened:
-        opened.writelines(lines())
-        opened.write("\n]\n" if rows else "[]\n")
+        for row in rows:
+            opened.write(("[\n" if number == 0 else ",\n") + json.dumps(row, ensure_ascii=False))
+            number += 1
+        opened.write("\n]\n" if number else "[]\n")
+    return number

@@ -89,7 +89,7 @@ def write_psychds(
     study : Study
     tables : sequence of Table
     folder : Path
-        There and empty, or with an earlier export of the same study, which is replaced.
+        There and empty.
     credits : Credits
     versions : sequence of Mapping
         The study's stored versions, for the list of changes.
@@ -100,8 +100,6 @@ def write_psychds(
     written: list[Table] = []
     for table in tables:
         file = folder / "data" / file_name(study.id, table.name)
-        file.unlink(missing_ok=True)
-        file.with_suffix(".json").unlink(missing_ok=True)
         number = write_csv(file, {ROW_ID.name: ROW_ID, **table.columns}, _numbered(table))
         if not number and table.name != "trials":
             file.unlink()

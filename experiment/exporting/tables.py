@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,11 @@ from experiment.exporting.participants import participant_rows, read_answers
 from experiment.rows.items import item_columns, item_rows
 from experiment.rows.regions import region_rows
 from experiment.rows.trials import trial_rows
+from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, parsed_rows
+from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
+from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
 from experiment.store import queries
+from experiment.store.tables import TRIAL_KEY
 from experiment.study import Study
 from experiment.trials import TYPES, trial_type
 
@@ -55,13 +60,14 @@ BETWEEN = ", one for a whole session"
 
 @dataclass(frozen=True)
 class Table:
-    """One table: its columns in order, what makes a row unique, and how to get the rows."""
+    """One table: its columns in order, what makes a row unique, how to get the rows, and whether they are further verdicts."""
 
     name: str
     about: str
     columns: Mapping[str, Column]
     key: tuple[str, ...]
     rows: Callable[[], Rows]
+    is_of_verdicts: bool = False
 
 
 @cache
@@ -88,6 +94,9 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
 
     def of_chosen(rows: Rows) -> Iterator[Mapping[str, Any]]:
         return (row for row in rows if row["session_id"] in chosen)
+
+    def chosen_only(table: Table) -> Table:
+        return dataclasses.replace(table, rows=lambda: of_chosen(table.rows()))
 
     return [
         Table(
@@ -136,7 +145,50 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
             ("set", "role", "item_id", *study.factors),
             lambda: item_rows(study.items),
         ),
+        *map(chosen_only, verdict_tables(study, connection)),
     ]
+
+
+def verdict_tables(study: Study, connection: Connection) -> list[Table]:
+    """Return what stands beside the verdicts of the trials table: what papers' parsers and scorers made of replies, and cosines.
+
+    None of them for a study whose replies no paper's code reads and no vectors were compared of.
+    """
+    found = []
+    if has_published_parser(study):
+        found.append(
+            Table(
+                "published_parsing",
+                "one row a reply of a model, read by H-TEST's published parser and by a correct one",
+                PARSED_COLUMNS,
+                TRIAL_KEY,
+                lambda: parsed_rows(study, connection),
+                is_of_verdicts=True,
+            )
+        )
+    if is_of_typobench(study):
+        found.append(
+            Table(
+                "published_scoring",
+                "one row a reply of a model and rule: its worth as Mind Scramble's code scored it, without each fault, and mended",
+                FAULT_COLUMNS,
+                (*TRIAL_KEY, "rule"),
+                lambda: fault_rows(study, connection),
+                is_of_verdicts=True,
+            )
+        )
+    if has_similarities(connection, study.id):
+        found.append(
+            Table(
+                "answer_similarity",
+                "one row a free answer whose vector `wrods score --similarity` compared",
+                SIMILARITY_COLUMNS,
+                TRIAL_KEY,
+                lambda: similarity_rows(study, connection),
+                is_of_verdicts=True,
+            )
+        )
+    return found
 
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from experiment.columns import Column
 from experiment.scoring.again import responses
 from experiment.store.queries import BESIDE, all_scores
+from experiment.store.tables import scores, sessions
 from experiment.study import Study
 
 SIMILARITY = "similarity"
@@ -50,6 +51,13 @@ def stored_cosines(connection: Connection, study: str) -> dict[Place, tuple[str,
             place = (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"]))
             found[place] = (scorer.removeprefix(STORED_AS).rpartition("-")[0], float(row["score"]))
     return found
+
+
+def has_similarities(connection: Connection, study: str) -> bool:
+    """Say whether any answer of a study was compared."""
+    query = select(scores.c.score_id).join(sessions, sessions.c.session_id == scores.c.session_id)
+    query = query.where(sessions.c.study == study, scores.c.scorer.startswith(STORED_AS, autoescape=True))
+    return connection.scalar(query.limit(1)) is not None
 
 
 def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
