@@ -139,7 +139,7 @@ def _conditions(found: Accuracies) -> tuple[str, ...]:
 def _lines(axes: Axes, found: Accuracies, look: dict[str, Look]) -> None:
     layers = np.arange(found.accuracy.value.shape[1])
     together = len(found.names) - 1
-    axes.axhline(100 * found.chance[together], color="#444444", lw=0.9, ls=(0, (4, 2)), zorder=1)
+    axes.axhline(100 * found.chance[together, 0], color="#444444", lw=0.9, ls=(0, (4, 2)), zorder=1)
     control = 100 * found.control.value[together]
     if np.isfinite(control).any():
         axes.plot(layers, control, color=GREY, lw=1.2, ls=(0, (1, 1.4)), zorder=2)
@@ -173,7 +173,7 @@ def _limits(models: Sequence[ModelLayers]) -> tuple[float, float]:
     """Return limits of the accuracy axis, in percent, that every panel shares."""
     low = min(float(np.nanmin(one.found.accuracy.low)) for one in models)
     high = max(float(np.nanmax(one.found.accuracy.high)) for one in models)
-    low = min(low, *(float(one.found.chance.min()) for one in models))
+    low = min(low, *(float(one.found.chance[-1].min()) for one in models))
     return max(0.0, 100 * low - 3), min(101.0, 100 * high + 3)
 
 

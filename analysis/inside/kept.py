@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.readers import group_order
 from analysis.reading import as_frame, column_names, read_columns
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -151,8 +152,8 @@ def kept_states(tables: Tables, position: str) -> list[Kept]:
     Returns
     -------
     list of Kept
-        A model each, in the order of the trials; empty where nothing is kept, or where trials cannot be told from their states
-        (tables handed over without ``work_key``). A model whose runs are of different shapes comes once for each shape.
+        A model each, in the order in which a report names readers; empty where nothing is kept, or where trials cannot be told from
+        their states (tables handed over without ``work_key``). A model whose runs are of different shapes comes once for each shape.
 
     Raises
     ------
@@ -167,10 +168,12 @@ def kept_states(tables: Tables, position: str) -> list[Kept]:
     indices = {run: _index(run, position) for run in _runs(folder)}
     indices = {run: index for run, index in indices.items() if len(index)}
     shapes = {run: _shape(run) for run in indices}
-    for group, own in trials.groupby("reader_group", sort=False):
+    models = dict(iter(trials.groupby("reader_group")))
+    for group in group_order(trials):
+        own = models[group]
         for shape in dict.fromkeys(shapes.values()):
             some = {run: index for run, index in indices.items() if shapes[run] == shape}
-            if (one := _joined(str(group), position, own, some, shape)) is not None:
+            if (one := _joined(group, position, own, some, shape)) is not None:
                 found.append(one)
     return found
 

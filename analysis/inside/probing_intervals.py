@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from analysis.inside.probing import Probing
+from analysis.inside.probing_settings import CONDITION
 from analysis.measures.resampling import percentile_ends
 from stimuli.seeds import stable_seed
 
@@ -23,6 +25,7 @@ RESAMPLES = 2000
 LEVEL = 0.95
 ALL = "all"
 """The name of all conditions together."""
+_AT_EDGES = "; where all or none are right, Wilson’s of the number of items"
 _CELLS = 4_000_000
 
 
@@ -59,9 +62,10 @@ class Accuracies:
         Families that were drawn again.
     widened : float
         Factor of intervals' widths (:func:`widening`).
-    chance : ndarray, shape (conditions,)
+    chance : ndarray, shape (conditions, layers)
         What is got right without the states: by always giving the label most frequent in training, or by guessing among the labels,
-        whichever is more.
+        whichever is more. Where the condition itself is predicted, all trials of one have the same label: chance in a condition is
+        the share of all trials that the probe of that layer takes for it.
     accuracy : Estimates
     steps : Estimates
         Accuracy at a layer minus that at the one before; shape (conditions, layers − 1).
@@ -87,9 +91,11 @@ class Accuracies:
     @property
     def intervals(self) -> str:
         """How a single interval was made, in words."""
-        if self.widened == 1:
-            return "percentile bootstraps over items"
-        return f"percentile bootstraps over items, {self.widened:.2f} times as wide since folds share training items"
+        wider = (
+            f", {self.widened:.2f} times as wide since folds share training items" if self.widened > 1 else ""
+        )
+        edges = np.isin(self.accuracy.value, (0.0, 1.0)).any()
+        return f"percentile bootstraps over items{wider}{_AT_EDGES if edges else ''}"
 
 
 def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
@@ -131,10 +137,6 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     drawn["against"] = drawn["accuracy"][:, 1:own] - drawn["accuracy"][:, :1]
     value["selectivity"] = value["accuracy"] - value["control"]
     drawn["selectivity"] = drawn["accuracy"] - drawn["control"]
-    guess = 1.0 / len(one.classes)
-    common = (one.majority[tested] == label).astype(float)
-    chance = [max(guess, float(common[condition == place].mean())) for place in range(own)]
-    chance += [max(guess, float(common.mean()))] if own > 1 else []
     trials = np.bincount(condition, minlength=own)
     wider = widening(len(one.dealt.splits))
     return Accuracies(
@@ -142,12 +144,31 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
         trials=np.append(trials, trials.sum()) if own > 1 else trials,
         units=both.units,
         widened=wider,
-        chance=np.array(chance),
+        chance=_chance(one, tested),
         **{
-            name: _estimates(value[name], drawn[name], wider, least=0.0 if name in parts else -1.0)
+            name: _estimates(
+                value[name],
+                drawn[name],
+                wider,
+                units=(both.trials > 0).sum(axis=0) if name in parts else None,
+            )
             for name in value
         },
     )
+
+
+def _chance(one: Probing, tested: NDArray[np.bool_]) -> Array:
+    """Return chance as :class:`Accuracies` says, shape (conditions, layers), all conditions together last where there are several."""
+    label, condition = one.label[tested], one.condition[tested]
+    guess, own, layers = 1.0 / len(one.classes), len(one.conditions), len(one.layers)
+    common = (one.majority[tested] == label).astype(float)
+    if one.target == CONDITION:
+        taken = np.stack([layer.predicted[tested] for layer in one.layers], axis=1)
+        chance = [(taken == one.classes.index(level)).mean(axis=0) for level in one.conditions]
+    else:
+        chance = [np.full(layers, max(guess, common[condition == place].mean())) for place in range(own)]
+    chance += [np.full(layers, max(guess, common.mean()))] if own > 1 else []
+    return np.stack(chance)
 
 
 def widening(splits: int) -> float:
@@ -211,11 +232,21 @@ class _Sums:
         return value, np.concatenate(parts)
 
 
-def _estimates(value: Array, draws: Array, wider: float, least: float) -> Estimates:
-    """Put percentile intervals around values, and intervals that hold for all of them together, both within ``least`` and 1.
+def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp] | None) -> Estimates:
+    """Put percentile intervals around values, and intervals that hold for all of them together, both within −1 and 1.
 
     The simultaneous ones are as many standard errors wide as the largest deviation of a draw, in standard errors, over all values
-    is in 95% of the draws (max-t). A value that no draw changes has no width.
+    is in 95% of the draws (max-t). A difference that no draw changes has no width.
+
+    Parameters
+    ----------
+    value : ndarray, shape (conditions, columns)
+    draws : ndarray, shape (draws, conditions, columns)
+    wider : float
+        Of :func:`widening`.
+    units : ndarray of int, shape (conditions,), optional
+        Of shares, within 0 and 1: how many families each is of. Where all or none are right draws have no spread, and Wilson's
+        interval takes the place, with the same number of standard errors.
     """
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)
@@ -224,6 +255,19 @@ def _estimates(value: Array, draws: Array, wider: float, least: float) -> Estima
     moved = known & (error > 0)
     away[:, moved] = np.abs(draws[:, moved] - value[moved]) / error[moved]
     largest = np.nanmax(away.reshape(len(draws), -1), axis=1, initial=0.0)
-    width = float(np.quantile(largest, LEVEL)) * error
-    ends = (value + wider * (end - value) for end in (low, high, value - width, value + width))
-    return Estimates(value, *(np.clip(end, least, 1.0) for end in ends))
+    errors = float(np.quantile(largest, LEVEL))
+    low_all, high_all = value - errors * error, value + errors * error
+    if units is not None:
+        one = float(stats.norm.ppf(0.5 + LEVEL / 2))
+        low, high = _at_edges(value, low, high, units, one)
+        low_all, high_all = _at_edges(value, low_all, high_all, units, max(one, errors))
+    ends = (value + wider * (end - value) for end in (low, high, low_all, high_all))
+    return Estimates(value, *(np.clip(end, -1.0 if units is None else 0.0, 1.0) for end in ends))
+
+
+def _at_edges(
+    value: Array, low: Array, high: Array, units: NDArray[np.intp], errors: float
+) -> tuple[Array, Array]:
+    """Put Wilson's interval of so many standard errors where a share is 0 or 1."""
+    away = (errors**2 / (units + errors**2))[:, None]
+    return np.where(value == 1.0, 1.0 - away, low), np.where(value == 0.0, away, high)

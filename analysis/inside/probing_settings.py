@@ -9,10 +9,11 @@ from typing import Any
 from stimuli.errors import UserError
 
 NONE = "none"
+CONDITION = "condition"
 TARGETS = {
     "answer": "the right answer",
     "response": "the model’s own answer",
-    "condition": "the condition",
+    CONDITION: "the condition",
 }
 """What a probe may predict, by the study's word for it."""
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from analysis import apa
 from analysis.figures.probing import ModelLayers, accuracy_figures, step_figure
 from analysis.inside.probing import Unprobed, probings
 from analysis.inside.probing_intervals import accuracies
-from analysis.inside.probing_settings import TARGETS
+from analysis.inside.probing_settings import CONDITION, TARGETS
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.probing_methods import SOURCES, SOURCES_OF_FOLDS, methods_of_probing
 from analysis.report.chapters.probing_tables import Probed, control_table, layers_table, overview_table
@@ -127,7 +128,7 @@ def _told(one: Probed) -> str:
     said = f"{one.name} ({last} layers of {apa.count(one.probing.width)} dimensions): at the last layer, probes were right in "
     said += f"{apa.percent(found.accuracy.value[whole, last])} of trials"
     said += " over all conditions" if len(one.conditions) > 1 else ""
-    said += f", 95% CI {ends}; chance is {apa.percent(found.chance[whole])}. {_above_chance(one)}"
+    said += f", 95% CI {ends}; chance is {apa.percent(found.chance[whole, last])}. {_above_chance(one)}"
     if found.against.value.size:
         said += f" {_against(one, last)}"
     if np.isfinite(found.selectivity.value[whole, last]):
@@ -194,12 +195,17 @@ def _cautions(models: Sequence[Probed]) -> Iterator[str]:
             )
         if said:
             yield f"{own.group}: {'; '.join(said)}."
-    skewed = [one for one in models if one.found.chance.max() > 1 / len(one.probing.classes) + _SKEWED]
-    if skewed:
+    largest = max(float(_by_label(one).max()) for one in models)
+    if any(_by_label(one).max() > 1 / len(one.probing.classes) + _SKEWED for one in models):
         yield (
-            "Labels are not balanced: always giving the most frequent one is right in up to "
-            f"{apa.percent(max(float(one.found.chance.max()) for one in skewed))} of trials, which is the chance that is meant here."
+            f"Labels are not balanced: always giving the most frequent one is right in up to {apa.percent(largest)} of trials, which is "
+            "the chance that is meant here."
         )
+
+
+def _by_label(one: Probed) -> NDArray[np.float64]:
+    """Return chance where it comes from how frequent labels are, which it does not in single conditions that are predicted."""
+    return one.found.chance[-1:] if one.probing.target == CONDITION else one.found.chance
 
 
 def _not_probed(failed: Sequence[Unprobed]) -> str:

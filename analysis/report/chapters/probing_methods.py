@@ -10,7 +10,8 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.inside.probing import Probing
 from analysis.inside.probing_intervals import RESAMPLES, widening
-from analysis.inside.probing_settings import INNER_FOLDS, TARGETS, Settings, settings_of
+from analysis.inside.probing_settings import CONDITION, INNER_FOLDS, TARGETS, Settings, settings_of
+from analysis.report.chapters.probing_tables import CHANCE_OF_A_CONDITION
 from analysis.report.methods import cite
 from analysis.tables import Tables
 
@@ -25,7 +26,7 @@ def methods_of_probing(tables: Tables, probings: Sequence[Probing]) -> tuple[Mar
         return ()
     told = [
         _probes(settings, probings),
-        *([_controls(settings)] if settings.controls else []),
+        *([_controls(settings, probings)] if settings.controls else []),
         _intervals(probings),
     ]
     return tuple(Markup(escape(one)) for one in told)
@@ -73,12 +74,14 @@ def _tested(probings: Sequence[Probing]) -> str:
     )
 
 
-def _controls(settings: Settings) -> str:
+def _controls(settings: Settings, probings: Sequence[Probing]) -> str:
+    predicts = _predicts_conditions(probings)
     return (
         f"Control tasks ({cite('hewitt2019')}) gave each item a random label, constant over its conditions, with the "
         f"labels of each "
-        f"fold shuffled among its items ({apa.worded(settings.controls, 'shuffle')}, the penalty of the probe itself); "
-        f"selectivity "
+        f"fold shuffled among its items ({apa.worded(settings.controls, 'shuffle')}, the penalty of the probe itself)"
+        f"{', and where the condition was predicted, the conditions of each item shuffled among its trials' if predicts else ''}; "
+        "selectivity "
         "is the accuracy of the probe minus that of the control task. Since tested items were not trained on, a control task "
         "cannot be solved from memory: on held-out items it shows that nothing leaks from training to test and what the "
         "frequencies of labels alone give; on training items it shows how much a probe of this size can memorise."
@@ -94,13 +97,22 @@ def _intervals(probings: Sequence[Probing]) -> str:
         f"does not see: intervals are {widest:.2f} times as wide as it makes them, after {_by('nadeau2003')}; no unbiased estimate of "
         f"that variance exists ({cite('bengio2004')})."
     )
+    of_one = (
+        f"; in one condition, where the condition was predicted, it is {CHANCE_OF_A_CONDITION}"
+        if _predicts_conditions(probings)
+        else ""
+    )
     return (
         f"Intervals are percentile bootstraps over items with all their trials ({RESAMPLES:,} resamples, the same for all layers and "
         f"conditions, so that differences are paired); {about} Simultaneous intervals hold for all layers and conditions of a model "
         "together (the largest standardised deviation of a resample, max-t). Chance is the accuracy of the label most frequent in "
-        "training, or 1 divided by the number of labels, whichever is larger. Folds, shuffles, and resamples are seeded by the "
-        "study’s name."
+        f"training, or 1 divided by the number of labels, whichever is larger{of_one}. Folds, shuffles, and resamples "
+        "are seeded by the study’s name."
     )
+
+
+def _predicts_conditions(probings: Sequence[Probing]) -> bool:
+    return any(one.target == CONDITION for one in probings)
 
 
 def _by(key: str) -> str:

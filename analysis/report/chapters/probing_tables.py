@@ -10,11 +10,13 @@ import numpy as np
 from analysis import apa
 from analysis.inside.probing import Probing
 from analysis.inside.probing_intervals import RESAMPLES, Accuracies, Estimates
+from analysis.inside.probing_settings import CONDITION
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import USED, where
 from analysis.tables import Tables
 
 SIMULTANEOUS = "95% CI of all"
+CHANCE_OF_A_CONDITION = "the share of all trials that the probe takes for it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
     for one in models:
         found = one.found
         last = found.accuracy.value.shape[1] - 1
-        rows.append(Head([f"{one.name}, {last} layers, chance {_chance(found)}"]))
+        rows.append(Head([f"{one.name}, {last} layers, chance {_chance(one)}"]))
         for place, level in enumerate(one.conditions):
             first = one.first_above(place)
             best = one.steepest(place)
@@ -76,8 +78,9 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
     columns += ["Above chance from", "Largest gain [95% CI]", "at"]
     note = (
         "Percentages of held-out trials; layer 0 is the embedding. Chance: the label most frequent in training, or "
-        "guessing. Above chance "
-        "from, and at: layers. "
+        "guessing"
+        + ("" if models[0].probing.target != CONDITION else f"; in one condition, {CHANCE_OF_A_CONDITION}")
+        + ". Above chance from, and at: layers. "
         + ("Difference: from the first condition, at the last layer, in points. " if several else "")
         + f"Intervals at the last layer: {models[0].found.intervals}. Those of differences and gains, and the layer from which "
         "accuracy lies above chance, hold for all layers and conditions of a model together (max-t)."
@@ -85,8 +88,10 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(models, tables))
 
 
-def _chance(found: Accuracies) -> str:
-    low, high = (f"{apa.number(100 * end, 1)}%" for end in (found.chance.min(), found.chance.max()))
+def _chance(one: Probed) -> str:
+    # of a probe that tells conditions apart, chance in one of them differs from layer to layer: the longer table has it
+    chance = one.found.chance[-1:] if one.probing.target == CONDITION else one.found.chance
+    low, high = (f"{apa.number(100 * end, 1)}%" for end in (chance.min(), chance.max()))
     return low if low == high else f"{low} to {high}"
 
 
@@ -124,7 +129,7 @@ def _rows(one: Probed) -> Iterator[tuple[str, ...]]:
                 _interval(found.against, against, together=True) if compared else apa.MISSING,
                 apa.number(100 * found.control.value[at], 1),
                 _with_interval(found.selectivity, at, 1),
-                apa.number(100 * found.chance[place], 1),
+                apa.number(100 * found.chance[at], 1),
             )
 
 
@@ -160,7 +165,12 @@ def control_table(name: str, title: str, models: Sequence[Probed], tables: Table
     note = (
         "Percentages of trials in all conditions. C: inverse strength of the ridge penalty, as chosen (over folds). "
         "Control: random labels, "
-        "constant over the conditions of an item; in training it says how much a probe can memorise, on held-out items it "
+        + (
+            "constant over the conditions of an item"
+            if models[0].probing.target != CONDITION
+            else "the conditions of an item shuffled among its trials"
+        )
+        + "; in training it says how much a probe can memorise, on held-out items it "
         "lies at chance."
     )
     return ApaTable(name, title, columns, tuple(rows), note, _origin(models, tables), drawn=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
@@ -46,6 +47,43 @@ def test_an_answer_is_found_in_the_layers_and_conditions_where_it_is_planted_and
     assert found.steps.low_all[0, 0] > 0.2 and found.steps.low_all[1, 2] > 0.2
     assert found.against.high_all[0, 1] < -0.2 and found.against.high_all[1, 3] < -0.2
     assert (np.abs(found.selectivity.value - (value - found.control.value)) < 1e-12).all()
+
+
+def test_chance_of_a_condition_that_is_predicted_is_how_often_the_probe_takes_a_trial_for_it(
+    tmp_path: Path,
+) -> None:
+    """Where states are the same in all trials the probe gives one label throughout, and is right in all trials of it by chance."""
+    data = probing_study(
+        tmp_path, items=60, layers=3, probing={"predict": ["condition"], "penalties": [0.01], "controls": 0}
+    )
+    (states,) = (tmp_path / "states").iterdir()
+    index = pd.read_parquet(states / "index.parquet").set_index("row")["work_key"]
+    same, told = (np.load(states / f"layer_0{number}.npy", mmap_mode="r+") for number in (0, 2))
+    same[:] = 1.0
+    for row, key in index.items():
+        told[row, LEVELS.index(key.split("-")[-1])] += 20.0
+    same.flush(), told.flush()
+    found = accuracies(probed(data), "planted")
+    assert (
+        sorted(found.accuracy.value[:3, 0]) == [0, 0, 1]
+        and (found.chance[:3, 0] == found.accuracy.value[:3, 0]).all()
+    )
+    assert found.chance[:3, 2] == pytest.approx(1 / 3) and found.chance[3] == pytest.approx(1 / 3)
+    above = found.accuracy.low_all[:3] > found.chance[:3]
+    assert above.tolist() == [[False, False, True]] * 3
+
+
+def test_where_all_are_right_the_interval_is_wilsons_of_the_number_of_items(tmp_path: Path) -> None:
+    split = ("train", "test")
+    data = probing_study(
+        tmp_path, items=60, layers=1, from_layer={"base": 0}, strength=60.0, split=split,
+        probing={"test": ["test"], "penalties": [0.1], "controls": 0},
+    )  # fmt: skip
+    found = accuracies(probed(data), "planted")
+    assert found.accuracy.value[0, 0] == 1.0 and found.accuracy.high[0, 0] == 1.0
+    wilson = binomtest(30, 30).proportion_ci(0.95, "wilson").low
+    assert found.accuracy.low[0, 0] == pytest.approx(wilson) and found.accuracy.low_all[0, 0] <= wilson
+    assert "Wilson’s" in found.intervals
 
 
 def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(
@@ -313,7 +351,7 @@ def test_intervals_of_folds_cover_what_they_are_about_as_often_as_they_say(
         together = sum(bool(((one.low_all <= truth) & (one.high_all >= truth)).all()) for one in found)
         assert binomtest(together, len(found), 0.95, "less").pvalue > 0.01, (name, together)
     if strength == 0:
-        falsely = sum(bool((one.accuracy.low_all > one.chance[:, None]).any()) for one in studies)
+        falsely = sum(bool((one.accuracy.low_all > one.chance).any()) for one in studies)
         assert binomtest(falsely, len(studies), 0.025, "greater").pvalue > 0.01, falsely
 
 
