@@ -19,6 +19,7 @@ from scipy import stats
 from analysis.estimation import analyse
 from analysis.families import adjusted
 from analysis.frames import ModelData, accuracy_data, accuracy_rows, in_model
+from analysis.intervals import reach
 from analysis.plan import Plan
 from analysis.quantities import LEAD, lead_data
 from analysis.random_structure import MODELS_FOR_A_CLAIM
@@ -171,7 +172,7 @@ def _by_models(one: Contrast, df: float) -> Contrast:
     """Take t instead of z for a contrast that models are in."""
     if MODELS_IN_GENERAL not in one.groups or not one.estimable:
         return one
-    half = float(stats.t.ppf(0.975, df)) * one.se
+    half = reach(one.se, df)
     wider = float(stats.t.ppf(0.975, df) / stats.norm.ppf(0.975))
     p = float(2 * stats.t.sf(abs(one.statistic), df))
     ends: Sequence[float | None] = (one.points_low, one.points_high)

@@ -35,11 +35,16 @@ def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.
     return np.asarray(quantile * np.sqrt(corrected / participants))
 
 
+def reach(se: float, df: float, level: float = 0.95) -> float:
+    """Return the half width of Student's interval around an estimate with this standard error and degrees of freedom."""
+    return float(stats.t.ppf(0.5 + level / 2, df)) * se
+
+
 def half_width(values: NDArray[np.float64], level: float = 0.95) -> float:
     """Return the half width of Student's interval of a mean; nan for fewer than two values."""
     if len(values) < 2:
         return float("nan")
-    return float(stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return reach(float(values.std(ddof=1) / np.sqrt(len(values))), len(values) - 1, level)
 
 
 def over_items(

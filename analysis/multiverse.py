@@ -21,6 +21,7 @@ from analysis.accuracy import analyse_accuracy
 from analysis.answers import is_valid, judged, not_failed
 from analysis.estimation import analyse
 from analysis.frames import FAILURES, WRONG, analysed, time_data
+from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.planned import Plan
 from analysis.preparing import (
@@ -358,7 +359,7 @@ def _paired(differences: pd.Series[float]) -> dict[str, Any]:
     if len(values) < 2 or values.std(ddof=1) == 0:
         return told
     se, df = float(values.std(ddof=1) / np.sqrt(len(values))), len(values) - 1
-    half = float(stats.t.ppf(0.975, df)) * se
+    half = reach(se, df)
     t = told["estimate"] / se
     return told | {
         "low": told["estimate"] - half,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 PARTICIPANT_KINDS = ("human", "simulated")
@@ -23,6 +25,11 @@ def kinds_of(trials: pd.DataFrame) -> dict[str, str]:
     return {
         str(group): str(kind) for group, kind in zip(once["reader_group"], once["reader_kind"], strict=True)
     }
+
+
+def is_several(group: str, kinds: Mapping[str, str]) -> bool:
+    """Whether a reader group is several readers: participants, or models in general."""
+    return group == MODELS_IN_GENERAL or kinds.get(group) in PARTICIPANT_KINDS
 
 
 def spoken(group: str) -> str:

@@ -7,6 +7,7 @@ are those of the rarer outcome.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +16,7 @@ TELLING = "trials_that_tell"
 """Column of a model's rows that is 0 where a trial does not count, since its outcome is the common one of a rare event."""
 
 
-def trials_that_tell(rows: pd.DataFrame, by: Sequence[str]) -> pd.Series[float]:
+def trials_that_tell(rows: pd.DataFrame, by: Sequence[str]) -> pd.Series[Any]:
     """Count the trials of each group that tell how it differs from others: all, or those of a rare outcome."""
     grouped = rows.groupby(list(by), observed=True)
     return grouped[TELLING].sum() if TELLING in rows else grouped.size()

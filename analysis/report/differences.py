@@ -12,7 +12,9 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.plan import ALPHA
-from analysis.report.apa_tables import as_percent, decimals
+from analysis.report.apa_tables import decimals
+from analysis.report.equivalent import of_one
+from analysis.report.felt import PERCENT, POINTS, felt, p_said
 from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_readers import of_many, runs
 from analysis.report.verdicts import scale_remark, verdict
@@ -75,7 +77,7 @@ def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) ->
     if not one.estimable:
         return escape(f"{said}.")
     text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
-    return text + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+    return text + escape(told_after(one, analysis))
 
 
 def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
@@ -92,16 +94,13 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
         else Markup("<i>t</i>({})").format(apa.degrees_of_freedom(one.df))
     )
     tail = "" if one.direction == "two-sided" else " (one-sided)"
-    p = apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
-    text = Markup(
-        "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, <i>p</i>\u00a0{5}{7}, 95%\u00a0CI\u00a0{6}"
-    ).format(
+    text = Markup("<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, {5}{7}, 95%\u00a0CI\u00a0{6}").format(
         EQUALS,
         apa.number(one.estimate, places),
         apa.number(one.se, places),
         test,
         apa.number(one.statistic),
-        p,
+        p_said(one.p_adjusted),
         apa.interval(one.low, one.high, places),
         tail,
     )
@@ -113,37 +112,12 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
     return text
 
 
-def equivalence_sentence(one: Contrast, analysis: Analysis) -> str:
-    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none."""
-    test, bound = one.equivalence, analysis.plan.equivalence
-    if test is None or bound is None:
-        return ""
-    level = f"{round(100 * test.level)}%"
-    if bound.unit == "ratio":
-        ends = apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
-        edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
-    else:
-        ends = apa.interval(test.low, test.high, 1 if bound.unit == "points" else 2)
-        unit = "percentage points" if bound.unit == "points" else analysis.plan.measure.unit
-        edges = f"±{bound.value:g} {unit}"
-    statistic = "z" if test.df is None else f"t({apa.degrees_of_freedom(test.df)})"
-    tested = f"{statistic} = {apa.number(test.statistic)}, {apa.p_phrase(test.p_adjusted)}"
-    verdict = "counts as none" if test.equivalent else "is not shown to be so small as to count as none"
-    against = f"Against the bound fixed beforehand ({edges})"
-    return f" {against} the difference between these readers {verdict}: {level} CI {ends}, {tested}."
-
-
 def _felt(one: Contrast, analysis: Analysis) -> Markup:
-    """Say the size of a difference in percentage points of accuracy or percent of time."""
-    if analysis.plan.measure.scale == "raw":
+    """Say the size of a difference in percentage points of accuracy or percent of time; b says it on other scales."""
+    size = felt([one], analysis.plan.measure)
+    if size.scale not in (POINTS, PERCENT):
         return Markup("")
-    if analysis.plan.measure.family != "binomial":
-        ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
-        return Markup(" ({}%\u00a0{})").format(apa.number(as_percent(one.estimate), 1), ends)
-    if one.points is None:
-        return Markup("")
-    ends = apa.interval(one.points_low, one.points_high, 1)
-    return Markup(" ({} percentage points\u00a0{})").format(apa.number(one.points, 1), ends)
+    return Markup(" ({}\u00a0{})").format(size.size, size.interval)
 
 
 def _adjustment(analysis: Analysis) -> Markup:
@@ -164,7 +138,6 @@ def _adjustment(analysis: Analysis) -> Markup:
     return text
 
 
-def told_scale(one: Contrast) -> str:
-    """Return the remark on the scale of an interaction as it follows a sentence."""
-    remark = scale_remark(one)
-    return f" {remark}" if remark else ""
+def told_after(one: Contrast, analysis: Analysis) -> str:
+    """Return what follows the sentence on a difference: on its scale, and on the bound that it was tested against."""
+    return "".join(f" {one}" for one in (scale_remark(one), of_one(one, analysis)) if one)

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.readers import named
-from analysis.report.apa_tables import as_percent, decimals
-from analysis.report.differences import equivalence_sentence, told_scale
+from analysis.report.differences import told_after
+from analysis.report.felt import felt, p_said
 from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.many_readers import of_many, runs
@@ -232,33 +231,13 @@ def _models(section: Section, content: Content) -> tuple[int, ...]:
 def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup:
     """Say one comparison with the size of its effect, its interval and p."""
     said = escape(verdict([one], analysis, kinds)) + _in_brackets(one, analysis)
-    return said + escape(told_scale(one)) + escape(equivalence_sentence(one, analysis))
+    return said + escape(told_after(one, analysis))
 
 
 def _in_brackets(one: Contrast, analysis: Analysis) -> Markup:
     """Write the end of a sentence: the size of an effect and its p."""
-    return Markup(" ({}, {}).").format(_size(one, analysis), _p(one))
-
-
-def _size(one: Contrast, analysis: Analysis) -> str:
-    """Write the effect on the scale that a reader feels, with its interval."""
-    measure = analysis.plan.measure
-    if one.points is not None:
-        return f"{apa.number(one.points, 1)} percentage points, 95% CI {apa.interval(one.points_low, one.points_high, 1)}"
-    if measure.family == "binomial":
-        ends = apa.ratio_interval(float(np.exp(one.low)), float(np.exp(one.high)))
-        return f"odds ratio {apa.ratio(float(np.exp(one.estimate)))}, 95% CI {ends}"
-    if measure.scale == "raw":
-        places = decimals(one.se, 2)
-        return f"{apa.number(one.estimate, places)} {measure.unit}, 95% CI {apa.interval(one.low, one.high, places)}"
-    ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
-    return f"{apa.number(as_percent(one.estimate), 1)}%, 95% CI {ends}"
-
-
-def _p(one: Contrast) -> Markup:
-    return Markup("<i>p</i>\u00a0{}").format(
-        apa.p_phrase(one.p_adjusted).removeprefix("p ").replace(" ", "\u00a0")
-    )
+    size = felt([one], analysis.plan.measure)
+    return Markup(" ({}, 95% CI {}, {}).").format(size.size, size.interval, p_said(one.p_adjusted))
 
 
 def _doubt(section: Section) -> str:

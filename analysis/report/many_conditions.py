@@ -11,7 +11,8 @@ from typing import TypeVar
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
+from analysis.readers import headed_as, is_several, named
+from analysis.report.equivalent import of_conditions
 from analysis.report.many_readers import MOST_SINGLY
 from analysis.report.verdicts import NOT_SIGNIFICANT, listed, outcome, scale_remark, words_of_direction
 from analysis.results import Analysis, Contrast
@@ -71,11 +72,7 @@ def of_many_conditions(
         for one in found:
             if one.between == between:
                 readers.setdefault(one.groups, []).append(one)
-        models = {
-            groups: own
-            for groups, own in readers.items()
-            if kinds.get(groups[-1], "model") not in PARTICIPANT_KINDS and groups[-1] != MODELS_IN_GENERAL
-        }
+        models = {groups: own for groups, own in readers.items() if not is_several(groups[-1], kinds)}
         if len(models) <= MOST_SINGLY:
             models = {}
         said += [
@@ -127,8 +124,7 @@ def _of_reader(
     if lower == "lower":
         subject = f"{title} of {who} was"
     else:
-        several = kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
-        subject = f"{headed_as(group, kinds)} {'were' if several else 'was'}"
+        subject = f"{headed_as(group, kinds)} {'were' if is_several(group, kinds) else 'was'}"
     said = f"{subject} {' and '.join(parts)} than in {reference}."
     return escape(said) + _extremes(differ, True, in_brackets)
 
@@ -169,13 +165,7 @@ def _remarks(found: Sequence[Contrast]) -> list[str]:
         told.append(
             f"Whether or which way they differ depends on the scale in {apa.count(on_scale)} of {many}."
         )
-    tested = [one.equivalence for one in found if one.equivalence is not None]
-    if tested:
-        none = sum(one.equivalent for one in tested)
-        told.append(
-            f"Against the bound fixed beforehand the difference between these readers counts as none in {apa.count(none)} of {many}."
-        )
-    return told
+    return [*told, *of_conditions(found)]
 
 
 def _differing(found: Sequence[Contrast], analysis: Analysis) -> list[Contrast]:

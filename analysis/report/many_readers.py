@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, named
-from analysis.report.apa_tables import as_percent, decimals
+from analysis.readers import is_several
+from analysis.report.equivalent import of_readers
+from analysis.report.felt import felt
 from analysis.report.verdicts import (
     DIRECTION,
     LOGIT_ALONE,
@@ -83,8 +83,7 @@ def runs(
 
 
 def _of_model(one: Contrast, kinds: dict[str, str]) -> bool:
-    group = one.groups[0]
-    return group != MODELS_IN_GENERAL and kinds.get(group, "model") not in PARTICIPANT_KINDS
+    return not is_several(one.groups[0], kinds)
 
 
 def of_many(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> Markup:
@@ -99,27 +98,8 @@ def of_many(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     result = outcome(found[0], analysis.plan.alpha)
     if result == NOT_ESTIMABLE:
         return escape(f"{said}.")
-    end = Markup(" ({}; {}).").format(_sizes(found, analysis), _p_of_all(found, result))
-    return escape(said) + end + escape("".join(f" {one}" for one in _remarks(found, analysis, kinds)))
-
-
-def _sizes(found: Sequence[Contrast], analysis: Analysis) -> str:
-    """Write the least and the greatest effect on the scale that a reader feels."""
-    measure = analysis.plan.measure
-    if all(one.points is not None for one in found):
-        return _range([float(one.points or 0) for one in found], 1, " percentage points")
-    estimates = [one.estimate for one in found]
-    if measure.family == "binomial":
-        ends = [apa.ratio(float(np.exp(value))) for value in (min(estimates), max(estimates))]
-        return f"odds ratios {ends[0]} to {ends[1]}"
-    if measure.scale == "raw":
-        return _range(estimates, decimals(min(one.se for one in found), 2), f" {measure.unit}")
-    return _range([as_percent(value) for value in estimates], 1, "%")
-
-
-def _range(values: Sequence[float], places: int, unit: str) -> str:
-    low, high = apa.number(min(values), places), apa.number(max(values), places)
-    return f"{low}{unit} each" if low == high else f"{low} to {high}{unit}"
+    end = Markup(" ({}; {}).").format(felt(found, analysis.plan.measure).range, _p_of_all(found, result))
+    return escape(said) + end + escape("".join(f" {one}" for one in _remarks(found, kinds)))
 
 
 def _p_of_all(found: Sequence[Contrast], result: str) -> Markup:
@@ -131,28 +111,11 @@ def _p_of_all(found: Sequence[Contrast], result: str) -> Markup:
     return Markup("<i>p</i>\u00a0{}").format(said.replace(" ", "\u00a0", 1))
 
 
-def _remarks(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> list[str]:
+def _remarks(found: Sequence[Contrast], kinds: dict[str, str]) -> list[str]:
     """Say of which of several an interaction depends on the scale, and which differences between readers count as none."""
     told = []
     for remark, of_several in _OF_SEVERAL.items():
         own = [one.groups[-1] for one in found if scale_remark(one) == remark]
         if own:
             told.append(of_several.format(listed(own, kinds)))
-    bound = analysis.plan.equivalence
-    tested = [one for one in found if one.equivalence is not None]
-    if bound is not None and tested:
-        for equal, verdict in (
-            (True, "counts as none"),
-            (False, "is not shown to be so small as to count as none"),
-        ):
-            own = [
-                one.groups[-1]
-                for one in tested
-                if one.equivalence is not None and one.equivalence.equivalent == equal
-            ]
-            if own:
-                told.append(
-                    f"Against the bound fixed beforehand the difference from {named(found[0].groups[0], kinds)} {verdict} for "
-                    f"{listed(own, kinds)}."
-                )
-    return told
+    return [*told, *of_readers(found, kinds)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis import apa
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed_as, named
+from analysis.readers import headed_as, is_several, named
 from analysis.results import Analysis, Contrast
 
 NOT_ESTIMABLE, NOT_SIGNIFICANT = "not estimable", "not significant"
@@ -78,7 +78,7 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     how = _accurate_or_fast(first, analysis)
     if how is None:
         return f"{measure.title} of {who} was {result} {than}"
-    several = len(found) > 1 or kinds.get(groups[0]) in PARTICIPANT_KINDS or groups[0] == MODELS_IN_GENERAL
+    several = len(found) > 1 or is_several(groups[0], kinds)
     subject = headed_as(groups[0], kinds) if len(found) == 1 else f"{who[0].upper()}{who[1:]}"
     return f"{subject} {'were' if several else 'was'} {how} {than}"
 
@@ -103,9 +103,7 @@ def _interaction(one: Contrast, result: str, difference: str, who: str, kinds: d
 
 def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
     """Name several reader groups in a sentence: ``people, the models a and b, and the baseline random``."""
-    single = [
-        group for group in groups if kinds.get(group) in PARTICIPANT_KINDS or group == MODELS_IN_GENERAL
-    ]
+    single = [group for group in groups if is_several(group, kinds)]
     told = [named(group, kinds) for group in single]
     for kind in ("model", "baseline"):
         names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]

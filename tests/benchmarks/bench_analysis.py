@@ -28,7 +28,7 @@ Index = NDArray[np.intp]
 LEVELS = ["intact", "rs20", "rs50", "kf", "kfl"]
 ITEMS = 400
 PART = 100_000
-MACHINES = 12
+MACHINES = 6
 SPREAD = {"reader": 0.6, "reader × condition": 0.3, "item": 0.5, "item × condition": 0.3, "item × model": 0.4}
 """Standard deviations of what a study draws, in log odds; models' sessions and cells of item, model and condition have 0.2."""
 OWN = {
@@ -44,23 +44,30 @@ class Truth:
     Parameters
     ----------
     sessions : int
+    machines, conditions : int
+        Language models, and conditions.
     """
 
-    def __init__(self, sessions: int) -> None:
+    def __init__(self, sessions: int, machines: int = MACHINES, conditions: int = len(LEVELS)) -> None:
         draw = np.random.default_rng(8)
-        many = len(LEVELS)
+        many = conditions
+        self.machines = machines
         self.reader = draw.normal(0, SPREAD["reader"], sessions)
         self.reader_level = draw.normal(0, SPREAD["reader × condition"], (sessions, many))
-        self.model = draw.normal(0.5, SPREAD["reader"], MACHINES)
+        self.model = draw.normal(0.5, SPREAD["reader"], machines)
         self.session = draw.normal(0, 0.2, sessions)
         self.item = draw.normal(0, SPREAD["item"], ITEMS)
         self.item_level = draw.normal(0, SPREAD["item × condition"], (2, ITEMS, many))
-        self.item_model = draw.normal(0, SPREAD["item × model"], (ITEMS, MACHINES))
-        self.cell = draw.normal(0, 0.2, (ITEMS, MACHINES, many))
+        self.item_model = draw.normal(0, SPREAD["item × model"], (ITEMS, machines))
+        self.cell = draw.normal(0, 0.2, (ITEMS, machines, many))
+
+    def machine_of(self, session: Index) -> Index:
+        """Return which language model has a session, by its number; every second session is a person's."""
+        return session // 2 % self.machines
 
     def log_odds(self, session: Index, item: Index, level: Index) -> Array:
         """Log odds of a right answer, shape (rows,): each condition takes 0.3 more than the one before."""
-        person, model = session % 2 == 0, session % MACHINES
+        person, model = session % 2 == 0, self.machine_of(session)
         own = np.where(
             person,
             self.reader[session] + self.reader_level[session, level],
@@ -74,16 +81,19 @@ class Truth:
         )
 
 
-def write_study(folder: Path, trials: int) -> None:
+def write_study(folder: Path, trials: int, machines: int = MACHINES, conditions: int = len(LEVELS)) -> None:
     """Write the handover of people and models that answered so many trials, with raw replies and keys as runs write them."""
-    draw, truth = np.random.default_rng(7), Truth(trials // ITEMS + 1)
+    draw, truth = np.random.default_rng(7), Truth(trials // ITEMS + 1, machines, conditions)
+    levels = LEVELS[:conditions]
     writer: pq.ParquetWriter | None = None
     for start in range(0, trials, PART):
         many = min(PART, trials - start)
         place = np.arange(start, start + many)
         session = place // ITEMS
         person = session % 2 == 0
-        level = (place + session) % len(LEVELS)
+        # each list of a person, and of a model's sessions, moves every item to its next condition
+        turn = session // 2 // np.where(person, 1, machines)
+        level = (place + turn) % conditions
         eta = truth.log_odds(session, place % ITEMS, level)
         right = draw.random(many) < 1 / (1 + np.exp(-eta))
         rows = pd.DataFrame(
@@ -91,11 +101,11 @@ def write_study(folder: Path, trials: int) -> None:
                 **OWN,
                 "session_id": [f"session-{one:08d}" for one in session],
                 "reader_kind": np.where(person, "human", "model"),
-                "reader": np.where(person, [f"P{one:05d}" for one in session], [f"model-{one % MACHINES}" for one in session]),
-                "list_id": session % 5 + 1,
+                "reader": np.where(person, [f"P{one:05d}" for one in session], [f"model-{one}" for one in truth.machine_of(session)]),
+                "list_id": turn % conditions + 1,
                 "trial_index": place % ITEMS,
                 "item_id": [f"s{one:03d}" for one in place % ITEMS],
-                "text": np.array(LEVELS)[level],
+                "text": np.array(levels)[level],
                 "response": np.where(right, "yes", "no"),
                 "response_raw": [f"The answer, I think after {one} words, is this one" for one in place],
                 "work_key": [f"{one:064x}" for one in place],
@@ -122,10 +132,10 @@ def write_study(folder: Path, trials: int) -> None:
             "choices": '["yes", "no"]',
         }
         for n in range(ITEMS)
-        for level in LEVELS
+        for level in levels
     ]
     pd.DataFrame(items).to_parquet(folder / "items.parquet")
-    dictionary = {"study": "large", "factors": {"text": {"levels": LEVELS, "reference": "intact"}}}
+    dictionary = {"study": "large", "factors": {"text": {"levels": levels, "reference": "intact"}}}
     (folder / "dictionary.json").write_text(json.dumps(dictionary), "utf-8")
 
 

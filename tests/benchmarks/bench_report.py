@@ -1,10 +1,11 @@
 """What a whole report takes: processor seconds and peak memory of each part, chapter by chapter.
 
-Run ``python -m tests.benchmarks.bench_report [TRIALS] [--without-models] [--chapter=NAME …]``; 1,000,000 by default: half of the
-trials are people's, half six models' (the study of ``bench_analysis``). Peaks are of the process, the trials table included, and
-are set back between parts where the system lets a process do so (Linux); elsewhere they are the peak so far. ``--without-models``
-leaves out the models that the report starts with, and with them what chapters say of these; ``--chapter`` (repeatable) leaves out
-all chapters but those named.
+Run ``python -m tests.benchmarks.bench_report [TRIALS] [--models=6] [--conditions=5] [--fits] [--without-models]
+[--chapter=NAME …]``; 1,000,000 trials by default: half of them are people's, half the language models' (the study of
+``bench_analysis``). Peaks are of the process, the trials table included, and are set back between parts where the system lets a
+process do so (Linux); elsewhere they are the peak so far. ``--fits`` prints every mixed model with its rows, parameters,
+evaluations and processor seconds. ``--without-models`` leaves out the models that the report starts with, and with them what
+chapters say of these; ``--chapter`` (repeatable) leaves out all chapters but those named.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -72,16 +74,44 @@ def report(folder: Path, out: Path, *, models: bool = True, wanted: Collection[s
     measured("files", lambda: write_files(gathered, out, datetime(2026, 11, 22, tzinfo=UTC)))
 
 
+def each_fit_told() -> AbstractContextManager[object]:
+    """Print every mixed model that takes a second or more, as it is fitted."""
+    from analysis.mixed import fitting
+
+    plain = fitting.fit_model
+
+    def timed(model: Any) -> Any:
+        begun = time.process_time()
+        found = plain(model)
+        seconds = time.process_time() - begun
+        if seconds >= 1.0:
+            state = "converged" if found.converged else "did not converge"
+            size = f"{found.nobs:,} rows, {found.n_parameters} parameters, {found.evaluations} evaluations"
+            singular = ", singular" if found.singular else ""
+            print(f"  {seconds:.1f} s, {size}, {state}{singular}: {found.formula}", flush=True)
+        return found
+
+    return patch.object(fitting, "fit_model", timed)
+
+
 def main(given: list[str]) -> None:
     """Print the table."""
     numbers = [one for one in given if one.isdigit()]
     trials = int(numbers[0]) if numbers else 1_000_000
-    with tempfile.TemporaryDirectory() as place:
-        write_study(Path(place), trials)
-        print(f"{trials:,} trials")
+
+    def told(option: str) -> list[str]:
+        return [one.removeprefix(f"--{option}=") for one in given if one.startswith(f"--{option}=")]
+
+    models, conditions = int((told("models") or ["6"])[0]), int((told("conditions") or ["5"])[0])
+    with (
+        tempfile.TemporaryDirectory() as place,
+        each_fit_told() if "--fits" in given else contextlib.nullcontext(),
+    ):
+        write_study(Path(place), trials, models, conditions)
+        print(f"{trials:,} trials, {models} models, {conditions} conditions")
         print(f"{'part':<34}{'CPU s':>9}{'peak MB':>9}")
-        wanted = [one.removeprefix("--chapter=") for one in given if one.startswith("--chapter=")]
-        report(Path(place), Path(place) / "reports", models="--without-models" not in given, wanted=wanted)
+        with_models = "--without-models" not in given
+        report(Path(place), Path(place) / "reports", models=with_models, wanted=told("chapter"))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from analysis.readers import PARTICIPANT_KINDS, headed, named
 from analysis.report.blocks import Block
 from analysis.report.chapters.letters_measured import ZONES, Measured, zone_segment
 from analysis.report.chapters.letters_tables import difference_unit
+from analysis.report.felt import p_said
 
 DONE = {
     "transposition": "two letters transposed",
@@ -120,9 +121,7 @@ def _contrast(one: Measured, group: str, row: Mapping[Hashable, Any], kinds: dic
         return escape(
             f"{who}, {name}: {apa.number(float(one.measure.shown(float(row['difference']))), places)}, without an interval."
         )
-    tail = Markup(", 95%\u00a0CI\u00a0{}, adjusted <i>p</i>\u00a0{}.").format(
-        ends, apa.p_phrase(p).removeprefix("p ").replace(" ", "\u00a0")
-    )
+    tail = Markup(", 95%\u00a0CI\u00a0{}, adjusted {}.").format(ends, p_said(p))
     than = f" than {second}" if second else ""
     return escape(f"{who}: {first} {_dearer(one, size, less=turned and not second)}{than}") + tail
 

@@ -23,6 +23,7 @@ from analysis.readers import headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.sensitivity_tables import cells_table, counts_table, differences_table
 from analysis.report.differences import EQUALS
+from analysis.report.felt import p_said
 
 SPOKEN_LEVELS = 6
 """Beyond so many levels the text names only the differences that are significant."""
@@ -258,14 +259,12 @@ def _findings(differences: pd.DataFrame, factor: str, only: str, kinds: dict[str
             text = f"{noun} of {first} did not differ significantly between {levels}, "
         told.append(
             escape(text)
-            + Markup(
-                "<i>b</i>{0}{1}, <i>SE</i>{0}{2}, <i>z</i>{0}{3}, <i>p</i>\u00a0{4}, 95%\u00a0CI\u00a0{5}."
-            ).format(
+            + Markup("<i>b</i>{0}{1}, <i>SE</i>{0}{2}, <i>z</i>{0}{3}, {4}, 95%\u00a0CI\u00a0{5}.").format(
                 EQUALS,
                 apa.number(one["estimate"]),
                 apa.number(one["se"]),
                 apa.number(one["statistic"]),
-                apa.p_phrase(one["p_adjusted"]).removeprefix("p ").replace(" ", "\u00a0"),
+                p_said(one["p_adjusted"]),
                 apa.interval(one["ci_low"], one["ci_high"]),
             )
         )

@@ -1,0 +1,93 @@
+"""The size of an effect on the scale that a reader feels (points of accuracy, percent of time), and *p*, as running text has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from analysis import apa
+from analysis.measures import Measure
+from analysis.report.apa_tables import as_percent, decimals
+from analysis.results import Contrast
+
+POINTS, PERCENT, ODDS, OWN = "points", "percent", "odds ratio", "own unit"
+
+
+@dataclass(frozen=True)
+class Felt:
+    """One or several effects on one scale.
+
+    Attributes
+    ----------
+    scale : {'points', 'percent', 'odds ratio', 'own unit'}
+        Percentage points of accuracy; percent of a time or count; an odds ratio where there are no points; the measure's unit.
+    values : tuple of float
+        The effects.
+    ends : tuple of float or None
+        Of the interval of the first.
+    places : int
+        Decimals.
+    unit : str
+        What follows a number: ``%``, `` percentage points``, `` bits``; empty for an odds ratio.
+    """
+
+    scale: str
+    values: tuple[float, ...]
+    ends: tuple[float | None, float | None]
+    places: int
+    unit: str
+
+    @property
+    def size(self) -> str:
+        """The first effect with its unit."""
+        if self.scale == ODDS:
+            return f"odds ratio {apa.ratio(self.values[0])}"
+        return f"{apa.number(self.values[0], self.places)}{self.unit}"
+
+    @property
+    def interval(self) -> str:
+        """Its interval, in brackets."""
+        low, high = self.ends
+        if self.scale == ODDS and low is not None and high is not None:
+            return apa.ratio_interval(low, high)
+        return apa.interval(low, high, self.places)
+
+    @property
+    def range(self) -> str:
+        """The least and the greatest effect with their unit."""
+        least, most = min(self.values), max(self.values)
+        if self.scale == ODDS:
+            return f"odds ratios {apa.ratio(least)} to {apa.ratio(most)}"
+        low, high = apa.number(least, self.places), apa.number(most, self.places)
+        return f"{low}{self.unit} each" if low == high else f"{low} to {high}{self.unit}"
+
+
+def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
+    """Put effects of one measure on the scale that a reader feels.
+
+    Parameters
+    ----------
+    found : sequence of Contrast
+        One or more.
+    measure : Measure
+    """
+    first, raw = found[0], tuple(one.estimate for one in found)
+    if all(one.points is not None for one in found):
+        points = tuple(float(one.points or 0.0) for one in found)
+        return Felt(POINTS, points, (first.points_low, first.points_high), 1, " percentage points")
+    if measure.family == "binomial":
+        low, high = (float(np.exp(end)) for end in (first.low, first.high))
+        return Felt(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
+    if measure.scale == "raw":
+        places = decimals(min(one.se for one in found), 2)
+        return Felt(OWN, raw, (first.low, first.high), places, f" {measure.unit}")
+    ends = (as_percent(first.low), as_percent(first.high))
+    return Felt(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")
+
+
+def p_said(value: float | None) -> Markup:
+    """Write *p* in italics with its value, of which no line break parts it."""
+    return Markup("<i>p</i>\u00a0{}").format(apa.p_phrase(value).removeprefix("p ").replace(" ", "\u00a0"))
