@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
@@ -16,7 +17,11 @@ from analysis.readers import headed
 
 _GREY, _LINE, _PRINTED_LINE = "#777777", "#B3261E", "#999999"
 _LONGEST = 30
-_LETTER, _LEAST_X, _MOST_X = 0.8, 18.5, 102.5
+_LETTER, _LEAST_X, _MOST_X, _LEAST_Y, _MOST_Y = 0.8, 18.5, 102.5, -5.5, 99.0
+_UPWARDS, _NEAR = (1.2, -4.2, 4.4, -7.4), 4.3
+"""How far above its point a name may stand, the nearest first; the first two are near."""
+_FARTHER, _MOST_STRUCK = 2.0, 4
+"""What standing farther off costs, in lines that a name may rather be struck by, and how many of these count."""
 
 Box = tuple[float, float, float, float]
 """Left, right, lower and upper edge."""
@@ -45,7 +50,7 @@ def geometry_figure(
     with styled():
         figure = Figure(figsize=(WIDTH, 4.4))
         axes = figure.add_axes((0.1, 0.12, 0.86, 0.82))
-        axes.set(xlim=(18, 103), ylim=(-3, 103), xlabel="H-TEST", ylabel="Letter geometry")
+        axes.set(xlim=(18, 103), ylim=(-6, 103), xlabel="H-TEST", ylabel="Letter geometry")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
         axes.axvline(50, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
@@ -81,7 +86,7 @@ def _ends(points: Sequence[Point]) -> tuple[float, float]:
 
 def _drawn(points: Sequence[Point], lines: Sequence[tuple[Sequence[Point], Fitted | None]]) -> list[Box]:
     """Return what names are not written over: chance, intervals, and straight lines, these as rows of small boxes."""
-    boxes: list[Box] = [(49.8, 50.2, -3.0, 103.0), (18.0, 103.0, 24.7, 25.3)]
+    boxes: list[Box] = [(49.8, 50.2, -6.0, 103.0), (18.0, 103.0, 24.7, 25.3)]
     for one in points:
         x, y = one.x[0], one.y[0]
         boxes += [(one.x[1], one.x[2], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, one.y[1], one.y[2])]
@@ -102,7 +107,7 @@ def _point(axes: Axes, one: Point, look: Look) -> None:
 
 
 def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence[Box]) -> None:
-    """Write each name beside its point, where no other point or name stands; where it can be, off every line, too."""
+    """Write each name beside its point, where no other point or name stands, and where it touches the fewest lines."""
     taken: list[Box] = [
         (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
     ]
@@ -111,14 +116,24 @@ def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence
         wide = _LETTER * len(text)
         x, y = one.x[0], one.y[0]
         right, left = (x + 1.2, x + 1.2 + wide), (x - 1.2 - wide, x - 1.2)
-        tries = [(*ends, y + up, y + up + 3.0) for up in (1.2, -4.2, 4.4, -7.4) for ends in (right, left)]
-        inside = [box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X] or tries
+        tries = [(*ends, y + up, y + up + 3.0) for up in _UPWARDS for ends in (right, left)]
+        inside = [
+            box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X and _LEAST_Y < box[2] < _MOST_Y
+        ] or tries
         free = [box for box in inside if not any(_touch(box, other) for other in taken)] or inside
-        free = [box for box in free if not any(_touch(box, other) for other in drawn)] or free
-        taken.append(free[0])
-        is_left = free[0][1] < x
-        place, side = (free[0][1], "right") if is_left else (free[0][0], "left")
-        axes.text(place, free[0][2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=5)
+        found = min(
+            free, key=lambda box: _struck(box, drawn) + (_FARTHER if abs(box[2] - y) > _NEAR else 0.0)
+        )
+        taken.append(found)
+        is_left = found[1] < x
+        place, side = (found[1], "right") if is_left else (found[0], "left")
+        written = axes.text(place, found[2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=5)
+        written.set_path_effects([withStroke(linewidth=2, foreground="white")])
+
+
+def _struck(box: Box, drawn: Sequence[Box]) -> int:
+    """Count what a name would be written over, so far as more make it worse."""
+    return min(sum(_touch(box, other) for other in drawn), _MOST_STRUCK)
 
 
 def _touch(one: Box, other: Box) -> bool:

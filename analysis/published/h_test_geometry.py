@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.published.h_test_tables import UNANSWERED, Asked, mean_with_ends, printed
+from analysis.published.h_test_tables import UNANSWERED, Asked, covers, mean_with_ends, printed
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 
@@ -152,7 +152,7 @@ class Point:
 
 
 def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
-    """Return every reader group that took both tests.
+    """Return every reader group that took both tests, and answered every task of H-TEST.
 
     Of H-TEST the released items count where makings vary, and the largest number of examples where it varies, as in the paper.
     """
@@ -164,7 +164,7 @@ def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
     found = []
     for group, own in rows.groupby("reader_group", observed=True):
         other = questions[questions["reader_group"] == group]
-        if len(other):
+        if len(other) and covers(own, rows):
             kind = str(own["reader_kind"].iloc[0])
             found.append(Point(str(group), kind, mean_with_ends(own), mean_with_ends(other)))
     return found

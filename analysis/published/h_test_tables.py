@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.intervals import over_items, share_over_items
+from analysis.intervals import over_items, reach, share_over_items
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
@@ -105,6 +105,8 @@ def _set_by(trials: pd.DataFrame, between: Mapping[str, Any], setting: str) -> p
 def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Return shares by reader and task: a row each of them, tasks in the paper's order, and the mean of the tasks.
 
+    Tasks differ in how hard they are, so that there is no mean of a reader who has not answered them all.
+
     Parameters
     ----------
     rows : pandas.DataFrame
@@ -116,7 +118,8 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``reader_group``, those of ``by``, ``task`` (a task or ``average``), ``trials``, ``accuracy`` (unread is wrong),
-        ``adjusted`` (of answers read; NaN without any), ``out_of_context`` (share of answers that name no label).
+        ``adjusted`` (of answers read; NaN without any), ``out_of_context`` (share of answers that name no label); of the
+        average all three are NaN where a task is missing.
     """
     keys = ["reader_group", *by]
     grouped = rows.groupby([*keys, "task"], dropna=False, observed=True)
@@ -126,13 +129,30 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     table["adjusted"] = table["right"] / table["answered"].where(table["answered"] > 0)
     table["out_of_context"] = 1 - table["answered"] / table["trials"]
     measures = ["accuracy", "adjusted", "out_of_context"]
-    means = table.groupby(keys, dropna=False, observed=True)[[*measures]].mean().reset_index()
-    totals = table.groupby(keys, dropna=False, observed=True)["trials"].sum().reset_index()
-    means = means.merge(totals, on=keys).assign(task="average")
+    cells = table.groupby(keys, dropna=False, observed=True)
+    means = cells[[*measures]].mean().reset_index().merge(cells["trials"].sum().reset_index(), on=keys)
+    present = table.assign(_all=0).groupby(["_all", *by], dropna=False, observed=True)["task"]
+    every, own = present.transform("nunique"), cells["task"].transform("size")
+    partial = table[own < every][keys].drop_duplicates()
+    is_partial = means.merge(partial, on=keys, how="left", indicator=True)["_merge"] == "both"
+    means.loc[is_partial, measures] = np.nan
+    means = means.assign(task="average")
     order = {task: place for place, task in enumerate((*TASKS, "average"))}
     both = pd.concat([table, means], ignore_index=True)
     both = both.assign(_o=both["task"].map(order)).sort_values([*keys, "_o"], kind="stable")
     return both[[*keys, "task", "trials", *measures]].reset_index(drop=True)
+
+
+def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
+    """Say whether a reader answered each task, behind each number of examples and of each making, that a study asked.
+
+    Parameters
+    ----------
+    rows, every : pandas.DataFrame
+        Of ``Asked.trials``: those of the reader, and those of all readers in the same part of the study.
+    """
+    cells = ["making", "k", "task"]
+    return len(rows[cells].drop_duplicates()) == len(every[cells].drop_duplicates())
 
 
 @dataclass(frozen=True)
@@ -196,14 +216,14 @@ def paired(
     gains = (both["mean_2"] - both["mean_1"]).to_numpy(dtype=float)
     single = bool((both[["size_1", "size_2"]] == 1).to_numpy().all())
     mean, se = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
-    reach = float(stats.t.ppf(0.975, len(gains) - 1)) * se
+    half = reach(se, len(gains) - 1)
     return Paired(
         len(gains),
         float(both["mean_1"].mean()),
         float(both["mean_2"].mean()),
         mean,
-        mean - reach,
-        mean + reach,
+        mean - half,
+        mean + half,
         int((gains != 0).sum()),
         mcnemar(gains) if single else sign_flips(gains, seed),
         np.nan if bound is None else _equal(mean, se, len(gains), bound),
@@ -288,14 +308,14 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
         return None
     se = float(np.sqrt(variance)) / len(common)
     df = variance**2 / sum(value**2 / free for value, free in parts)
-    reach = float(stats.t.ppf(0.975, df)) * se
+    half = reach(se, df)
     p = float(2 * stats.t.sf(abs(mean) / se, df))
     p_equal = (
         np.nan
         if bound is None
         else float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
     )
-    return Contrast(len(common), items, mean, mean - reach, mean + reach, p, p_equal)
+    return Contrast(len(common), items, mean, mean - half, mean + half, p, p_equal)
 
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:

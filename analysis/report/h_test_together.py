@@ -1,85 +1,73 @@
 """H-TEST beside letter geometry over two studies that the same readers took part in: Figure 5 and its numbers.
 
-From a shell, after each study has its report (or an export)::
-
-    python -m analysis.report.h_test_together rules letters --out figure-5
-
-prints the table and writes it as CSV, with the figure as SVG and PNG, into the folder.
+``wrods reproduce h-test rules letters`` makes a page of them, after each study has its report (or an export).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analysis import load
+from analysis import apa, load
 from analysis.figures import Drawing
 from analysis.published.h_test_geometry import both_tests, geometry, printed_points
 from analysis.published.h_test_tables import asked
 from analysis.report.apa_tables import ApaTable
 from analysis.report.chapters.h_test_geometry import beside_figure, beside_table
+from analysis.report.studies_page import Page
 from stimuli.errors import UserError
 
 _RANK = {"human": 0, "simulated": 1, "model": 2, "baseline": 3}
 
 
-def together(tasks: Path, questions: Path) -> tuple[ApaTable, Drawing]:
+ABOUT = Page(
+    "H-TEST beside letter geometry in these studies",
+    "After Lee and Lim (2024), H-TEST, Figure 5.",
+    "Numbers are from these studies’ own runs but for those of models that the paper names, which are quoted.",
+)
+_BOTH = "Give two studies: one made with --part tasks, the other with --part geometry."
+
+
+def together(
+    folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
+) -> list[ApaTable | Drawing]:
     """Lay out both tests side by side and draw Figure 5.
 
     Parameters
     ----------
-    tasks, questions : Path
-        The study of the ten tasks and that of letter geometry: a folder with a report, or an export.
+    folders : sequence of Path
+        The study of the tasks and that of letter geometry, in either order: folders with a report, or exports.
+    told : callable
+        Called with what must be said of the studies: that tables are older than the store, and which readers are left out.
 
     Raises
     ------
     UserError
-        A study asks something else, or no reader is in both.
+        There are not two studies, one of each kind, or no reader is in both.
     """
-    sorted_lines = asked(load(tasks))
-    if sorted_lines is None:
-        raise UserError(
-            f"{tasks} has none of H-TEST's tasks",
-            mend="Give the study made with --part tasks first, and that made with --part geometry second.",
-        )
-    answered = geometry(load(questions))
-    if answered is None:
-        raise UserError(
-            f"{questions} has no letter geometry",
-            mend="Give the study made with --part tasks first, and that made with --part geometry second.",
-        )
+    if len(folders) != 2:
+        raise UserError(f"Figure 5 is of two studies; {len(folders)} given", mend=_BOTH)
+    sorted_lines = answered = None
+    for folder in folders:
+        tables = load(folder)
+        for remark in tables.remarks:
+            told(remark)
+        lines, questions = asked(tables), geometry(tables)
+        if lines is None and questions is None:
+            raise UserError(f"{folder} has neither H-TEST's tasks nor letter geometry", mend=_BOTH)
+        sorted_lines, answered = lines or sorted_lines, answered if questions is None else questions
+    if sorted_lines is None or answered is None:
+        missing = "has H-TEST's tasks" if sorted_lines is None else "has letter geometry"
+        raise UserError(f"neither of {folders[0]} and {folders[1]} {missing}", mend=_BOTH)
     points = sorted(both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
+    found = {one.group for one in points}
+    partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
+    if partial:
+        told(f"Left out, for not all tasks were answered: {apa.listing(partial)}.")
     if not points:
         raise UserError(
-            f"no reader of {tasks} is in {questions}",
+            f"no reader of {folders[0]} answered both tests whole, in {folders[1]} too",
             mend="Give the same models the same names in both studies, or let people take part in both.",
         )
-    drawing, _, _ = beside_figure("h_test_geometry", points)
-    return beside_table("h_test_geometry", points, printed_points()), drawing
-
-
-def main(given: Sequence[str] | None = None) -> int:
-    """Print the table, and write table and figure where ``--out`` says."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.report.h_test_together")
-    parser.add_argument("tasks", type=Path, help="study of the ten tasks")
-    parser.add_argument("geometry", type=Path, help="study of letter geometry")
-    parser.add_argument("--out", type=Path, help="folder for the table and the figure")
-    told = parser.parse_args(given)
-    try:
-        table, drawing = together(told.tasks, told.geometry)
-    except UserError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
-    print(f"{table.title}\n")
-    print("\n".join("  ".join(f"{cell:<24}" for cell in row) for row in (table.columns, *table.rows)))
-    print(f"\n{table.note}\n\n{drawing.title}. {drawing.note}")
-    if told.out is not None:
-        table.save(told.out)
-        drawing.save(told.out)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    drawing, _, _ = beside_figure("figure_5", points)
+    return [drawing, beside_table("figure_5_numbers", points, printed_points())]

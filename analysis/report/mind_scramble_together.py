@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from analysis import load
 from analysis.figures.drawing import Drawing
@@ -20,9 +19,8 @@ from analysis.inside.representations import Represented, represented
 from analysis.measures.levels import levels_of
 from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
 from analysis.published.mind_scramble_texts import Near, stored_texts
-from analysis.published.public_page import public_page
 from analysis.readers import kinds_of
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable
 from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
 from analysis.report.chapters.mind_scramble_tables import (
     agreement_table,
@@ -32,20 +30,18 @@ from analysis.report.chapters.mind_scramble_tables import (
     reordering_table,
 )
 from analysis.report.chapters.representations_tables import sets_table
+from analysis.report.studies_page import Page
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-TITLE = "Mind Scramble’s tables from these studies"
-WIDE = (
-    "body { max-width: 76rem; } table.flat { font-size: 0.8em; } table.flat td, table.flat th { padding: 0.2em 0.4em; } "
-    "th[scope=rowgroup] { font-weight: 600; text-align: left; padding-top: 0.6em !important; }"
+ABOUT = Page(
+    "Mind Scramble’s tables from these studies",
+    "After Mind Scramble (2024), arXiv:2410.01677.",
+    "Laid out as in the paper; every number is from these studies’ own runs.",
 )
-"""Tables of fifteen columns are seen whole, and the names of studies stand out among their rows."""
-NOT_DATA = "Simulated readers and baselines, marked as such, are no data."
-CITATION = "After Mind Scramble (2024), arXiv:2410.01677."
 
 
-def tables_together(
+def together(
     folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
 ) -> list[ApaTable | Drawing]:
     """Lay out Tables 1 to 4, Figure 5, ranks and faults over several studies.
@@ -151,69 +147,3 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
     if pairs:
         yield sets_table("figure_5_alike", "One model’s maps in several studies", pairs)
-
-
-def write_together(found: Sequence[ApaTable | Drawing], folder: Path, version: str) -> Path:
-    """Write the tables as one page that needs no network, and each as CSV (figures as SVG and PNG) beside it.
-
-    Parameters
-    ----------
-    found : sequence of ApaTable or Drawing
-        From :func:`tables_together`.
-    folder : pathlib.Path
-        Made where it is not there; files of an earlier page are overwritten.
-    version : str
-        Of wrods.
-
-    Returns
-    -------
-    pathlib.Path
-        The page.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in found:
-        one.save(folder)
-    page = folder / "index.html"
-    page.write_text(public_page(TITLE, CITATION, _body(found, version), WIDE), "utf-8")
-    return page
-
-
-def _body(found: Sequence[ApaTable | Drawing], version: str) -> Iterator[Markup]:
-    yield Markup(
-        "<p>Laid out as in the paper; every number is from these studies’ own runs. {} Made by wrods {}.</p>"
-    ).format(NOT_DATA, version)
-    for one in found:
-        yield _table(one) if isinstance(one, ApaTable) else _figure(one)
-
-
-def _figure(one: Drawing) -> Markup:
-    return Markup(
-        "<figure><figcaption>{}</figcaption>{}<p class='note'>{} <a href='{}.png'>PNG</a></p></figure>"
-    ).format(one.title, Markup(one.svg), one.note, one.name)
-
-
-def _table(table: ApaTable) -> Markup:
-    heads = Markup("").join(Markup("<th scope='col'>{}</th>").format(one) for one in table.columns)
-    rows = []
-    for row in table.rows:
-        if isinstance(row, Head):
-            rows.append(
-                Markup("<tr><th scope='rowgroup' colspan='{}'>{}</th></tr>").format(
-                    len(table.columns), row[0]
-                )
-            )
-            continue
-        first, *rest = row
-        cells = Markup("").join(Markup("<td>{}</td>").format(one) for one in rest)
-        rows.append(Markup("<tr><th scope='row'>{}</th>{}</tr>").format(first, cells))
-    return Markup(
-        "<div class='table'><span class='number'>{}</span><span class='name'>{}</span>"
-        "<table class='flat'><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        "<p class='note'>{} <a href='{}.csv'>CSV</a></p></div>"
-    ).format(_number(table), table.title, heads, Markup("\n").join(rows), table.note, table.name)
-
-
-def _number(table: ApaTable) -> str:
-    """Return the number that the paper gives a table; empty for what it does not have."""
-    paper, _, number = table.name.partition("_")
-    return f"Table {number}" if paper == "table" else ""

@@ -6,9 +6,13 @@ import json
 import string
 import webbrowser
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
+
+from stimuli.errors import unknown_name
 
 
 @click.command()
@@ -30,8 +34,8 @@ def reproduce(
 ) -> None:
     """Make a paper's tables again, and price each fault of its scoring.
 
-    PAPER is scrambled-bench (Cao et al., 2023) or mind-scramble (2024). The folder that is made holds index.html, one page that
-    needs no network and can be put on any server, and every table as CSV.
+    PAPER is scrambled-bench (Cao et al., 2023), mind-scramble or h-test (both 2024). The folder that is made holds index.html,
+    one page that needs no network and can be put on any server, and every table as CSV.
 
     scrambled-bench: DATA is the folder of released outputs (outputs/ and stimuli/), or the authors' repository (output/). Cells
     that differ from print are marked. Exit code 1 where any does that is not known to.
@@ -39,17 +43,22 @@ def reproduce(
     mind-scramble released no replies: DATA... are studies of your own, made from its template, each with a report. Their tables
     stand together, a part for each study, with the readers' ranks in perception and completion.
 
+    h-test: DATA... are your studies of its tasks and of letter geometry, each with a report, with models of the same names. The
+    page is Figure 5, which sets one beside the other.
+
     Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """
-    if paper == STUDIES:
-        _together(data, out or Path(f"reproduced-{paper}"), show=show, as_json=as_json)
+    if paper in STUDIES:
+        _together(paper, data, out or Path(f"reproduced-{paper}"), show=show, as_json=as_json)
         return
-    if len(data) > 1:
-        raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     from analysis.published.page import write_page
-    from analysis.published.reproductions import reproduce_paper
+    from analysis.published.reproductions import PAPERS, reproduce_paper
     from experiment.version import installed_version
 
+    if paper not in PAPERS:
+        raise unknown_name("paper", paper, [*PAPERS, *STUDIES])
+    if len(data) > 1:
+        raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     readings = {"choice": own_choice, "text": own_text}
     beside = {} if dream is None else {"dream": dream}
     made = reproduce_paper(paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), beside)
@@ -75,25 +84,25 @@ def reproduce(
         raise click.exceptions.Exit(1)
 
 
-STUDIES = "mind-scramble"
-"""The paper whose tables come from a user's own studies."""
+STUDIES = {"mind-scramble": "mind_scramble_together", "h-test": "h_test_together"}
+"""Papers whose tables come from a user's own studies, with the module of ``analysis.report`` that lays them out."""
 
 
-def _together(studies: Sequence[Path], out: Path, *, show: bool, as_json: bool) -> None:
+def _together(paper: str, studies: Sequence[Path], out: Path, *, show: bool, as_json: bool) -> None:
     """Lay out the tables of several studies on one page."""
-    from analysis.report.mind_scramble_together import tables_together, write_together
+    from analysis.figures import Drawing
+    from analysis.report.studies_page import write_studies_page
     from experiment.version import installed_version
 
-    found = tables_together(studies, lambda remark: click.echo(remark, err=True))
-    page = write_together(found, out, installed_version())
+    module: Any = import_module(f"analysis.report.{STUDIES[paper]}")
+    found = module.together(studies, lambda remark: click.echo(remark, err=True))
+    page = write_studies_page(module.ABOUT, found, out, installed_version())
     if as_json:
         named = [table.name for table in found]
-        click.echo(
-            json.dumps({"paper": STUDIES, "studies": len(studies), "tables": named, "page": str(page)})
-        )
+        click.echo(json.dumps({"paper": paper, "studies": len(studies), "tables": named, "page": str(page)}))
     else:
-        for table in found:
-            click.echo(f"  {table.name}.csv: {table.title}", err=True)
+        for one in found:
+            click.echo(f"  {one.name}.{'png' if isinstance(one, Drawing) else 'csv'}: {one.title}", err=True)
         click.echo(page)
     if show:
         webbrowser.open(page.resolve().as_uri())

@@ -21,13 +21,15 @@ from analysis.published.h_test_geometry import (
     printed_points,
     share,
 )
-from analysis.published.h_test_tables import asked, mean_with_ends
+from analysis.published.h_test_tables import accuracy, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test_geometry import beside_figure, write
-from analysis.report.h_test_together import main
+from analysis.report.h_test_together import together
+from stimuli.errors import UserError
 from stimuli.recipes.geometry import geometry_released_items
 from tests.analysis.test_report_h_test import READERS, rows_of, study
+from tests.experiment.models.running import invoke
 
 SHARES = {"small": 10, "large": 30, "P1": 36}
 
@@ -184,12 +186,42 @@ def test_names_keep_off_the_lines_of_chance_and_off_intervals() -> None:
     )
 
 
-def test_from_a_shell_table_and_figure_are_written(
-    both: tuple[Tables, Tables], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_reproducing_h_test_makes_a_page_of_figure_5_from_both_studies_in_either_order(
+    both: tuple[Tables, Tables], tmp_path: Path
 ) -> None:
-    tasks, letters = (str(one.folder) for one in both)
-    assert main([tasks, letters, "--out", str(tmp_path / "o")]) == 0
-    assert "As printed in the paper" in capsys.readouterr().out
-    assert {one.name for one in (tmp_path / "o").iterdir()} >= {"h_test_geometry.csv", "h_test_geometry.svg"}
-    assert main([letters, tasks]) == 1
-    assert "has none of H-TEST's tasks" in capsys.readouterr().err
+    tasks, letters = (one.folder for one in both)
+    done = invoke("reproduce", "h-test", letters, tasks, "--out", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "o" / "index.html").read_text("utf-8")
+    assert "H-TEST against letter geometry" in page and "As printed in the paper" in page
+    assert {one.name for one in (tmp_path / "o").iterdir()} >= {
+        "figure_5.png", "figure_5.svg", "figure_5_numbers.csv",
+    }  # fmt: skip
+    assert [one.name for one in together([tasks, letters])] == ["figure_5", "figure_5_numbers"]
+    for given, said in (
+        ([tasks], "of two studies; 1 given"),
+        ([tasks, tasks], "has letter geometry"),
+        ([letters, letters], "has H-TEST's tasks"),
+    ):
+        with pytest.raises(UserError, match=said):
+            together(given)
+
+
+def test_a_reader_who_has_not_answered_all_tasks_has_no_average_and_no_point(
+    both: tuple[Tables, Tables], tmp_path: Path
+) -> None:
+    """Tasks differ in how hard they are: a mean of some is no mean of all."""
+    tables = both[0]
+    trials = tables.trials
+    last = sorted(trials["task"].dropna().unique())[-1]
+    gone = (trials["reader"] == "small") & (trials["task"] == last) & (trials["examples"] == "k50")
+    part = study(tmp_path / "part", trials[~gone].to_dict("records"), READERS)
+    found, rows = asked(part), geometry(both[1])
+    assert found is not None and rows is not None
+    assert {one.group for one in both_tests(found, rows)} == {"large"}
+    shares = accuracy(found.trials, ("k",))
+    means = shares[shares["task"] == "average"].set_index(["reader_group", "k"])["accuracy"]
+    assert np.isnan(means["small", 50]) and means[[("small", 4), ("large", 4)]].notna().all()
+    told: list[str] = []
+    together([part.folder, both[1].folder], told.append)
+    assert told == ["Left out, for not all tasks were answered: small."]

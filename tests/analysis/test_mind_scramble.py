@@ -18,7 +18,8 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
 from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
-from analysis.report.mind_scramble_together import tables_together, write_together
+from analysis.report.mind_scramble_together import ABOUT, together
+from analysis.report.studies_page import write_studies_page
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from tests.analysis.inside.representation_study import representation_study
@@ -147,7 +148,7 @@ def test_a_part_of_the_operations_gives_a_part_of_the_tables(tmp_path: Path, lev
 
 def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
     one, other = study(tmp_path / "gsm8k"), study(tmp_path / "csqa", "csqa", better=-0.3)
-    found = {table.name: table for table in tables_together([one, other])}
+    found = {table.name: table for table in together([one, other])}
     assert set(found) == {"table_1", "table_3", "ranks", "faults"}
     assert "Fewer than three models" in found["ranks"].note
     by_reader = {row[0]: row for row in found["ranks"].rows}
@@ -159,7 +160,7 @@ def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
     assert "csqa" in page and "http" not in page and "<script" not in page
     assert (tmp_path / "out" / "table_1.csv").is_file() and "href='table_1.csv'" in page
     with pytest.raises(UserError, match="are called gsm8k"):
-        tables_together([one, one])
+        together([one, one])
 
 
 def test_similarities_come_from_the_command_s_file(tmp_path: Path) -> None:
@@ -283,9 +284,9 @@ def test_studies_with_hidden_states_have_figure_5_and_how_alike_their_maps_are(t
         representation_study(tmp_path / name, name=name, items=10, seed=seed, models={"one": (0, 4)})
         for seed, name in enumerate(("squad", "boolq"))
     ]
-    found = {one.name: one for one in tables_together([one / "reports" / "data" for one in folders])}
+    found = {one.name: one for one in together([one / "reports" / "data" for one in folders])}
     assert "figure_5" in found and "one: boolq" in found["figure_5"].alternative
     head, row = found["figure_5_alike"].rows
     assert head[0] == "one" and row[0] == "squad, boolq" and row[3].values[0] > 0.98
-    page = write_together(list(found.values()), tmp_path / "out", "1")
+    page = write_studies_page(ABOUT, list(found.values()), tmp_path / "out", "1")
     assert "<figure>" in page.read_text("utf-8") and (tmp_path / "out" / "figure_5.png").is_file()

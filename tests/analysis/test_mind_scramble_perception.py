@@ -18,7 +18,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
 from analysis.report.chapters.ratios import write as write_ratios
-from analysis.report.mind_scramble_together import tables_together
+from analysis.report.mind_scramble_together import together
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
 from tests.analysis.test_mind_scramble import study
@@ -160,16 +160,16 @@ KINDS = {
 
 def test_models_alone_are_ranked(tmp_path: Path) -> None:
     worth = {"oracle": 1.0, "simulated": 0.95, "large": 0.5, "small": 0.9}
-    together = tables_together([study(tmp_path / "gsm8k"), summaries(tmp_path / "summarise", worth)])
-    (table,) = [one for one in together if one.name == "ranks"]
+    found = together([study(tmp_path / "gsm8k"), summaries(tmp_path / "summarise", worth)])
+    (table,) = [one for one in found if one.name == "ranks"]
     assert [(row[0], row[2], row[4]) for row in table.rows] == [
         ("large", "1.0", "2.0"),
         ("small", "2.0", "1.0"),
     ]
     assert "Fewer than three models" in table.note
     assert "Measures: gsm8k, % correct; summarise, 100 × cosine" in table.note
-    assert [one.name for one in together][:3] == ["table_1", "table_2", "table_3"]
-    heads = [row[0] for one in together if one.name == "table_2" for row in one.rows if isinstance(row, Head)]
+    assert [one.name for one in found][:3] == ["table_1", "table_2", "table_3"]
+    heads = [row[0] for one in found if one.name == "table_2" for row in one.rows if isinstance(row, Head)]
     assert heads == [], "one task needs no head"
 
 

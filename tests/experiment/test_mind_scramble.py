@@ -93,6 +93,24 @@ def test_every_part_is_a_valid_study_with_all_typofuncs(
     assert set(study.published) == (set() if corrected else {"items", "prompts", "scoring"})
 
 
+@pytest.mark.full
+@pytest.mark.shared
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("corrected", [False, True])
+def test_every_part_has_as_many_items_as_it_says(
+    tmp_path: Path, shared: Path, part: str, corrected: bool
+) -> None:
+    """MBPP's 700 are more than its test split has, and a published list is of one split or of all."""
+    number = {"gsm8k": 400, "mbpp": 400 if corrected else 700, "squad": 500, "csqa": 1000}.get(part, 600)
+    folder = made(tmp_path, part, shared / "data", corrected=corrected, items=0, levels=FEW)
+    file = folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("  items: 0", f"  items: {number}"), "utf-8")
+    copy_template(TEMPLATE, tmp_path / "as-it-comes", part=part, data=shared / "data", corrected=corrected)
+    assert f"  items: {number} " in (tmp_path / "as-it-comes" / "study.yaml").read_text("utf-8")
+    items = make_items(load_study(folder)).items
+    assert len({item.item_id for item in items if item.role == "test"}) == number
+
+
 @pytest.mark.shared
 def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: Path, shared: Path) -> None:
     priced = 'paid: {use: "openai:x", price: {input: 1, output: 10}, max_tokens: 50}\n    oracle:'

@@ -20,7 +20,6 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write
 from analysis.report.chapters.h_test_geometry import write as write_geometry
-from analysis.report.h_test_together import main as together
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
@@ -319,7 +318,7 @@ def shown(folder: Path, tables: Path, *commands: list[str]) -> Material:
 
 @pytest.mark.full
 def test_the_template_runs_from_a_folder_to_the_papers_tables(
-    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """People-like readers, tiny models of this machine (one with thoughts), one behind a server, and a baseline."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -357,8 +356,18 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(
     )
     assert talked.unread_published == 0 and talked.unread_corrected > 0.05 and talked.turned > 0
     assert write_geometry(questions) is not None
-    assert together([str(tmp_path / "tables"), str(tmp_path / "answers"), "--out", str(tmp_path / "o")]) == 0
-    assert "talker" in capsys.readouterr().out and (tmp_path / "o" / "h_test_geometry.png").exists()
+    words = [
+        "reproduce",
+        "h-test",
+        str(tmp_path / "tables"),
+        str(tmp_path / "answers"),
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "talker" in (tmp_path / "o" / "figure_5_numbers.csv").read_text("utf-8-sig")
+    assert (tmp_path / "o" / "figure_5.png").exists()
 
 
 def seen(parts: list[dict[str, Any]], texts: dict[str, str]) -> str:

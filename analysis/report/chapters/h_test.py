@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from analysis.published.h_test_tables import (
     accuracy,
     asked,
     between_makings,
+    covers,
     mean_with_ends,
     paired,
     rules_stated,
@@ -118,7 +119,7 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
         names = _stem("h_test_full", making), _stem("h_test_readers", making)
         told = []
         means = at_most[at_most["task"] == "average"].set_index("reader_group")["accuracy"]
-        for group in (one for one in present if one in means and kinds[one] != "baseline"):
+        for group in (one for one in present if kinds[one] != "baseline" and pd.notna(means.get(one))):
             told.append(f"{named(group, kinds)} {apa.percent(means[group])}")
         where = "" if pd.isna(most) else f" at k = {int(most)}"
         said = f" Mean over tasks{where}{_of(making)}: {'; '.join(told)}; chance is 50%." if told else ""
@@ -154,6 +155,14 @@ def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open:
     return Line(label, group, places, values, low, high, is_open)
 
 
+def _left_out(partial: Iterable[str]) -> str:
+    """Name readers of which a point would be of other tasks or conditions than those of the others."""
+    names = [headed(one) for one in partial]
+    if not names:
+        return ""
+    return f" Left out where not all tasks or conditions were answered: {apa.listing(names)}."
+
+
 NOTE = (
     f"Points are means, bars 95% intervals: Student's over people, for a model {OF_SHARES}. What cannot be read counts as "
     "wrong."
@@ -162,28 +171,39 @@ NOTE = (
 
 def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:
     panels = []
+    partial: list[str] = []
     for making in found.makings:
         own = found.trials[found.trials["making"] == making]
         lines = []
         for group in group_order(own):
-            rows = own[own["reader_group"] == group]
-            steps = {place: rows[rows["k"] == k] for place, k in enumerate(found.ks)}
+            steps = {}
+            for place, k in enumerate(found.ks):
+                every = own[own["k"] == k]
+                rows = every[every["reader_group"] == group]
+                if covers(rows, every):
+                    steps[place] = rows
+                elif len(rows) and group not in partial:
+                    partial.append(group)
             line = _line(group, group, steps)
             lines += [line] if line is not None else []
         panels.append((f"{making} items".capitalize() if making else "", lines))
     present = {group: kinds[group] for group in group_order(found.trials)}
     title = "H-TEST by the number of examples (k) and reader, as Figure 3 of Lee and Lim (2024)"
+    note = NOTE + _left_out(partial)
     return lines_figure(
-        "h_test_examples", title, NOTE, panels, [str(k) for k in found.ks], "Solved examples (k)", present
+        "h_test_examples", title, note, panels, [str(k) for k in found.ks], "Solved examples (k)", present
     )
 
 
 def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
     rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
     families: dict[str, list[str]] = {}
+    partial: dict[str, None] = {}
     for family, small, large in family_pairs(readers):
         for name in (small, large):
-            if name in rows_of and name not in families.setdefault(family, []):
+            if name in rows_of and not covers(rows_of[name], found.trials):
+                partial[name] = None
+            elif name in rows_of and name not in families.setdefault(family, []):
                 families[family].append(name)
     lines = [
         line
@@ -199,7 +219,7 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
     present = {line.group: kinds[line.group] for line in lines}
     title = "H-TEST by size within families of models, as Figure 2 of Lee and Lim (2024)"
-    note = f"{NOTE} From small to large: {told}. All numbers of examples and makings together."
+    note = f"{NOTE} From small to large: {told}. All numbers of examples and makings together.{_left_out(partial)}"
     return lines_figure(
         "h_test_families", title, note, [("", lines)], steps, "Size within the family", present
     )
@@ -209,7 +229,7 @@ def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str
     rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
     lines = []
     for direct, thinks in pairs:
-        both = (rows_of[direct], rows_of[thinks])
+        both = in_common(rows_of[direct], rows_of[thinks])
         read = tuple(rows[rows["answered"] == 1] for rows in both)
         for label, (first, second), is_open in ((direct, both, False), (f"{direct}, adjusted", read, True)):
             line = _line(label, direct, {0: first, 1: second}, is_open=is_open)

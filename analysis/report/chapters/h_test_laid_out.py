@@ -36,8 +36,8 @@ def full_table(
                 rows.append((NAMES[task], *(_percent(wide, task, reader) for reader in readers)))
     columns = ("Task", *(marked(reader, kinds[reader]) for reader in readers))
     note = (
-        "Percentage right; answers that name no label are wrong. Average: mean of the tasks asked. Chance is 50. "
-        "En dash: not asked."
+        "Percentage right; answers that name no label are wrong. Average: mean of all tasks. Chance is 50. "
+        "En dash: not answered; there is no average where a task is missing."
     )
     title = f"Accuracy on H-TEST by task, number of examples (k) and reader{of}, laid out as Tables 2 and 6 of Lee and Lim (2024)"
     return ApaTable(name, title, columns, tuple(rows), note, ORIGIN)
@@ -99,7 +99,7 @@ def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, s
     note = (
         "Out of context: answers of which no label could be read. Adjusted: right among those read, which leaves out the items "
         "that a "
-        "model fails to answer and flatters it. Means of the tasks."
+        "model fails to answer and flatters it. Means of the tasks; where one was not answered there is none."
     )
     return ApaTable(name, "Answers with and without a chain of thought", columns, tuple(rows), note, ORIGIN)
 

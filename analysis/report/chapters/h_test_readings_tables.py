@@ -113,8 +113,8 @@ def read_table(name: str, shares: pd.DataFrame, readers: Sequence[str], kinds: M
     ]
     columns = ("Reader", "Items", "k", "n", "% right", "% right, adjusted", "% out of context")
     note = (
-        "Means of the tasks. Out of context: answers of which no label could be read. Adjusted: right among those read, which leaves "
-        "out the items that a reader fails to answer and flatters it."
+        "Means of the tasks; where one was not answered there is none. Out of context: answers of which no label could be read. "
+        "Adjusted: right among those read, which leaves out the items that a reader fails to answer and flatters it."
     )
     return ApaTable(
         name, "Accuracy, adjusted accuracy and answers out of context", columns, tuple(rows), note, ORIGIN

@@ -14,7 +14,7 @@ from analysis.published.mind_scramble import IN_PLACE, NEARNESS, values_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
-from analysis.report.mind_scramble_together import tables_together
+from analysis.report.mind_scramble_together import together
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.handover import hand_over
@@ -83,8 +83,8 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path: Path, shared: 
     assert cells["BASE"] == cells["Word ALL"] == "100.0"
     lost = 100 * found[found["scramble"] == "REO-ALL"]["similarity"].mean()
     assert cells["Character ALL"] == f"{lost:.1f}" != "100.0"
-    together = {one.name: one for one in tables_together([data])}
-    assert "table_2" in together and "table_1" not in together
+    found = {one.name: one for one in together([data])}
+    assert "table_2" in found and "table_1" not in found
 
 
 @pytest.mark.shared
