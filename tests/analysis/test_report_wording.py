@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from markupsafe import Markup
 
 from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.document import Document
 from analysis.report.many_levels import MOST_NAMED, which_of
 from analysis.report.nodes import Filed, Paragraph
 from analysis.report.numbered import Numbered
@@ -16,6 +21,10 @@ from analysis.report.wording import (
     without_repeated_notes,
     without_repeated_remarks,
 )
+from analysis.report.write import render_document
+
+NO_FITS: Any = SimpleNamespace(all_fits=list)
+"""All that the page asks of a report's content beside its document."""
 
 
 def table(number: int, note: str = "", rows: int = 2, *, drawn: bool = False) -> Numbered:
@@ -100,6 +109,37 @@ def test_a_few_differences_are_named_and_many_counted() -> None:
     assert which_of(names[:2], 23) == "level 0 − intact and level 1 − intact"
     assert which_of(names[: MOST_NAMED + 1], 23) == f"{MOST_NAMED + 1} of 23 differences"
     assert which_of(names, 23) == "all 23 differences"
+
+
+@pytest.mark.browser
+def test_a_table_in_usual_type_is_no_wider_than_the_page(chromium: Any) -> None:
+    """Of tables of growing width those that are still set in usual type are wholly seen."""
+    laid = [
+        ApaTable(
+            "own",
+            "Own",
+            ("Difference", *("b",) * cells),
+            (
+                (
+                    "(transposed internally − intact word) × (cursive − plain)",
+                    *("−17.6 [−25.0, −10.1, 8]"[:letters],) * cells,
+                ),
+            ),
+        )
+        for cells in range(2, 9)
+        for letters in range(5, 24)
+    ]
+    usual = [one for one in laid if not one.is_wide]
+    assert 0 < len(usual) < len(laid)
+    nodes = tuple(Numbered(number, one) for number, one in enumerate(usual, 1))
+    document = Document("Widths", Markup(""), (), (), nodes, ())
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.set_content(render_document(document, NO_FITS, {}))
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.table')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.id)"
+    )
+    page.close()
+    assert cut == []
 
 
 def test_a_table_is_set_in_small_type_by_its_columns_and_by_what_cells_take() -> None:
