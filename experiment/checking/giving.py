@@ -238,7 +238,7 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
     text = "\n\n".join(message.content for message in longest.messages)
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        count = len(tokenizer(text)["input_ids"])
+        count = len(tokenizer(text, verbose=False)["input_ids"])
     except Exception:  # its tokenizer is not here, or not whole: the run will say so
         count = len(text) // CHARACTERS_PER_TOKEN
     continues = not has_encoder and (longest.labels is None or longest.also_text)

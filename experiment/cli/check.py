@@ -44,12 +44,13 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.build import tell_skipped
     from experiment.cli.check_probing import probing_lines
     from experiment.cli.own_formulas import check_own_formulas
+    from experiment.cli.wrapping import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
     from experiment.tuning import trainings
-    from experiment.tuning.telling import tell_trainings
+    from experiment.tuning.telling import tell_trainings, told_together
 
     loaded = load_study(study)
     check_own_formulas(loaded)
@@ -75,8 +76,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     if made.remarks or made.skipped:
         click.echo()
     probing = probing_lines(loaded, told.numbers["models"])
-    said = (*told.paragraphs, *probing, *(one.sentence for one in to_train.values()))
-    click.echo("\n\n".join(click.wrap_text(p, 96) for p in said))
+    click.echo("\n\n".join(map(wrapped, (*told.paragraphs, *probing, *told_together(to_train)))))
     if explain:
         _explain_plan(loaded)
         _explain(loaded, made.items)

@@ -227,15 +227,16 @@ def _store(study: Study) -> Iterator[Store]:
 
 def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
     """Print what trainings would take."""
-    from experiment.tuning.telling import tell_trainings
+    from experiment.cli.wrapping import wrapped
+    from experiment.tuning.telling import tell_trainings, told_together
 
     told = tell_trainings(study, chosen)
     if as_json:
         numbers = {name: one.numbers for name, one in told.items()}
         click.echo(json.dumps({"study": study.id, "trainings": numbers}, ensure_ascii=False, indent=1))
         return
-    for one in told.values():
-        click.echo(click.wrap_text(one.sentence, 96) + "\n")
+    for paragraph in told_together(told):
+        click.echo(wrapped(paragraph) + "\n")
 
 
 def _print(outcome: Outcome) -> None:

@@ -20,7 +20,7 @@ from experiment.describing.dollars import cost_words
 from experiment.describing.judged import judging_of
 from experiment.describing.sessions import SessionInWords, session_told
 from experiment.lists import items_of_list, list_ids, session_levels
-from experiment.models.engines import use_remark
+from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.models.prompts import read_step, wording_language
@@ -48,6 +48,8 @@ STRATEGIES = {
     "chain_of_thought": "thinking aloud before its answer",
     "unscramble_first": "about the text as it restored it before",
 }
+_TOGETHER = 3
+"""So many models of which the same is to be said are told together."""
 NO_RULE_ON_CHECKS = (
     "No rule on attention checks: a session with a missed check is flagged, stays in every analysis, and is left out only by "
     "a decision with a reason, made blind to condition and correctness."
@@ -143,17 +145,42 @@ def _durations(
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        f"Model {name} ({told['use']}): {told['sessions']:,} sessions, {told['trials']:,} trials, roughly "
+    """Tell models one by one; those of which the same is to be said, and of which something has to be done first alike, together."""
+    alike: dict[tuple[str, bool], list[str]] = {}
+    for name, told in models.items():
+        alike.setdefault((_of_model(told), bool(told["to_train"])), []).append(name)
+    found: dict[str, str] = {}
+    for (said, to_train), names in alike.items():
+        if len(names) < _TOGETHER:
+            found |= {
+                name: f"Model {name} ({models[name]['use']}): {said}{_not_yet(models[name])}"
+                for name in names
+            }
+            continue
+        every = ", ".join(f"{name} ({models[name]['use']})" for name in names)
+        lacks = (
+            " Not yet: their trainings are not finished, so there are no models of them. Train them with `wrods tune STUDY`."
+            if to_train
+            else "".join(f" {name}:{_not_yet(models[name])}" for name in names if models[name]["remark"])
+        )
+        found[names[0]] = f"{len(names)} models, {every}, each: {said}{lacks}"
+    return [found[name] for name in models if name in found]
+
+
+def _of_model(told: Mapping[str, Any]) -> str:
+    return (
+        f"{told['sessions']:,} session{'' if told['sessions'] == 1 else 's'}, {told['trials']:,} trials, roughly "
         f"{told['prompt_tokens']:,} prompt tokens; asked {told['how']}."
         + "".join(f" {sentence}" for sentence in told["as_published"])
         + (f" {told['costs']}" if told["costs"] else "")
         + (f" {told['judged']}" if told["judged"] else "")
         + f" Gives {told['gives']}.{told['reads']}"
-        + (f" Not yet: {told['remark']}" if told["remark"] else "")
         + "".join(f" {sentence}" for sentence in (*told.get("held_against", ()), *told.get("size", ())))
-        for name, told in models.items()
-    ]
+    )
+
+
+def _not_yet(told: Mapping[str, Any]) -> str:
+    return f" Not yet: {told['remark']}" if told["remark"] else ""
 
 
 def _held_against(
@@ -168,7 +195,11 @@ def _held_against(
     alike = replicates_alike(study, settings)
     said = [f"Asked of it: {'; '.join(one.because for one in asked) or 'text alone'}."]
     if giving.known_from is None:
-        said.append(giving.remark or "")
+        # of a model that is not there yet its own remark says why
+        is_missing = (
+            settings.kind == "hf" and use_remark(settings.use, study.folder, settings.options) is not None
+        )
+        said += [] if is_missing else [giving.remark or ""]
     elif giving.gaps:
         said.append(f"By {giving.known_from}: {' '.join(giving.gaps)}")
     else:
@@ -284,6 +315,7 @@ def _model(
         "judged": "" if judging is None else judging.said(),
         "reads": _reads(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
+        "to_train": unfinished_training(model),
     }
 
 

@@ -6,7 +6,8 @@ the same model on this device where one was begun in the study, else very rough.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,55 @@ RULES_IN_WORDS = {
 
 @dataclass(frozen=True)
 class ToldTraining:
-    """A training in words and in numbers."""
+    """A training in words and in numbers.
+
+    Attributes
+    ----------
+    sentence : str
+        All of it.
+    shared : tuple of str
+        What trainings may have in common: of which model on what, and how.
+    own : str
+        The rest: what changes in the texts or which task, tokens, time, how far it is.
+    numbers : dict
+    """
 
     sentence: str
+    shared: tuple[str, str]
+    own: str
     numbers: dict[str, Any]
 
 
 def tell_trainings(study: Study, trainings: Iterable[Training]) -> dict[str, ToldTraining]:
     """Describe trainings; nothing is made, downloaded or sent."""
     return {one.name: _tell(study, one) for one in trainings}
+
+
+def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
+    """Return paragraphs: a training by itself as a sentence, several of one kind as what they have in common and a line each."""
+    kinds: dict[tuple[str, str], dict[str, ToldTraining]] = {}
+    for name, one in told.items():
+        kinds.setdefault(one.shared, {})[name] = one
+    paragraphs = []
+    for (of, how), alike in kinds.items():
+        if len(alike) == 1:
+            paragraphs += [one.sentence for one in alike.values()]
+            continue
+        opening = f"{len(alike)} trainings of {of}; each {how}{_all_of_them([one.numbers for one in alike.values()])}:"
+        paragraphs.append("\n".join((opening, *(f"{name}: {one.own}" for name, one in alike.items()))))
+    return paragraphs
+
+
+def _all_of_them(numbers: Sequence[Mapping[str, Any]]) -> str:
+    """Say what trainings take together; nothing where it is not known of one of them."""
+    hours = [float(one["hours"]) for one in numbers if one.get("hours") is not None]
+    dollars = [float(one["usd"]) for one in numbers if one.get("usd") is not None]
+    if len(hours) == len(numbers):
+        rough = "" if all(one["measured_by"] for one in numbers) else "very roughly "
+        return (
+            f"; all of them, one after the other, {rough}{rough_duration_in_words(3600 * math.fsum(hours))}"
+        )
+    return f"; all of them roughly {written(math.fsum(dollars))}" if len(dollars) == len(numbers) else ""
 
 
 def _tell(study: Study, training: Training) -> ToldTraining:
@@ -61,28 +102,38 @@ def _tell(study: Study, training: Training) -> ToldTraining:
         "model": training.base, "use": training.model.use, "on": training.on, "rule": training.rule, "task": training.task,
         "epochs": epochs, "tokens_an_epoch": tokens, "state": read_record(training.folder).get("state", "not begun"),
     }  # fmt: skip
-    opening = f"Training {training.name}: {training.base} ({training.model.use}) on {_on(training)}; "
     roughly = "an unknown number of" if tokens is None else f"roughly {tokens:,}"
-    said = f"{epochs} {'epoch' if epochs == 1 else 'epochs'} of {roughly} tokens"
+    many = f"{epochs} {'epoch' if epochs == 1 else 'epochs'} of"
     if training.is_api:
-        more, found = _at_provider(training, tokens, epochs)
+        (how, long), found = _at_provider(training, tokens, epochs)
     else:
-        more, found = _here(study, training, tokens, epochs)
+        (how, long), found = _here(study, training, tokens, epochs)
     is_done = numbers["state"] == FINISHED
     ending = f" It is trained: use: tuned:{training.name} lets it read the study." if is_done else ""
     if (stale := built_again(study, training)) is not None:
         ending += f" But {stale}."
-    return ToldTraining(f"{opening}{said}{more}.{ending}", numbers | found)
+    base = f"{training.base} ({training.model.use})"
+    on, own = _on(training)
+    texts = (
+        f"lines of {training.task} {on}"
+        if training.is_htest
+        else f"{on}{' ' if training.rule is None else ', '}{own}"
+    )
+    return ToldTraining(
+        f"Training {training.name}: {base} on {texts}; {many} {roughly} tokens{how}{long}.{ending}",
+        (f"{base} on {'lines of a task ' if training.is_htest else ''}{on}", f"{many} the tokens below{how}"),
+        f"{own}; {roughly} tokens{long}.{ending}",
+        numbers | found,
+    )
 
 
-def _on(training: Training) -> str:
+def _on(training: Training) -> tuple[str, str]:
+    """Say on what a model is trained: the texts, or where H-TEST's lines are from; and what changes in them, or their task."""
     if training.is_htest:
         of = "released for training" if training.on == RELEASED else "made by its rule"
         asked = "as the study asks them" if training.asked == "study" else "bare, as in the paper"
-        return f"lines of {training.task} {of}, {asked}, none of them a test item"
-    if training.rule is None:
-        return f"{training.on} as it is"
-    return f"{training.on}, {RULES_IN_WORDS[training.rule]}"
+        return f"{of}, {asked}, none of them a test item", str(training.task)
+    return training.on, "as it is" if training.rule is None else RULES_IN_WORDS[training.rule]
 
 
 def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
@@ -132,7 +183,10 @@ def _bytes(path: Path) -> int:
     return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
 
 
-def _here(study: Study, training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
+def _here(
+    study: Study, training: Training, tokens: int | None, epochs: int
+) -> tuple[tuple[str, str], dict[str, Any]]:
+    """Say how a model is trained on this machine, and how long that takes."""
     found: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
     how = (
         "every weight"
@@ -143,15 +197,16 @@ def _here(study: Study, training: Training, tokens: int | None, epochs: int) -> 
     try:
         base = _looked_at(training)
     except UserError as fault:
-        return f"{said}. Not yet: {reason_of(fault)}", {**found, "remark": str(fault)}
+        return (f"{said}. Not yet: {reason_of(fault)}", ""), {**found, "remark": str(fault)}
     if base is None:
-        return f"{said}. How large the model is, its files tell once they are downloaded", found
+        return (f"{said}. How large the model is, its files tell once they are downloaded", ""), found
     size = estimate.size_of(base, training)
     found |= asdict(size)
     said += (
         f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {gigabytes(size.memory)} of memory "
         f"({base.device}) and up to {gigabytes(size.disk)} of disk"
     )
+    long = ""
     if tokens is not None:
         measured = _speed(study, training, base.device)
         hours = (
@@ -160,9 +215,9 @@ def _here(study: Study, training: Training, tokens: int | None, epochs: int) -> 
             else tokens * epochs / measured[0] / 3600
         )
         found |= {"hours": round(hours, 4), "measured_by": None if measured is None else measured[1]}
-        said += f", {'very roughly ' if measured is None else ''}{rough_duration_in_words(3600 * hours)}"
-        said += "" if measured is None else f" at the speed of training {measured[1]}"
-    return said, found
+        long = f", {'very roughly ' if measured is None else ''}{rough_duration_in_words(3600 * hours)}"
+        long += "" if measured is None else f" at the speed of training {measured[1]}"
+    return (said, long), found
 
 
 def _speed(study: Study, training: Training, device: str) -> tuple[float, str] | None:
@@ -190,17 +245,15 @@ def _looked_at(training: Training) -> Base | None:
     return look_at(training)
 
 
-def _at_provider(training: Training, tokens: int | None, epochs: int) -> tuple[str, dict[str, Any]]:
+def _at_provider(
+    training: Training, tokens: int | None, epochs: int
+) -> tuple[tuple[str, str], dict[str, Any]]:
+    """Say that a provider trains a model, and for how much."""
+    found: dict[str, Any] = {"method": "provider"}
+    how = ", trained by its provider"
     if training.price is None:
-        return ", trained by its provider; give `price:` for what a million tokens cost", {
-            "method": "provider"
-        }
+        return (f"{how}; give `price:` for what a million tokens cost", ""), found
     if tokens is None:
-        return f", trained by its provider at {written(training.price)} for a million tokens", {
-            "method": "provider"
-        }
+        return (f"{how} at {written(training.price)} for a million tokens", ""), found
     cost = tokens * epochs * training.price / 1e6
-    return f", trained by its provider for roughly {written(cost)}", {
-        "method": "provider",
-        "usd": round(cost, 4),
-    }
+    return (how, f" for roughly {written(cost)}"), found | {"usd": round(cost, 4)}

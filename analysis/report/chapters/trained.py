@@ -260,7 +260,7 @@ def _told(part: Part, compared: list[Difference], model: Modelled | str) -> str:
     told = [of + _counted([one for one in compared if not one.against_control], "from the base")]
     beyond = [one for one in compared if one.against_control]
     if beyond:
-        told.append(_counted(beyond, f"from {beyond[0].first}, the control"))
+        told.append(_counted(beyond, f"from {beyond[0].first}, the control,"))
     if isinstance(model, str):
         told.append(f"No mixed model: {model}.")
         return " ".join(one for one in told if one)

@@ -116,17 +116,23 @@ def open_engine(settings: ModelSettings) -> Engine:
     return opener(settings)
 
 
-def _require_trained(settings: ModelSettings) -> None:
-    """Say what to do where the study trains a model and the training is not done yet."""
+def unfinished_training(settings: ModelSettings) -> str | None:
+    """Return the training that a model still waits for; None where it is done, and of a model that no training makes."""
     name = settings.options.get("trained")
     if name is None:
-        return
+        return None
     is_there = (
         (settings.folder / settings.name).is_dir()
         if settings.kind == "hf"
         else settings.name != f"tuned:{name}"
     )
-    if not is_there:
+    return None if is_there else str(name)
+
+
+def _require_trained(settings: ModelSettings) -> None:
+    """Say what to do where the study trains a model and the training is not done yet."""
+    name = unfinished_training(settings)
+    if name is not None:
         raise NotThereYet(
             f"training {name} is not finished, so there is no model of it yet",
             mend=f"Train it with `wrods tune STUDY --training {name}`.",

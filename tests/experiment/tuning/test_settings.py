@@ -10,7 +10,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.tuning import trainings
 from experiment.tuning.records import make_records, records_of
-from experiment.tuning.telling import tell_trainings
+from experiment.tuning.telling import tell_trainings, told_together
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
 
@@ -267,6 +267,56 @@ def test_length_of_a_training_is_foretold_from_the_items_before_its_records_are_
     made = list(records_of(study, trainings(study)["up"])[0])
     characters = sum(len(one["prompt"]) + len(one["reply"]) for one in made)
     assert before == pytest.approx(characters / 4, rel=0.15)
+
+
+def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path) -> None:
+    tasks = ("uppercase", "end_ly", "rhyme")
+    text = (
+        HEAD
+        + "  each: {model: base, on: htest, task: each}\n  whole: {model: base, on: htest, task: rhyme, method: full}\n"
+    ).replace("rules: [uppercase, end_ly]", f"rules: [{', '.join(tasks)}]")
+    for task in tasks:
+        text = text.replace("    guess:", f'    on-{task}: {{use: "tuned:each-{task}"}}\n    guess:')
+    write(tmp_path, "")
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    told = wrods("check", tmp_path)
+    assert told.exit_code == 0, told.output
+    lines = told.output.splitlines()
+    said = " ".join(told.output.split())
+    assert (
+        said.count(
+            "3 trainings of base (hf:tiny) on lines of a task made by its rule, as the study asks them"
+        )
+        == 1
+    )
+    assert said.count("(lora)") == 1 and said.count("Training whole: base (hf:tiny) on lines of rhyme") == 1
+    for task in tasks:
+        assert (
+            sum(line.startswith(f"  each-{task}: {task}; an unknown number of tokens.") for line in lines)
+            == 1
+        )
+    assert (
+        said.count("their trainings are not finished") == 1
+        and "Not looked into: there is no folder" not in said
+    )
+    (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
+    assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
+    dry = wrods("tune", tmp_path, "--dry-run")
+    assert " ".join(dry.output.split()).count("3 trainings of base (hf:tiny)") == 1
+
+
+def test_what_trainings_cost_and_take_together_is_the_sum(tmp_path: Path) -> None:
+    tuned = "model: gpt, on: htest, asked: bare, price: 8"
+    write(tmp_path, f"  up: {{{tuned}, task: uppercase}}\n  ly: {{{tuned}, task: end_ly}}")
+    study = load_study(tmp_path)
+    told = tell_trainings(study, trainings(study).values())
+    (paragraph,) = told_together(told)
+    every = sum(one.numbers["usd"] for one in told.values())
+    assert (
+        every > 0
+        and f"trained by its provider; all of them roughly {every:.2f} USD:" in paragraph.splitlines()[0]
+    )
+    assert [line.split(":")[0] for line in paragraph.splitlines()[1:]] == ["up", "ly"]
 
 
 def test_nothing_to_train_on_is_told_with_the_path(tmp_path: Path) -> None:
