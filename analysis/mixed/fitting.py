@@ -122,6 +122,47 @@ def fit(
     ----------
     Bates, Mächler, Bolker & Walker (2015), Journal of Statistical Software 67(1).
     """
+    return fit_model(
+        make_model(
+            formula,
+            data,
+            family,
+            link,
+            reml,
+            weights,
+            offset,
+            levels,
+            contrasts,
+            nagq,
+            information,
+            dispersion,
+            penalty,
+        )
+    )
+
+
+def make_model(
+    formula: str,
+    data: pd.DataFrame,
+    family: str = "gaussian",
+    link: str | None = None,
+    reml: bool = True,
+    weights: Column | None = None,
+    offset: Column | None = None,
+    levels: Mapping[str, Sequence[str]] | None = None,
+    contrasts: Mapping[str, Given] | None = None,
+    nagq: int = 1,
+    information: str | None = None,
+    dispersion: str = "ml",
+    penalty: str | None = None,
+) -> Model:
+    """Read the formula and make the matrices: all of :func:`fit`, whose arguments these are, but the search.
+
+    Raises
+    ------
+    UserError
+        As ``fit``.
+    """
     chosen, chosen_link = choose_family(family, link)
     criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
@@ -129,7 +170,7 @@ def fit(
         parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
     )
     matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
-    model = Model(
+    return Model(
         parsed,
         frame,
         matrices,
@@ -145,7 +186,6 @@ def fit(
         ),
         criterion,
     )
-    return fit_model(model)
 
 
 @lru_cache(maxsize=1)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from analysis.estimation import analyse
 from analysis.frames import ModelData
-from analysis.mixed import Fit, fit
-from analysis.mixed.fitting import fit_model
+from analysis.mixed import Fit
+from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions
@@ -249,7 +249,7 @@ class Study:
             key = (formula, *data.groups, "/", *data.levels)
             if key not in self._models:
                 placed = rows.assign(**{plan.measure.response: _placed(rows, plan)})
-                self._models[key] = fit(formula, placed, **settings).model
+                self._models[key] = make_model(formula, placed, **settings)
             model = self._models[key]
             return fit_model(replace(model, frame=replace(model.frame, y=values)))
 

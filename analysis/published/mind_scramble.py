@@ -306,10 +306,13 @@ def slopes(values: Values, study: str = "") -> list[Slope]:
 
 
 def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, float]:
-    """Return the mean over levels that were seen, percent, and the same in percent of BASE (retention, as in Table 3)."""
-    means = [one for one in (values.mean(group, level) for level in levels) if math.isfinite(one)]
+    """Return the mean over levels of the study, percent, and the same in percent of BASE (retention, as in Table 3).
+
+    Operations differ in what they cost: a group that has no value in one of them has no mean.
+    """
+    means = [values.mean(group, level) for level in levels if level in values.levels]
     base = values.mean(group, BASE)
-    if not means:
+    if not means or not all(map(math.isfinite, means)):
         return math.nan, math.nan
     mean = float(np.mean(means))
     return mean, 100.0 * mean / base if base else math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,25 @@ def test_retention_is_the_mean_and_its_share_of_base(tables: Tables) -> None:
     mean, share = paper.kept(values, "large", paper.EDITS)
     assert mean == pytest.approx(77.5)
     assert share == pytest.approx(100 * 77.5 / 90)
+
+
+def test_a_reader_without_answers_to_one_operation_has_no_retention(tables: Tables) -> None:
+    (values,) = paper.values_of(tables, "scramble")
+    partial = values.of_items["large"].copy()
+    partial[:, values.levels.index("DEL-END")] = np.nan
+    lacking = replace(values, of_items=values.of_items | {"large": partial})
+    assert np.isnan(paper.kept(lacking, "large", paper.EDITS)).all()
+    assert np.isfinite(paper.kept(lacking, "small", paper.EDITS)).all()
+    # an operation that the study does not have is lacking in no reader
+    fewer = [level for level in values.levels if level != "DEL-END"]
+    cut = replace(
+        values,
+        levels=tuple(fewer),
+        of_items={
+            name: own[:, [values.levels.index(one) for one in fewer]] for name, own in values.of_items.items()
+        },
+    )
+    assert np.isfinite(paper.kept(cut, "large", paper.EDITS)).all()
 
 
 def test_slopes_are_points_for_each_operation(tables: Tables) -> None:

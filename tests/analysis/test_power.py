@@ -15,6 +15,9 @@ from statsmodels.stats.power import TTestPower
 
 from analysis.estimation import analyse
 from analysis.measures import MEASURES, OF_MODELS
+from analysis.mixed import Fit
+from analysis.mixed.fitting import fit_model
+from analysis.mixed.result import Model
 from analysis.plan import Bound, Difference, Plan
 from analysis.power import (
     Given,
@@ -240,6 +243,21 @@ def test_kept_matrices_give_what_the_analysis_gives() -> None:
         for found, one in zip(outcome.found, [c for c in plain.contrasts if c.estimable], strict=True):
             assert found.p == pytest.approx(one.p, rel=1e-3, abs=1e-6)
             assert found.points == pytest.approx(one.points, rel=1e-3, abs=1e-3)
+
+
+def test_matrices_are_made_without_a_search_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers that only fill their place are never fitted."""
+    searched: list[str] = []
+
+    def counted(model: Model) -> Fit:
+        searched.append("once")
+        return fit_model(model)
+
+    monkeypatch.setattr("analysis.power.simulation.fit_model", counted)
+    monkeypatch.setattr("analysis.mixed.fitting.fit_model", counted)
+    study = Study(of_accuracy(), Sizes(12, 16))
+    steps = [study.simulate(number).steps for number in (0, 1)]
+    assert len(searched) == sum(steps)
 
 
 def test_a_cell_that_is_always_right_counts_as_found_nothing(tmp_path: Path) -> None:

@@ -84,8 +84,9 @@ def reordering_table(
         f"Reordering at the level of characters, words and sentences{_measured(parts)}",
         columns,
         tuple(rows),
-        f"Laid out as Table {number} of Mind Scramble (2024). Mean: over the reorderings; % of BASE: the same against intact text "
-        f"(relative retention). ± is the standard deviation of the means of replicates, where there were several.{_remarks(parts)}",
+        f"Laid out as Table {number} of Mind Scramble (2024). Mean: over the reorderings, where none is missing; % of BASE: the same "
+        "against intact text (relative retention). ± is the standard deviation of the means of replicates, where there were "
+        f"several.{_remarks(parts)}",
         ORIGINS[parts[0][1].measure],
     )
 
@@ -109,7 +110,8 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
         f"Characters inserted and deleted at the beginning and the end of words{_measured(parts)}",
         ("Operation", *(marked(group, kinds[group]) for group in groups)),
         tuple(rows),
-        "Laid out as Table 3 of Mind Scramble (2024); its last line, absolute/relative, is two lines here. ± is the standard "
+        "Laid out as Table 3 of Mind Scramble (2024); its last line, absolute/relative, is two lines here, where no operation is "
+        "missing. ± is the standard "
         f"deviation of the means of replicates, where there were several.{_remarks(parts)}",
         ORIGINS[parts[0][1].measure],
     )

@@ -69,6 +69,11 @@ def without_items(analyses: list[Analysis], material: Material, fits: list[Repor
         left = without_item_sets(material.tables, analysis.plan, FOLDS, analysis)
         fits += [ReportedFit(f"{analysis.plan.name}, without {name}", fit) for name, fit in left.fits.items()]
         summary = left_out_summary(left.table)
+        if summary.empty:
+            yield escape(
+                f"{heading_of(analysis)}: no difference can be estimated with all items, so none without a set of them."
+            )
+            continue
         name = f"without_items_{number}"
         yield Markup("{}: [[table:{}]]. ").format(heading_of(analysis), name) + escape(
             " ".join([_items_verdict(summary, len(sets)), *left.remarks])

@@ -7,6 +7,7 @@ program with the item's reference program.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -259,8 +260,9 @@ def _wanted(one: Response, intact: Mapping[Key, str]) -> str | None:
 
 
 def _about_intact_texts(study: Study, given: Sequence[tuple[Response, str]]) -> dict[Key, str]:
-    """Return what each reader answered about each intact text.
+    """Return what each reader answered about each intact text, of those that it answered more than once.
 
+    An answer that could only be compared with itself, as that of a person who sees each item in one condition, says nothing.
     Where several conditions show the same intact text (no sentence of one-sentence texts changes its place), it is the answer in
     the first of the design: ``BASE``, in studies of Mind Scramble.
     """
@@ -276,7 +278,8 @@ def _about_intact_texts(study: Study, given: Sequence[tuple[Response, str]]) -> 
         rank = [places[factor].get(str(level), 0) for factor, level in condition.items() if factor in places]
         if _key(one) not in found or rank < found[_key(one)][0]:
             found[_key(one)] = (rank, text)
-    return {key: text for key, (_, text) in found.items()}
+    times = Counter(_key(one) for one, _ in given)
+    return {key: text for key, (_, text) in found.items() if times[key] > 1}
 
 
 def _text(one: Response, parser: str | None) -> str:

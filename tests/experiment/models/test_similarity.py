@@ -94,6 +94,20 @@ def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text
             assert similarity == pytest.approx(float(np.dot(one, other)), abs=1e-5)
 
 
+def test_an_answer_is_never_compared_with_itself_alone(study, store) -> None:
+    """A condition may leave a text as it is: a person who sees it there alone has nothing to compare."""
+    run(
+        study,
+        store,
+        lambda trial: said_of(trial) if trial["condition"]["letters"] == "intact" else "",
+        reader="m",
+    )
+    run(study, store, said_of, reader="n")
+    outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
+    assert {one.reader for one in outcome.answers} == {"n"}
+    assert (outcome.alone, outcome.unread) == (2, 2)
+
+
 def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder) -> None:
     shown = compare_texts(study, store, Embedder(embedding_settings(study))).texts.shown
     assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
