@@ -43,7 +43,10 @@ def left_out_summary(table: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (contrast, groups), own in table.groupby(["contrast", "groups"], sort=False):
-        whole = own[own["left_out"] == NOTHING].iloc[0]
+        with_all = own[own["left_out"] == NOTHING]
+        if with_all.empty:  # it cannot be estimated with all items, so nothing can be held against it
+            continue
+        whole = with_all.iloc[0]
         rest = own[(own["left_out"] != NOTHING) & own["estimate"].notna()]
         nan = float("nan")
         at = (
