@@ -311,7 +311,7 @@ def in_model(
             at_edge += [(group, level) for level in constant]
         barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **(at_ends if penalty is None else {})}
         usable[group] = [level for level in plan.levels if level not in barred[group]]
-    groups, levels = _largest_common(usable, remarks)
+    groups, levels = _largest_common(usable, plan, remarks)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)].copy()
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
@@ -341,15 +341,30 @@ def _why_not(barred: Mapping[str, str] | None) -> str:
     return "; ".join(f"{why} in {_quoted(own)}" for why, own in levels.items())
 
 
-def _largest_common(usable: dict[str, list[str]], remarks: list[str]) -> tuple[list[str], list[str]]:
-    """Keep the first group that can be modelled, its levels, and every further group that has all of these."""
+def _largest_common(
+    usable: dict[str, list[str]], plan: Plan, remarks: list[str]
+) -> tuple[list[str], list[str]]:
+    """Keep the first group of which a difference can be tested, its levels, and every further group that has all of these.
+
+    Where no difference can be tested of any group, it is the first with two levels: its model still describes.
+    """
+    can_be_fitted = [group for group, own in usable.items() if len(own) > 1]
+    tested = [
+        group
+        for group in can_be_fitted
+        if any(set(plan.weights(one)) <= set(usable[group]) for one in plan.contrasts)
+    ]
+    first = next(iter([*tested, *can_be_fitted]), None)
     groups: list[str] = []
-    levels: list[str] = []
+    levels: list[str] = [] if first is None else usable[first]
     for group, own in usable.items():
-        if not groups and len(own) > 1:
-            groups, levels = [group], own
-        elif groups and set(levels) <= set(own):
+        if first is not None and (group == first or (groups and set(levels) <= set(own))):
             groups.append(group)
+        elif first is not None and not groups and group in can_be_fitted:
+            remarks.append(
+                f"No difference can be tested for {spoken(group)}, so that the model holds the other readers; the descriptive values "
+                "are in the tables and figures."
+            )
         else:
             remarks.append(
                 f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."

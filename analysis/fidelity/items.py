@@ -87,7 +87,7 @@ def item_cells(
         many = np.asarray(counts.sum(axis=0)).ravel()
         with np.errstate(divide="ignore", invalid="ignore"):
             means[level] = np.asarray(sums.sum(axis=0)).ravel() / many
-        if (many > 1).sum() > 2:
+        if len(units) > 1 and (many > 1).sum() > 2:
             split[level] = halves(sums, counts, strata, seed, splits)
     return ItemCells(items, means, split, len(units))
 

@@ -67,11 +67,14 @@ def halves(
         With fewer than two readers or one split.
     """
     readers, items = sums.shape
-    if readers < 2 or splits < 1:
+    if readers < 2:
+        told = "one reader has" if readers == 1 else "without readers there are"
         raise UserError(
-            f"{splits} splits of {readers} readers into halves",
-            mend="Halves need two readers and one split at least.",
+            f"{told} no halves of readers to hold against each other, so that reliability and ceiling are unknown",
+            mend="Halves need two readers at least.",
         )
+    if splits < 1:
+        raise UserError(f"splits: {splits}", mend="Give one split of the readers into halves at least.")
     many = max(1, min(splits, _CELLS // max(items, readers)))
     random = np.random.default_rng(seed)
     dealt = np.zeros((many, readers))

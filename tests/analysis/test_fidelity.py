@@ -32,6 +32,7 @@ from analysis.fidelity.reliability import weighted_correlations
 from analysis.plan import Bound, Difference
 from analysis.planned import plans
 from stimuli.errors import UserError
+from tests.analysis.crossed_study import crossed_rows, crossed_study
 from tests.analysis.letter_study import LEVELS, PLANNED, TIME, study_rows, trial_rows, write_handover
 
 FINAL = Difference("final", "internal")
@@ -137,6 +138,17 @@ def test_halves_are_dealt_within_lists() -> None:
     assert found.first + found.second == pytest.approx(np.full((50, 6), 3.0))
     with pytest.raises(UserError, match="two readers"):
         halves(values[:1], counts[:1], np.array([0]), seed=1)
+
+
+def test_a_model_whose_one_session_meets_an_item_twice_in_a_condition_has_correlations_without_a_reliability(
+    tmp_path: Path,
+) -> None:
+    """Of two factors an item is shown in each condition of the other: that makes answers, but no second reader."""
+    tables = load(crossed_study(tmp_path, crossed_rows(12, 24, models=("gpt",))))
+    found = item_agreement(tables, "item_type", "correct", resamples=20)
+    assert set(found["item_type"]) == {"word", "transposed", "within levels"}
+    assert found["correlation"].notna().all() and found["model_reliability"].isna().all()
+    assert found["people_reliability"].notna().any()
 
 
 def test_reliability_is_the_share_of_variance_that_items_have() -> None:

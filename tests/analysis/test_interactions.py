@@ -156,6 +156,20 @@ def test_a_cell_without_trials_leaves_the_interaction_untested_and_counted(tmp_p
     assert not found["transposed − word"].estimable
 
 
+def test_a_cell_that_people_lack_leaves_the_interaction_of_a_model_tested(tmp_path: Path) -> None:
+    rows = crossed_rows(12, 16, models=("gpt",))
+    lacks = (rows["item_type"] == "transposed") & (rows["font"] == "cursive") & (rows["reader"] != "gpt")
+    plan = {**PLAN, "between": ["human", "gpt"]}
+    tables = load(crossed_study(tmp_path, rows[~lacks], {"together": plan}))
+    (analysis,) = carry_out_all(plans(tables), tables)
+    found = {one.groups: one for one in analysis.contrasts}
+    assert analysis.groups == ("gpt",) and found["gpt",].estimable
+    assert found["human",].left_out and found["human", "gpt"].left_out
+    assert any(
+        "No difference can be tested for people, so that the model holds" in one for one in analysis.remarks
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
