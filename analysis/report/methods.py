@@ -314,11 +314,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
                 f"{measure.title}s outside {apa.count(bounds.low)} to {apa.count(bounds.high)} ms were excluded."
             )
     yield escape(" ".join(said))
-    intervals = (
-        f"within-participant intervals (Cousineau–Morey; {cite('cousineau2005')}; {cite('morey2008')})"
-    )
-    if _between_participants(tables):
-        intervals += ", or Student’s where participants were in one condition each"
+    intervals = _intervals(tables)
     software = f"The analyses were run in {software_words(tables.dictionary)}"
     if not has_models:
         yield escape(f"Means have {intervals}.")
@@ -361,14 +357,19 @@ _OF_TWO_FACTORS = (
 )
 
 
-def _between_participants(tables: Tables) -> bool:
-    """Whether a factor has several conditions and every participant was in one of them."""
+def _intervals(tables: Tables) -> str:
+    """Say which intervals means have: of participants, or, where there are none, of models over items."""
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
-    return any(
+    if people.empty:
+        return "intervals over items (Wilson’s of the effective number of answers for accuracy, Student’s for other measures)"
+    told = f"within-participant intervals (Cousineau–Morey; {cite('cousineau2005')}; {cite('morey2008')})"
+    if any(
         people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
         for name in tables.factors
-    )
+    ):
+        told += ", or Student’s where participants were in one condition each"
+    return told
 
 
 def _right_or_wrong(timed: list[Analysis]) -> str:

@@ -49,6 +49,10 @@ def test_models_only_have_accuracy_and_no_times(tmp_path: Path) -> None:
     content, words = told(tmp_path, study_rows(models=("a", "b"), items=24))
     assert [section.analysis.plan.measure.name for section in content.exploratory] == ["correct"]
     assert "Reading time by position" not in words
+    assert "within-participant" not in words and "Cousineau" not in words
+    assert (
+        "means have intervals over items (Wilson’s of the effective number of answers for accuracy" in words
+    )
 
 
 def test_an_empty_condition_is_named_and_the_rest_compared(tmp_path: Path) -> None:
