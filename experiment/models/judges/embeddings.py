@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from experiment.models.judges.sentence_model import FIRST, MEAN, Reading, reading_of
 from experiment.models.settings import ModelSettings, NotThereYet
 from stimuli.errors import UserError, unknown_name
 
@@ -119,9 +120,8 @@ class Embedder:
             yield batch
 
     def _name(self, text: str) -> str:
-        said = "\0".join(
-            [self.settings.use, str(self.settings.options.get("base_url")), self._way.revision, text]
-        )
+        way = [self._way.revision, *([self._way.manner] if self._way.manner else [])]
+        said = "\0".join([self.settings.use, str(self.settings.options.get("base_url")), *way, text])
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _kept(self, names: set[str]) -> dict[str, Vectors]:
@@ -153,9 +153,10 @@ class Embedder:
 
 
 class _Way(Protocol):
-    """Where vectors come from."""
+    """Where vectors come from; ``manner`` says what else than the revision makes them what they are."""
 
     revision: str
+    manner: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a vector a text, shape (texts, width)."""
@@ -175,9 +176,14 @@ class _LocalWay:
         self._device = hardware.choose_device(settings.options.get("device"))
         config, self._tokenizer = checkpoints.load_tokenizer(self._source)
         self.revision = name_revision(self._source, config)
+        reading = reading_of(self._source, settings.name)
         self._longest = min(
-            int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 0) or 10**9)
+            int(self._tokenizer.model_max_length),
+            int(getattr(config, "max_position_embeddings", 0) or 10**9),
+            reading.most or 10**9,
         )
+        self._pooling = reading.pooling
+        self.manner = "" if reading == Reading() else f"{reading.pooling} of {self._longest} tokens"
         self._tokens = BATCH_TOKENS
         self._model: Any = None
 
@@ -198,7 +204,7 @@ class _LocalWay:
             batch = left[: max(1, self._tokens // len(given[left[0]]))]
             said: str | None = None
             try:
-                found |= zip(batch, self._means([given[place] for place in batch]), strict=True)
+                found |= zip(batch, self._pooled([given[place] for place in batch]), strict=True)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -224,8 +230,8 @@ class _LocalWay:
         given = self._tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
         return sum(len(row) > self._longest for row in given)
 
-    def _means(self, rows: Sequence[Sequence[int]]) -> Vectors:
-        """Return the mean of the last hidden states of each row, shape (rows, width)."""
+    def _pooled(self, rows: Sequence[Sequence[int]]) -> Vectors:
+        """Return the vector of each row's last hidden states, their mean or one of them, shape (rows, width)."""
         import torch
 
         from experiment.models.local.padding import padded
@@ -235,9 +241,14 @@ class _LocalWay:
             lengths = torch.tensor([len(row) for row in rows], device=self._device)
             seen = (torch.arange(tokens.shape[1], device=self._device) < lengths[:, None]).long()
             hidden = self._model(input_ids=tokens, attention_mask=seen).last_hidden_state
-            weights = seen[:, :, None].to(hidden.dtype)
-            means: Vectors = ((hidden * weights).sum(1) / weights.sum(1)).float().cpu().numpy()
-        return means
+            if self._pooling == MEAN:
+                weights = seen[:, :, None].to(hidden.dtype)
+                pooled = (hidden * weights).sum(1) / weights.sum(1)
+            else:
+                place = torch.zeros_like(lengths) if self._pooling == FIRST else lengths - 1
+                pooled = hidden[torch.arange(len(rows), device=self._device), place]
+            vectors: Vectors = pooled.float().cpu().numpy()
+        return vectors
 
 
 def _of_package(settings: ModelSettings) -> _Way:
@@ -293,7 +304,7 @@ class _ApiWay:
         self._client = OpenAI(
             api_key=key or "none", base_url=str(base_url) if base_url else None, max_retries=5
         )
-        self.revision = "api"
+        self.revision, self.manner = "api", ""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         from openai import OpenAIError

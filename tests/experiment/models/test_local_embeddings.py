@@ -58,6 +58,77 @@ def test_a_vector_is_the_mean_over_the_texts_own_tokens(encoder) -> None:
         np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
 
 
+def as_library(
+    encoder: Path,
+    folder: Path,
+    *,
+    length: int | None = None,
+    pooling: str | None = None,
+    last: str = "Pooling",
+) -> Path:
+    """Copy a model with the files that sentence-transformers keeps beside one."""
+    shutil.copytree(encoder, folder)
+    if length is not None:
+        (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}), "utf-8")
+    if pooling is not None:
+        (folder / "1_Pooling").mkdir()
+        modes = {
+            f"pooling_mode_{mode}": mode == pooling
+            for mode in ("mean_tokens", "cls_token", "max_tokens", "lasttoken")
+        }
+        (folder / "1_Pooling" / "config.json").write_text(
+            json.dumps({"word_embedding_dimension": 32, **modes}), "utf-8"
+        )
+    kinds = ("Transformer", last)
+    modules = [
+        {"idx": place, "type": f"sentence_transformers.models.{kind}"} for place, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("pooling", "place"), [("cls_token", 0), ("lasttoken", -1), ("mean_tokens", None)])
+def test_a_model_is_read_as_the_files_of_its_makers_say(
+    encoder, tmp_path: Path, pooling: str, place: int | None
+) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = as_library(encoder, tmp_path / "model", length=6, pooling=pooling)
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    embedder = Embedder(ModelSettings(f"hf:{folder}"), tmp_path / "vectors.db")
+    found = embedder.embed(TEXTS)
+    for text, vector in zip(TEXTS, found, strict=True):
+        given = tokenizer(text, return_tensors="pt", truncation=True, max_length=6)
+        with torch.no_grad():
+            states = model(**given).last_hidden_state[0]
+        wanted = (states.mean(0) if place is None else states[place]).numpy()
+        np.testing.assert_allclose(vector, wanted / np.linalg.norm(wanted), atol=1e-5)
+    assert embedder.cut(TEXTS) == sum(len(tokenizer(text)["input_ids"]) > 6 for text in set(TEXTS)) > 0
+
+
+def test_vectors_that_were_kept_of_another_way_to_read_are_made_anew(encoder, tmp_path: Path) -> None:
+    folder = as_library(encoder, tmp_path / "model", length=6)
+    before = Embedder(ModelSettings(f"hf:{folder}"), tmp_path / "vectors.db").embed(TEXTS)
+    (folder / "sentence_bert_config.json").unlink()
+    after = Embedder(ModelSettings(f"hf:{folder}"), tmp_path / "vectors.db").embed(TEXTS)
+    assert np.abs(before[1] - after[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"pooling": "max_tokens"}, "by pooling_mode_max_tokens"),
+        ({"last": "Dense"}, r"a layer behind its states \(Dense\)"),
+    ],
+)
+def test_vectors_that_would_not_be_the_models_own_are_refused(
+    encoder, tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    folder = as_library(encoder, tmp_path / "model", **files)
+    with pytest.raises(UserError, match=said):
+        Embedder(ModelSettings(f"hf:{folder}"))
+
+
 def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
     cache = tmp_path / "vectors.db"
     first = Embedder(ModelSettings(f"hf:{encoder}"), cache)
@@ -123,7 +194,7 @@ def test_no_text_is_no_vector(encoder) -> None:
 def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> None:
     texts = [f"dog {'bark ' * (n % 9)}{n}" for n in range(60)]
     expected = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
-    original, refused = embeddings._LocalWay._means, []
+    original, refused = embeddings._LocalWay._pooled, []
 
     def narrow(self, rows):
         if sum(map(len, rows)) > 70:
@@ -131,7 +202,7 @@ def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> N
             raise torch.OutOfMemoryError("CUDA out of memory")
         return original(self, rows)
 
-    monkeypatch.setattr(embeddings._LocalWay, "_means", narrow)
+    monkeypatch.setattr(embeddings._LocalWay, "_pooled", narrow)
     found = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert 1 <= len(refused) < 10, "what was too much once is not tried again"
@@ -141,7 +212,7 @@ def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
     def none(self, rows):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(embeddings._LocalWay, "_means", none)
+    monkeypatch.setattr(embeddings._LocalWay, "_pooled", none)
     with pytest.raises(UserError, match="memory ran out with one text of"):
         Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
 

@@ -102,6 +102,9 @@ def test_vectors_are_those_of_the_library_that_the_model_was_made_with(study: Pa
     from sentence_transformers import SentenceTransformer
 
     texts = ["The river runs along the old wall.", "Teh revir rnus aolng teh odl wlal."]
+    texts.append(
+        " ".join(f"river {number} wall" for number in range(150))
+    )  # longer than its makers let it read
     theirs = SentenceTransformer(str(packaged_model(PACKAGE)), device="cpu").encode(
         texts, normalize_embeddings=True
     )
