@@ -116,6 +116,10 @@ def test_method_tells_every_setting_in_words(of_h_test: Chapter, of_scrambled: C
         assert said in told
     told = " ".join(map(str, of_scrambled.methods))
     assert "in all its weights" in told and "the same words changed" in told and "FT-" not in told
+    assert (
+        "in 69% of the texts, drawn one by one with a chance of 60%, 30% of the words with more than two letters had"
+        in told
+    )
     assert "13 words of one in a row, were left out: 2 a training." in told
 
 

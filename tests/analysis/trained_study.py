@@ -32,7 +32,9 @@ def record(training: str, *, replies: bool, **settings: Any) -> dict[str, Any]:
         "records": {
             "number": 1000, "trained_on": 950, "held_out": 50,
             "kind": "prompts with replies" if replies else "running text",
-            "about": {} if replies else {"samples_left_out": 2},
+            "about": {}
+            if replies
+            else {"samples_left_out": 2, "share_of_samples_drawn": 0.688, "share_of_words_changed": 0.299},
         },
         "schedule": {"epochs": 3 if replies else 1, "batch_tokens": 512 if replies else 8192, "sequence_length": 1024},
         "steps": 40, "tokens": 61_000, "first_validation_loss": 2.0, "validation_loss": 1.1, "training_loss": 1.0,

@@ -198,8 +198,8 @@ def _cautions(models: Sequence[Probed]) -> Iterator[str]:
     largest = max(float(_by_label(one).max()) for one in models)
     if any(_by_label(one).max() > 1 / len(one.probing.classes) + _SKEWED for one in models):
         yield (
-            f"Labels are not balanced: always giving the most frequent one is right in up to {apa.percent(largest)} of trials, which is "
-            "the chance that is meant here."
+            "Labels are not balanced: always giving the most frequent one is right in up to "
+            f"{apa.percent(largest)} of trials, which is the chance that is meant here."
         )
 
 

@@ -13,9 +13,10 @@ from analysis.names import in_words
 from analysis.report.apa_tables import ApaTable, Origin
 
 _OPERATIONS = {
-    "FT-RS": "in 60% of the texts 30% of the words with more than two letters had all their letters shuffled",
-    "FT-KF&Adj": "in 60% of the texts 30% of the words with more than two letters kept their first letter and had two later "
-    "neighbours exchanged",
+    "FT-RS": "{texts} of the texts, drawn one by one with a chance of 60%, {words} of the words with more than two letters had all "
+    "their letters shuffled",
+    "FT-KF&Adj": "{texts} of the texts, drawn one by one with a chance of 60%, {words} of the words with more than two letters kept "
+    "their first letter and had two later neighbours exchanged",
     CONTROL: "the texts stayed as they are, the control of more training alone",
 }
 _DECAYS = {"cosine": "a cosine decay", "linear": "a linear decay", "none": "no decay"}
@@ -97,6 +98,12 @@ def _data_of(one: Trained) -> str:
         return one.group
     done = _OPERATIONS.get(str(one.rule or CONTROL), f"changed by the rule {one.rule}")
     records = one.record.get("records") or {}
+    about = records.get("about") or {}
+    texts, words = (about.get(name) for name in ("share_of_samples_drawn", "share_of_words_changed"))
+    done = done.format(
+        texts="in some" if texts is None else f"in {apa.percent(texts, 0)}",
+        words="30%" if words is None else apa.percent(words, 0),
+    )
     kind = "records" if "prompt" in str(records.get("kind", "")) else "texts"
     return f"{one.group} on {_many(one)}{kind} ({done})"
 
