@@ -18,6 +18,7 @@ from analysis.names import plain
 from analysis.plan import Plan
 from analysis.planned import plans
 from analysis.preparing import flow
+from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
 from analysis.recovery_check import recovered, recovered_lapses, recovery_plans
 from analysis.report import description_tables, model_tables
@@ -40,6 +41,7 @@ from analysis.report.numbered import Content, Numbered, Numbers, Section
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.tables import Tables
+from analysis.thinning import MOST_ROWS
 
 FEWEST = 5
 """Results of fewer participants than this are said to describe those participants only."""
@@ -81,8 +83,10 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     chapters = [numbers.chapter(one) for one in sorted(written, key=_place) if not one.supplement]
     extra, found, recovering = [], [], []
     for plan in recovery_plans(tables):
-        told(f"model: {plan.name}")
-        analysis = carry_out(plan, tables)
+        done = _carried_out(plan, analyses)
+        if done is None:
+            told(f"model: {plan.name}")
+        analysis = done or carry_out(plan, tables)
         same = _same_model(analysis, [*sections[True], *sections[False]])
         if same is None:
             extra.append(analysis)
@@ -140,6 +144,33 @@ def _compared(planned: Sequence[Plan]) -> set[Pair]:
 def _place(chapter: Chapter) -> bool:
     """Order chapters: planned ones first, the others as they are written."""
     return not chapter.planned
+
+
+def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
+    """Return the analysis that has made the model of a check of recovery; None where its model would be another one.
+
+    What is tested, and how it is corrected, is left out of the comparison: the check asks for coefficients alone.
+    """
+    for one in analyses:
+        asked = replace(
+            one.plan,
+            name=plan.name,
+            planned=plan.planned,
+            contrasts=plan.contrasts,
+            stand_in=plan.stand_in,
+            remarks=plan.remarks,
+            key=plan.key,
+            alpha=plan.alpha,
+            family=plan.family,
+            equivalence=plan.equivalence,
+            stop=plan.stop,
+            factors=plan.factors,
+        )
+        # what nobody planned begins otherwise with many conditions, and of very many answers has some
+        is_begun_alike = not one.plan.planned or len(plan.levels) <= MOST_COLUMNS_BESIDE
+        if asked == plan and is_begun_alike and one.model is not None and len(one.rows) <= MOST_ROWS:
+            return one
+    return None
 
 
 def _same_model(analysis: Analysis, sections: Sequence[Section]) -> Section | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
+from analysis.carrying_out import carry_out
 from analysis.figures.drawing import NOT_DATA, spread
+from analysis.recovery_check import recovered, recovery_plans
+from analysis.report.content import _carried_out
 from analysis.report.verdicts import scale_remark
 from analysis.report.write import render, write_report
 from analysis.results import Contrast
@@ -161,6 +165,23 @@ def test_effects_put_in_stand_beside_effects_recovered(rehearsal: Rehearsal) -> 
 def test_a_model_that_is_already_shown_is_not_shown_again(rehearsal: Rehearsal) -> None:
     shown = [section.analysis.plan.measure.name for section in rehearsal.content.recovery_sections]
     assert "reading_time" not in shown and "correct" in shown
+
+
+def test_a_check_of_recovery_takes_the_model_that_an_analysis_has_made_and_no_other(
+    rehearsal: Rehearsal,
+) -> None:
+    content = rehearsal.content
+    analyses = [section.analysis for section in (*content.planned, *content.exploratory)]
+    asked = {plan.measure.name: plan for plan in recovery_plans(rehearsal.tables)}
+    assert _carried_out(asked["correct"], analyses) is None
+    done = _carried_out(asked["reading_time"], analyses)
+    anew = carry_out(asked["reading_time"], rehearsal.tables)
+    assert done is not None and done.model is not None and anew.model is not None
+    assert done.model.formula == anew.model.formula and done.rows.equals(anew.rows)
+    assert recovered(done, rehearsal.tables) == recovered(anew, rehearsal.tables)
+    fewer = replace(asked["reading_time"], levels=("intact", "initial"))
+    excluding = replace(asked["reading_time"], exclude={"answers": "wrong"})
+    assert _carried_out(fewer, analyses) is None and _carried_out(excluding, analyses) is None
 
 
 def test_the_page_is_the_same_for_the_same_data(rehearsal: Rehearsal) -> None:
