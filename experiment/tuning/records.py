@@ -207,17 +207,20 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
     from stimuli.training import htest_training_set, released_training_set
 
     assert training.task is not None
-    held_out = [
-        text
-        for item in study.items
-        if item.condition.get("task") == training.task
-        for text in item.shown.values()
-    ]
+    held_out: list[str] = []
+    elsewhere: list[str] = []
+    for item in study.items:
+        (held_out if item.condition.get("task") == training.task else elsewhere).extend(item.shown.values())
     told: dict[str, Any]
     if training.on == RELEASED:
         folder = study.folder / Path(study.get("materials", "htest", "from")).expanduser()
         released = released_training_set(
-            folder, training.task, seed=training.seed, held_out=held_out, published="items" in study.published
+            folder,
+            training.task,
+            seed=training.seed,
+            held_out=held_out,
+            of_other_tasks=elsewhere,
+            published="items" in study.published,
         )
         exchanges = released.exchanges
         told = {
@@ -225,7 +228,9 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
             "unbalanced": released.unbalanced, "as_published": "items" in study.published,
         }  # fmt: skip
     else:
-        made = htest_training_set(training.task, seed=training.seed, held_out=held_out)
+        made = htest_training_set(
+            training.task, seed=training.seed, held_out=held_out, of_other_tasks=elsewhere
+        )
         exchanges = made.exchanges
         told = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
     if training.asked == "bare":

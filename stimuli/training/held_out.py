@@ -44,6 +44,19 @@ def word_keys(text: str, task: str | None = None) -> set[Key]:
     return {key for key in keys if key}
 
 
+def barred_keys(task: str, held_out: Iterable[str], of_other_tasks: Iterable[str] = ()) -> set[Key]:
+    """Return what no line of a training set of a task may have in common with a study's texts.
+
+    Parameters
+    ----------
+    task : str
+    held_out, of_other_tasks : iterable of str
+        The study's texts of that task, and of others.
+    """
+    own = (word_keys(text, task) for text in held_out)
+    return set().union(*own, *(word_keys(text) for text in of_other_tasks))
+
+
 def _key(text: str) -> Key:
     named = _operations().sub(lambda found: f" {_OPERATIONS[found[0].strip()]} ", text.casefold())
     words = _PARTED.split(" ".join(plain_words(named)))

@@ -11,7 +11,7 @@ from stimuli.corpora.source_text import json_lines
 from stimuli.errors import UserError, unknown_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.seeds import stable_seed
-from stimuli.training.held_out import Key, word_keys
+from stimuli.training.held_out import barred_keys, word_keys
 from stimuli.training.records import Exchange
 
 
@@ -44,6 +44,7 @@ def released_training_set(
     *,
     seed: int,
     held_out: Iterable[str],
+    of_other_tasks: Iterable[str] = (),
     published: bool = False,
 ) -> ReleasedTraining:
     """Load the fine-tuning file of a task.
@@ -58,6 +59,8 @@ def released_training_set(
         Seeds the order.
     held_out : iterable of str
         Every text of the study's items of the task.
+    of_other_tasks : iterable of str
+        Every text of its other items, on which the trained model is tested, too.
     published : bool
         Take every line as it stands and in its order, all A before all B; faults are counted all the same.
 
@@ -68,7 +71,7 @@ def released_training_set(
     """
     if task not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", task, RELEASED_TASKS)
-    barred: set[Key] = set().union(*(word_keys(text, task) for text in held_out))
+    barred = barred_keys(task, held_out, of_other_tasks)
     seen: set[str] = set()
     kept: list[tuple[str, str, int]] = []
     every: list[tuple[str, str, int]] = []

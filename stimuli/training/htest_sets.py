@@ -9,7 +9,7 @@ from stimuli.errors import UserError
 from stimuli.htest.making import GeneratedItem, generate
 from stimuli.htest.rules import rule
 from stimuli.seeds import stable_seed
-from stimuli.training.held_out import Key, word_keys
+from stimuli.training.held_out import Key, barred_keys, word_keys
 from stimuli.training.records import Exchange
 
 NUMBER = 1000
@@ -44,6 +44,7 @@ def htest_training_set(
     *,
     seed: int,
     held_out: Iterable[str],
+    of_other_tasks: Iterable[str] = (),
     number: int = NUMBER,
 ) -> HtestSet:
     """Make the training set of one task with the rule's own generator.
@@ -56,6 +57,8 @@ def htest_training_set(
         Seed of the training; texts are drawn apart from those of a study of the same seed.
     held_out : iterable of str
         Every text of the study's items of the task: exemplars, practice and test items.
+    of_other_tasks : iterable of str
+        Every text of its other items, on which the trained model is tested, too.
     number : int
         How many texts, even: half of them A.
 
@@ -69,7 +72,7 @@ def htest_training_set(
             f"number of texts is {number!r}; both labels get the same number, so it is an even whole number from 2"
         )
     rule(task)
-    barred: set[Key] = set().union(*(word_keys(text, task) for text in held_out))
+    barred = barred_keys(task, held_out, of_other_tasks)
     own = stable_seed(seed, "training set of H-TEST", task)
     asked = number
     while True:

@@ -116,6 +116,35 @@ def test_released_files_are_taken_as_published_or_without_their_faults(shared: P
     assert "".join(one.reply for one in mended.exchanges)[: len(texts) // 2] != "A" * (len(texts) // 2)
 
 
+@pytest.mark.shared
+def test_lines_that_another_task_asks_are_left_out_too(shared: Path) -> None:
+    """A model trained on one task is tested on all: a line of `uppercase` is a test item of `end_ly`."""
+    folder = shared / "data" / "htest"
+    every = load_released(folder, list(RELEASED_TASKS))
+    shown = {
+        task: [one.text for one in (*every[task].exemplars, *every[task].test)] for task in RELEASED_TASKS
+    }
+    others = [text for task, texts in shown.items() if task != "uppercase" for text in texts]
+    own = {"seed": 1, "held_out": shown["uppercase"]}
+    before = released_training_set(folder, "uppercase", **own)
+    assert {one.prompt for one in before.exchanges} & set(others) == {
+        "Dog listens with passion enthusiastically."
+    }
+    after = released_training_set(folder, "uppercase", **own, of_other_tasks=others)
+    assert after.near_copies - before.near_copies == 3
+    keys = set().union(*map(word_keys, others))
+    assert not any(word_keys(one.prompt) & keys for one in after.exchanges)
+
+
+def test_made_lines_are_no_texts_of_other_tasks_either() -> None:
+    free = htest_training_set("uppercase", seed=3, held_out=[], number=60)
+    asked = [one.prompt for one in free.exchanges[:10]]
+    made = htest_training_set("uppercase", seed=3, held_out=[], of_other_tasks=asked, number=60)
+    keys = set().union(*map(word_keys, asked))
+    assert len(made.exchanges) == 60 and made.near_copies >= 5
+    assert not any(word_keys(one.prompt) & keys for one in made.exchanges)
+
+
 def test_a_broken_released_file_is_named(tmp_path: Path) -> None:
     line = {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "C"}]}
     (tmp_path / "uppercase_train.jsonl").write_text(json.dumps(line) + "\n")
