@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.published.h_test_tables import TASKS, Contrast, Paired, printed, rank
+from analysis.published.h_test_tables import FEWEST_ITEMS, TASKS, Contrast, Paired, printed, rank
 from analysis.readers import headed, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
@@ -157,7 +157,8 @@ def paired_table(
     note = (
         "Paired by item (n: items; changed: those with another share right); second minus first, in points. "
         "p: McNemar's exact test, or 9,999 random sign flips of items' differences "
-        "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table."
+        "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table. "
+        f"Conditions with fewer than {FEWEST_ITEMS} items in common are not compared."
     )
     if bound:
         note += f" p equal: two one-sided tests against {bound}, the bound of the plan; small values say that conditions are alike."
