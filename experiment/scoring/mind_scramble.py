@@ -228,8 +228,9 @@ def is_of_typobench(study: Study) -> bool:
 def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
     """Iterate over every model's reply to a task that Mind Scramble scored, under each rule.
 
-    A program is worth its cosine with the reference program as released, and whether it passes its tests without that fault; it
-    is told of where ``wrods score`` has done both (``--similarity``, ``--execute``).
+    Replies to prompts that are not the paper's are left out: they were not asked for the field that the released rules read. A
+    program is worth its cosine with the reference program as released, and whether it passes its tests without that fault; it is
+    told of where ``wrods score`` has done both (``--similarity``, ``--execute``).
 
     Yields
     ------
@@ -243,7 +244,7 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
             yield from _program_rows(one, cosines)
             continue
         kind = data_set_of(one.trial) if one.reader_kind in MODEL_KINDS else None
-        if kind is None or one.raw is None:
+        if kind is None or one.raw is None or "prompts" not in one.plan.get("published", ()):
             continue
         trial = one.trial
         accepted = [str(answer) for answer in trial.get("accepted") or ()]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from experiment.scoring.mind_scramble import MENDED, RELEASED, SCORERS, values_of
+from experiment.scoring import mind_scramble
+from experiment.scoring.mind_scramble import MENDED, RELEASED, SCORERS, fault_rows, values_of
 
 DIGITS = "digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56"
 EMPTY = "an empty answer is right"
@@ -81,3 +85,26 @@ def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mende
 def test_no_rule_raises(kind: str, reply: str) -> None:
     for value in worth(kind, reply, "gold").values():
         assert value is None or 0 <= value <= 1
+
+
+@pytest.mark.parametrize(("published", "rules"), [(["items", "prompts"], {RELEASED, MENDED}), ([], set())])
+def test_only_replies_to_the_papers_prompts_are_priced(
+    monkeypatch: pytest.MonkeyPatch, published: list[str], rules: set[str]
+) -> None:
+    """Who was not asked for the field that the released rule reads is not wrong for want of it."""
+    trial = {"trial_index": 1, "steps": [{}], "answer": "Yes", "accepted": []}
+    reply: Any = SimpleNamespace(
+        reader_kind="model",
+        plan={"published": published},
+        trial=trial,
+        raw="Yes",
+        session_id="s",
+        attempt=1,
+        counts=None,
+    )
+    monkeypatch.setattr(mind_scramble, "responses", lambda study, connection: iter([reply]))
+    monkeypatch.setattr(mind_scramble, "data_set_of", lambda trial: "boolq")
+    nothing: Any = None
+    monkeypatch.setattr(mind_scramble, "_mended", lambda response, kind: 1.0)
+    assert rules <= {row["rule"] for row in fault_rows(nothing, nothing)}
+    assert bool(rules) == bool(list(fault_rows(nothing, nothing)))
