@@ -138,7 +138,7 @@ def test_other_keys_and_shortcuts_are_no_answers(serve, new_page):
 
 
 def test_a_key_pressed_before_the_onset_and_held_is_no_answer(serve, new_page):
-    server = serve(plan(block([trial(0, [choose()], fixation_ms=500)])))
+    server = serve(plan(block([trial(0, [choose()], fixation_ms=3000)])))
     page = new_page(server.address)
     start(page)
     page.locator(".fixation").wait_for()

@@ -209,9 +209,9 @@ def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page, ba
     trials = [trial(0, [primed, choose("garden")], fixation_ms=400)]
     server = serve(plan(block(trials)))
     page = new_page(server.address)
+    page.get_by_role("button", name="Start").wait_for()
+    watch_paints(page)  # from before the trial: on a slow machine a cross may be gone before it is looked for
     start(page)
-    page.locator(".fixation").wait_for()
-    watch_paints(page)
     trial_shown(page, "choose")
     page.keyboard.press("j")
     finished(page, server)
@@ -349,7 +349,7 @@ def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(serve
 
 
 def test_the_cross_stands_where_the_middle_of_the_text_will(serve, new_page):
-    server = serve(plan(block([trial(0, [choose("garden")], fixation_ms=1200)])))
+    server = serve(plan(block([trial(0, [choose("garden")], fixation_ms=4000)])))
     page = new_page(server.address)
     start(page)
     page.locator(".fixation").wait_for()
