@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from analysis import apa, load
@@ -62,12 +63,14 @@ def together(
     points = sorted(both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
     found = {one.group for one in points}
     partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
-    if partial:
-        told(f"Left out, for not all tasks were answered: {apa.listing(partial)}.")
+    left_out = f"Left out, for not all tasks were answered: {apa.listing(partial)}." if partial else ""
+    if left_out:
+        told(left_out)
     if not points:
         raise UserError(
             f"no reader of {folders[0]} answered both tests whole, in {folders[1]} too",
             mend="Give the same models the same names in both studies, or let people take part in both.",
         )
     drawing, _, _ = beside_figure("figure_5", points)
+    drawing = replace(drawing, note=f"{drawing.note} {left_out}".strip())
     return [drawing, beside_table("figure_5_numbers", points, printed_points())]

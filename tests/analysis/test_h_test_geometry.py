@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
+from analysis.figures import Drawing
 from analysis.published.h_test_geometry import (
     Point,
     both_tests,
@@ -223,5 +224,6 @@ def test_a_reader_who_has_not_answered_all_tasks_has_no_average_and_no_point(
     means = shares[shares["task"] == "average"].set_index(["reader_group", "k"])["accuracy"]
     assert np.isnan(means["small", 50]) and means[[("small", 4), ("large", 4)]].notna().all()
     told: list[str] = []
-    together([part.folder, both[1].folder], told.append)
+    drawing, _ = together([part.folder, both[1].folder], told.append)
     assert told == ["Left out, for not all tasks were answered: small."]
+    assert isinstance(drawing, Drawing) and drawing.note.endswith(told[0])
