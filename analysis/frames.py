@@ -411,7 +411,9 @@ def _with_structure_columns(
     for name in plan.factors:
         if name not in (factor, *(crossing.factors if crossing else ())) and name in rows:
             rows["other_conditions"] += ":" + rows[name].astype(str)
-    rows["model_session"] = rows["machine"] + ":" + rows["session_id"].astype(str)
+    # people's sessions are one level, in which no model's term is: thousands of empty ones would be carried through each fit
+    of_models = (":" + rows["session_id"].astype(str)).where(rows["people"] == 0.0, "")
+    rows["model_session"] = rows["machine"] + of_models
     rows["prompt"] = (
         rows["machine"]
         + ":"

@@ -30,6 +30,13 @@ GATHERED = 30.0
 """Cost of a product of gathered numbers in products of dense matrices."""
 
 
+MUCH = 3_000
+"""Columns left at the end from which another order of the factors is tried."""
+
+Met = tuple[int, int, Index, Index, Index]
+"""Two factors, the cell of each row, and the cells' levels of either."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """Levels of factors f <= g that meet.
@@ -104,6 +111,16 @@ class CellLayout(Layout):
                     meets[g] += len(keys) * one.width / other.n_levels
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
         self.order = np.argsort(meets, kind="stable").tolist()
+        try:
+            self._place(met, sizes)
+        except TooLarge as fault:
+            self._reorder(fault.eliminated, met, sizes)
+            self._place(met, sizes)
+        else:
+            self._place_cheaper(met, sizes)
+
+    def _place(self, met: Sequence[Met], sizes: Index) -> None:
+        """Plan how H is factored in the order of the factors, and where its cells lie."""
         begins = np.empty(len(sizes), dtype=np.intp)
         begins[self.order] = np.cumsum(sizes[self.order]) - sizes[self.order]
         places = [self._entries(begins, pair) for pair in met]
@@ -117,7 +134,35 @@ class CellLayout(Layout):
             for pair, (down, across) in zip(met, places, strict=True)
         )
 
-    def _entries(self, begins: Index, met: tuple[int, int, Index, Index, Index]) -> tuple[Index, Index]:
+    def _place_cheaper(self, met: Sequence[Met], sizes: Index) -> None:
+        """Where much is left at the end, see whether it is less once the largest factor of it is eliminated too."""
+        if self.structure.full_order < MUCH:
+            return
+        known = self.order, self.structure, self.pairs
+        self._reorder(self.structure.eliminated, met, sizes)
+        try:
+            self._place(met, sizes)
+        except TooLarge:
+            self.order, self.structure, self.pairs = known
+            return
+        if self.structure.work >= known[1].work:
+            self.order, self.structure, self.pairs = known
+
+    def _reorder(self, eliminated: int, met: Sequence[Met], sizes: Index) -> None:
+        """Put the largest factor of those that are left at the end before the first one of which it meets several levels."""
+        left = self.order[eliminated:]
+        if not left:
+            return
+        largest = max(left, key=lambda f: int(sizes[f]))
+        many = self.factors[largest].n_levels
+        crossed = {
+            f + g - largest for f, g, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
+        }
+        others = [f for f in self.order if f != largest]
+        place = next((i for i, f in enumerate(others) if f in crossed), len(others))
+        self.order = [*others[:place], largest, *others[place:]]
+
+    def _entries(self, begins: Index, met: Met) -> tuple[Index, Index]:
         """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
         f, g, _, rows, columns = met
         one, other = self.factors[f].width, self.factors[g].width

@@ -41,11 +41,14 @@ class TooLarge(MemoryError):
     ----------
     order : int
         Its number of columns.
+    eliminated : int
+        Factors that went before, one after another.
     """
 
     def __init__(self, order: int) -> None:
         super().__init__(order)
         self.order = order
+        self.eliminated = 0
 
 
 class Factored(Protocol):
@@ -61,11 +64,23 @@ class Factored(Protocol):
 
 
 class Structure(Protocol):
-    """Where a symmetric matrix of order ``order`` keeps its ``size`` values."""
+    """Where a symmetric matrix of order ``order`` keeps its ``size`` values.
+
+    Attributes
+    ----------
+    full_order : int
+        Order of the full matrix that is left at the end.
+    eliminated : int
+        Factors that go before, one after another.
+    work : float
+        Products that a factor and its inverse take, up to a constant.
+    """
 
     order: int
     size: int
     full_order: int
+    eliminated: int
+    work: float
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries; (i, j) and (j, i) are one."""
@@ -85,6 +100,7 @@ class DenseStructure:
             raise TooLarge(order)
         self.order = self.full_order = order
         self.size = order * order
+        self.eliminated, self.work = 0, float(order) ** 3
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
@@ -148,7 +164,9 @@ class BlockStructure:
         self.size = self.at_rest + rest.size
         self._keys = level * max(rest.order, 1) + column
         self.full_order = rest.full_order
+        self.eliminated = 1 + rest.eliminated
         counts = np.bincount(level, minlength=m)
+        self.work = rest.work + k * float(counts @ counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.buckets: list[Pairs] = []
         self.cliques: list[Cliques] = []
@@ -265,6 +283,7 @@ class SortedStructure:
             found.many, found.width, found.component, found.border, DenseStructure(found.rest)
         )
         self.size, self.full_order = self.inner.size, self.inner.full_order
+        self.eliminated, self.work = 0, self.inner.work
         padding = np.setdiff1d(np.arange(self.inner.order), self.places)
         self.padding = self.inner.locate(padding, padding)
 
@@ -327,10 +346,16 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     level, column = np.divmod(keys, max(later, 1))
     beyond = low >= m * k
     high, low = high[beyond] - m * k, low[beyond] - m * k
-    if len(blocks) > 1 and _meet_alone(level, column, *blocks[1]):
-        high, low = _filled(high, low, level, column, later)
-        return BlockStructure(m, k, level, column, plan(blocks[1:], high, low))
-    return BlockStructure(m, k, level, column, _together(Pattern(blocks[1:], level, column, high, low)))
+    try:
+        if len(blocks) > 1 and _meet_alone(level, column, *blocks[1]):
+            high, low = _filled(high, low, level, column, later)
+            rest = plan(blocks[1:], high, low)
+        else:
+            rest = _together(Pattern(blocks[1:], level, column, high, low))
+    except TooLarge as fault:
+        fault.eliminated += 1
+        raise
+    return BlockStructure(m, k, level, column, rest)
 
 
 def _together(pattern: Pattern) -> Structure:

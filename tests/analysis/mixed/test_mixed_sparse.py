@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.mixed import cells as cells_module
 from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
@@ -48,14 +49,19 @@ def designs(draw: st.DrawFn) -> list[Effects]:
     return largest_first([grouping(rng, c, draw(st.integers(1, 3))) for c in codes])
 
 
-@given(designs(), st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 64]))
-def test_cells_give_what_dense_blocks_give(effects: list[Effects], seed: int, most_paired: int) -> None:
+@given(designs(), st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 64]), st.sampled_from([0, 1000]))
+def test_cells_give_what_dense_blocks_give(
+    effects: list[Effects], seed: int, most_paired: int, much: int
+) -> None:
     draw = np.random.default_rng(seed)
     for one in effects[1:]:
         if draw.random() < 0.3:
             # a term that is confined to some rows
             one.columns[draw.random(len(one.columns)) < 0.5] = 0.0
-    with patch.object(elimination, "MOST_PAIRED", most_paired):
+    with (
+        patch.object(elimination, "MOST_PAIRED", most_paired),
+        patch.object(cells_module, "MUCH", much),
+    ):
         dense, cells = Layout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
     lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
@@ -187,6 +193,37 @@ def people_and_models(people: int) -> list[Effects]:
         Effects(cell, 2100, columns[:, 3:]), grouping(draw, item * 5 + condition, 2), grouping(draw, item, 2),
     ]  # fmt: skip
     return largest_first(effects)
+
+
+def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> None:
+    """As they come items go first and leave all people among one another; past a bound that would be refused."""
+    draw = np.random.default_rng(2)
+    session, item = (part.ravel() for part in np.indices((300, 60)).astype(np.intp))
+    condition, is_model = draw.integers(0, 4, len(item)), session % 2 == 1
+    columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
+    cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
+    effects = largest_first([
+        Effects(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
+        Effects(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
+        Effects(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
+    ])  # fmt: skip
+    with patch.object(cells_module, "MUCH", np.inf):
+        usual = CellLayout(effects)
+    with patch.object(cells_module, "MUCH", 100):
+        turned = CellLayout(effects)
+    assert turned.order != usual.order
+    assert turned.structure.work < usual.structure.work
+    assert turned.structure.full_order < usual.structure.full_order
+    bound = usual.structure.full_order - 1
+    with patch.object(elimination, "MOST_DENSE", bound), patch.object(cells_module, "MUCH", np.inf):
+        refused = CellLayout(effects)
+    assert refused.order == turned.order
+    weights = draw.uniform(0.05, 1.0, usual.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one, other = (of.factor(of.products(weights), lambdas) for of in (usual, turned))
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
+    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
 
 
 def numbers_kept(one: object) -> int:
