@@ -206,7 +206,7 @@ def _precision(
         # A mean outside the range is refused by the search, as any point without a likelihood; so is one so near the
         # end of the range that a term overflows.
         possible = mu > 0.0 if positive else np.isfinite(mu)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             found = kernel(y, np.where(possible, mu, 1.0), w / d)[0]
         return np.where(possible & ~np.isnan(found), found, -np.inf)
 
@@ -228,7 +228,8 @@ def _gamma_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
 
 
 def _inverse_gaussian_kernel(y: Array, mu: Array, a: Array) -> tuple[Array, Array]:
-    half = a / (2.0 * y) * (y / mu - 1.0) ** 2
+    # The squares bound the search: past 1e154 they are no number, and a mean is refused where its score would vanish.
+    half = a * (y - mu) ** 2 / (2.0 * mu**2 * y)
     return 0.5 * np.log(a / (2.0 * np.pi * y**3)) - half, 0.5 - half
 
 

@@ -228,9 +228,7 @@ def test_a_mean_that_a_search_tries_at_the_end_of_the_range_is_unlikely_and_neve
     y, weights = np.array([0.4, 700.0, 3e4]), np.ones(3)
     for mean in (1e-310, 1e-200, 1e-160, 1e160, 1e200):
         found = FAMILIES[family].density.loglik(y, np.full(3, mean), weights, 0.3)
-        assert not np.isnan(found).any() and (found < 0.0).all(), (mean, found)
-        # The inverse Gaussian of a mean without end is Lévy's distribution, which has a density everywhere.
-        assert (found < -100.0).all() or (family == "inverse.gaussian" and mean > 1.0), (mean, found)
+        assert (found < -100.0).all(), (mean, found)
 
 
 def simulated(rng: np.random.Generator, participants: int = 60, items: int = 40) -> pd.DataFrame:
