@@ -140,6 +140,8 @@ class CellLayout(Layout):
             return
         known = self.order, self.structure, self.pairs
         self._reorder(self.structure.eliminated, met, sizes)
+        if self.order == known[0]:
+            return
         try:
             self._place(met, sizes)
         except TooLarge:
