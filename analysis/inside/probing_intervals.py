@@ -25,7 +25,11 @@ RESAMPLES = 2000
 LEVEL = 0.95
 ALL = "all"
 """The name of all conditions together."""
-_AT_EDGES = "; where all or none are right, Wilson’s of the number of items"
+_UNMOVED = (
+    "; of a value that no resample changes (all items right, or two probes that judge every item alike), what it can be if a share "
+    "of the items differs of which the sample happens to hold none, by Wilson’s bound"
+)
+_ROUNDING = 1e-9
 _CELLS = 4_000_000
 
 
@@ -39,6 +43,8 @@ class Estimates:
         With percentile intervals, each by itself.
     low_all, high_all : ndarray, shape (conditions, layers)
         Simultaneous over all of these values.
+    unmoved : ndarray of bool, shape (conditions, layers)
+        Which values no draw changes, so that their intervals are by :func:`_of_unmoved`.
     """
 
     value: Array
@@ -46,6 +52,7 @@ class Estimates:
     high: Array
     low_all: Array
     high_all: Array
+    unmoved: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +101,8 @@ class Accuracies:
         wider = (
             f", {self.widened:.2f} times as wide since folds share training items" if self.widened > 1 else ""
         )
-        edges = np.isin(self.accuracy.value, (0.0, 1.0)).any()
-        return f"percentile bootstraps over items{wider}{_AT_EDGES if edges else ''}"
+        parts = (self.accuracy, self.steps, self.against, self.control, self.selectivity)
+        return f"percentile bootstraps over items{wider}{_UNMOVED if any(one.unmoved.any() for one in parts) else ''}"
 
 
 def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
@@ -138,6 +145,7 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     value["selectivity"] = value["accuracy"] - value["control"]
     drawn["selectivity"] = drawn["accuracy"] - drawn["control"]
     trials = np.bincount(condition, minlength=own)
+    units = (both.trials > 0).sum(axis=0)
     wider = widening(len(one.dealt.splits))
     return Accuracies(
         names=names,
@@ -150,7 +158,8 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
                 value[name],
                 drawn[name],
                 wider,
-                units=(both.trials > 0).sum(axis=0) if name in parts else None,
+                np.minimum(units[1:own], units[0]) if name == "against" else units,
+                least=0.0 if name in parts else -1.0,
             )
             for name in value
         },
@@ -232,11 +241,11 @@ class _Sums:
         return value, np.concatenate(parts)
 
 
-def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp] | None) -> Estimates:
-    """Put percentile intervals around values, and intervals that hold for all of them together, both within −1 and 1.
+def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp], least: float) -> Estimates:
+    """Put percentile intervals around values, and intervals that hold for all of them together, both within ``least`` and 1.
 
     The simultaneous ones are as many standard errors wide as the largest deviation of a draw, in standard errors, over all values
-    is in 95% of the draws (max-t). A difference that no draw changes has no width.
+    is in 95% of the draws (max-t).
 
     Parameters
     ----------
@@ -244,30 +253,40 @@ def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp]
     draws : ndarray, shape (draws, conditions, columns)
     wider : float
         Of :func:`widening`.
-    units : ndarray of int, shape (conditions,), optional
-        Of shares, within 0 and 1: how many families each is of. Where all or none are right draws have no spread, and Wilson's
-        interval takes the place, with the same number of standard errors.
+    units : ndarray of int, shape (conditions,)
+        How many families each value is of.
+    least : float
+        0 of shares, −1 of differences of shares.
     """
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)
     away, error = np.zeros_like(draws), np.full(value.shape, np.nan)
     error[known] = np.nanstd(draws[:, known], axis=0, ddof=1)
-    moved = known & (error > 0)
+    moved = known & (error > _ROUNDING)
+    unmoved = known & ~moved
     away[:, moved] = np.abs(draws[:, moved] - value[moved]) / error[moved]
     largest = np.nanmax(away.reshape(len(draws), -1), axis=1, initial=0.0)
     errors = float(np.quantile(largest, LEVEL))
-    low_all, high_all = value - errors * error, value + errors * error
-    if units is not None:
-        one = float(stats.norm.ppf(0.5 + LEVEL / 2))
-        low, high = _at_edges(value, low, high, units, one)
-        low_all, high_all = _at_edges(value, low_all, high_all, units, max(one, errors))
-    ends = (value + wider * (end - value) for end in (low, high, low_all, high_all))
-    return Estimates(value, *(np.clip(end, -1.0 if units is None else 0.0, 1.0) for end in ends))
+    one = float(stats.norm.ppf(0.5 + LEVEL / 2))
+    ends = []
+    for found, many in (
+        ((low, high), one),
+        ((value - errors * error, value + errors * error), max(one, errors)),
+    ):
+        others = _of_unmoved(value, units, many, least)
+        ends += [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
+    ends = [np.clip(value + wider * (end - value), least, 1.0) for end in ends]
+    return Estimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)
 
 
-def _at_edges(
-    value: Array, low: Array, high: Array, units: NDArray[np.intp], errors: float
-) -> tuple[Array, Array]:
-    """Put Wilson's interval of so many standard errors where a share is 0 or 1."""
-    away = (errors**2 / (units + errors**2))[:, None]
-    return np.where(value == 1.0, 1.0 - away, low), np.where(value == 0.0, away, high)
+def _of_unmoved(value: Array, units: NDArray[np.intp], errors: float, least: float) -> tuple[Array, Array]:
+    """Return an interval of a value that is the same in every item, so that draws have no spread.
+
+    Notes
+    -----
+    Of items that differ from those at hand, none among n, Wilson's interval of ``errors`` standard errors holds a share of at most
+    w = z²/(n + z²). Had these any value from ``least`` to 1, the value of all would lie between (1 − w) value + w least and
+    (1 − w) value + w. Of a share of 0 or 1 that is Wilson's own interval; of a difference of 0 it is −w to w.
+    """
+    share = (errors**2 / (units + errors**2))[:, None]
+    return (1.0 - share) * value + share * least, (1.0 - share) * value + share

@@ -28,6 +28,7 @@ UNITS = {
 }
 """Columns of Table 4 by the unit that changes; the paper's section 4.5 gives their means (CSQA: .885, .952 and .998)."""
 _UP = 4
+_FEWEST = 3
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,12 @@ class Near:
     items : dict of str to dict of str to float
         Each item's cosine by level; empty in files of older versions.
     unrelated : tuple of float
-        Of intact texts of different items; empty there too.
+        Of intact texts of different items; empty there too. Of each item its mean with all others; in older files of each item
+        with one other.
+    pairs : int
+        Pairs of different items that these come from.
+    with_all : bool
+        Whether each item was compared with all others.
     texts : int
     cut : int or None
         Texts that are longer than the model reads.
@@ -53,6 +59,8 @@ class Near:
     means: dict[str, float]
     items: dict[str, dict[str, float]] = field(default_factory=dict)
     unrelated: tuple[float, ...] = ()
+    pairs: int = 0
+    with_all: bool = False
     texts: int = 0
     cut: int | None = None
 
@@ -60,6 +68,26 @@ class Near:
     def floor(self) -> float:
         """Mean cosine of texts that have nothing in common; nan where it was not taken."""
         return float(np.mean(self.unrelated)) if self.unrelated else math.nan
+
+    def floor_ends(self, study: str) -> tuple[float, float]:
+        """Return a 95% interval of the floor, by a bootstrap over items; nan with fewer than three.
+
+        Notes
+        -----
+        Each pair counts in the means of two items, so that the mean of means h_i varies twice as much as they do by themselves.
+        Drawn are therefore the jackknife's pseudo-values of the n items, (2 (n − 1) h_i − n U)/(n − 2) around their mean U
+        (Arvesen, 1969, for statistics of pairs).
+        """
+        values = np.array(self.unrelated, dtype=float)
+        if self.with_all:
+            n = len(values)
+            if n < _FEWEST:
+                return math.nan, math.nan
+            values = (2 * (n - 1) * values - n * values.mean()) / (n - 2)
+        ends = bootstrap(
+            values[:, None], lambda means: means[:, 0], stable_seed(study, "unrelated texts", self.of)
+        )
+        return ends.low, ends.high
 
     def share(self, mean: float) -> float:
         """Return where a cosine lies between the floor (0) and 1 (100), percent; negative below the floor."""
@@ -128,7 +156,7 @@ def stored_texts(folder: Path) -> tuple[str, tuple[Near, ...]] | None:
 
 def _near(of: str, told: Mapping[str, Any]) -> Near:
     shown = {str(name).split("=")[-1].split(": ")[-1]: one for name, one in told["shown"].items()}
-    cut = told.get("cut")
+    cut, unrelated = told.get("cut"), told.get("unrelated") or {}
     return Near(
         of,
         {name: float(one["mean"]) for name, one in shown.items()},
@@ -137,7 +165,9 @@ def _near(of: str, told: Mapping[str, Any]) -> Near:
             for name, one in shown.items()
             if "cosines" in one
         },
-        tuple(float(one) for one in (told.get("unrelated") or {}).get("cosines", ())),
+        tuple(float(one) for one in unrelated.get("cosines", ())),
+        int(unrelated.get("pairs") or 0),
+        "of" in unrelated,
         int(told.get("texts") or 0),
         None if cut is None else int(cut),
     )

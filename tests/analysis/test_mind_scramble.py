@@ -254,6 +254,36 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
     )
 
 
+def test_the_floors_interval_counts_each_pair_for_both_its_items(tmp_path: Path) -> None:
+    """The error of a mean over pairs, from leaving out each item with its pairs in turn."""
+    vectors = np.random.default_rng(4).normal(0.3, 1, (40, 12))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = vectors @ vectors.T
+    n = len(cosine)
+
+    def floor(kept: np.ndarray) -> float:
+        part = cosine[np.ix_(kept, kept)]
+        return float((part.sum() - len(part)) / (len(part) * (len(part) - 1)))
+
+    without = np.array([floor(np.delete(np.arange(n), place)) for place in range(n)])
+    error = np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2))
+    means = (cosine.sum(axis=1) - 1) / (n - 1)
+    near = Near("text alone", {}, unrelated=tuple(means), pairs=n * (n - 1) // 2, with_all=True)
+    low, high = near.floor_ends("s")
+    assert near.floor == pytest.approx(floor(np.arange(n)))
+    assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.06)
+    assert np.isnan(
+        Near("text alone", {}, unrelated=(0.1, 0.2), pairs=1, with_all=True).floor_ends("s")
+    ).all()
+    (tmp_path / "items.jsonl").write_text("{}\n", "utf-8")
+    told = cosines("text", 0.2, (0.6, 0.8, 0.95)) | {"use": "m"}
+    told["unrelated"] = {"pairs": 780, "of": [f"s/i{place}" for place in range(n)], "cosines": list(means)}
+    (tmp_path / "similarity.json").write_text(json.dumps(told), "utf-8")
+    use, parts = stored_texts(tmp_path)
+    assert parts[0].with_all and parts[0].floor_ends("s") == (low, high)
+    assert "with those of all others, 780 pairs" in similarity_table("t", [("s", parts)], use).note
+
+
 def test_units_are_compared_in_the_items_that_all_operations_have(tmp_path: Path) -> None:
     near = Near(
         "text alone", {}, {"REO-ALL": {"a": 0.5, "b": 0.7, "c": 0.0}, "WORD-REO-ALL": {"a": 0.6, "b": 0.9}}

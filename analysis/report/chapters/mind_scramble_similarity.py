@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.measures.resampling import bootstrap
 from analysis.published.mind_scramble import EMBEDDED
 from analysis.published.mind_scramble_texts import STORED, Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -17,7 +15,6 @@ from analysis.report.blocks import Block
 from analysis.report.chapters.mind_scramble_tables import column_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
-from stimuli.seeds import stable_seed
 
 DIFFERENT = "Different texts"
 SHARE = "% of the way"
@@ -92,7 +89,7 @@ def similarity_table(name: str, parts: Sequence[tuple[str, Sequence[Near]]], use
         f"Laid out as Table 4 of Mind Scramble (2024): mean cosine of text vectors by {use}. Text alone: what changes; "
         f"whole prompt: "
         "with the unchanged instruction and question, which raise every value, as the paper’s code embedded it. "
-        f"{DIFFERENT}: each item’s intact text (prompt) with another item’s. {SHARE}: from that floor (0) to 1 (100).{_cuts(parts)}",
+        f"{DIFFERENT}: {_floor_said(parts)}. {SHARE}: from that floor (0) to 1 (100).{_cuts(parts)}",
         Origin(columns=("shown", "unrelated"), rows="mean cosine by level", file=STORED),
     )
 
@@ -120,17 +117,14 @@ def unit_table(name: str, parts: Sequence[tuple[str, Sequence[Near]]], use: str)
                     )
                 )
             if near.unrelated:
-                values = np.array(near.unrelated, dtype=float)
-                ends = bootstrap(
-                    values[:, None], lambda means: means[:, 0], stable_seed(title, "unrelated texts", near.of)
-                )
+                low, high = near.floor_ends(title)
                 rows.append(
                     (
                         DIFFERENT,
                         apa.MISSING,
-                        apa.count(len(values)),
+                        apa.count(len(near.unrelated)),
                         apa.number(near.floor, 3),
-                        apa.interval(ends.low, ends.high, 3),
+                        apa.MISSING if math.isnan(low) else apa.interval(low, high, 3),
                         apa.MISSING,
                         apa.MISSING,
                         apa.number(0.0, 0),
@@ -145,8 +139,8 @@ def unit_table(name: str, parts: Sequence[tuple[str, Sequence[Near]]], use: str)
         tuple(rows),
         f"Text vectors by {use}; items that have every operation. Intervals: percentile bootstraps over items (2,000 "
         f"resamples); differences "
-        "are of the same items. Mind Scramble (2024) found .885, .952 and .998 on CommonsenseQA, whose texts are "
-        "mostly one sentence "
+        f"are of the same items{_floor_interval(parts)}. Mind Scramble (2024) found .885, .952 and .998 on CommonsenseQA, "
+        "whose texts are mostly one sentence "
         f"that operations on sentences leave as it is. {SHARE}: from the cosine of different texts (0) to 1 (100).",
         Origin(
             columns=("shown", "unrelated"),
@@ -155,6 +149,24 @@ def unit_table(name: str, parts: Sequence[tuple[str, Sequence[Near]]], use: str)
             computed="means over operations by item; bootstraps over items",
             seed=("units of texts", "text alone or whole prompt"),
         ),
+    )
+
+
+def _floor_interval(parts: Sequence[tuple[str, Sequence[Near]]]) -> str:
+    if not any(near.with_all for _, some in parts for near in some):
+        return ""
+    return f"; of {DIFFERENT.lower()} over pseudo-values of items, since each pair is of two"
+
+
+def _floor_said(parts: Sequence[tuple[str, Sequence[Near]]]) -> str:
+    """Say which intact texts were compared with which."""
+    known = [near for _, some in parts for near in some if near.unrelated]
+    if not known or not all(near.with_all for near in known):
+        return "each item’s intact text (prompt) with another item’s"
+    low, high = (apa.count(end(near.pairs for near in known)) for end in (min, max))
+    return (
+        "each item’s intact text (prompt) with those of all others, "
+        f"{low if low == high else f'{low} to {high}'} pairs"
     )
 
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from experiment.lists import list_ids
 from experiment.models.judges.embeddings import Embedder
@@ -22,7 +26,6 @@ from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.files import replace_file
 from stimuli.item import Item
-from stimuli.seeds import stable_seed
 
 STORED = "similarity.json"
 """In the study's folder: what shown and intact texts came to, for reports."""
@@ -63,7 +66,11 @@ class Nearness:
     items : dict of str to list of str
         The items of these values.
     unrelated : list of float
-        Of the intact texts of two different items, each item with the next one in a seeded order: as many values as items.
+        Of intact texts of different items: of each item the mean cosine with all others of another text.
+    unrelated_items : list of str
+        The items of these values.
+    pairs : int
+        Pairs of different items that these are means of.
     cut : int or None
         Texts that are longer than the model reads, so that their end is lost; None where a server does not say it.
     texts : int
@@ -75,6 +82,8 @@ class Nearness:
     shown: dict[str, list[float]] = field(default_factory=dict)
     items: dict[str, list[str]] = field(default_factory=dict)
     unrelated: list[float] = field(default_factory=list)
+    unrelated_items: list[str] = field(default_factory=list)
+    pairs: int = 0
     cut: int | None = None
     texts: int = 0
     other_wording: int = 0
@@ -92,8 +101,9 @@ class Nearness:
                 for name, some in self.shown.items()
             },
             "unrelated": {
-                "pairs": len(self.unrelated),
+                "pairs": self.pairs,
                 "mean": fmean(self.unrelated) if self.unrelated else None,
+                "of": self.unrelated_items,
                 "cosines": [round(one, _DECIMALS) for one in self.unrelated],
             },
             "texts": self.texts,
@@ -102,17 +112,13 @@ class Nearness:
         }
 
 
-def nearness(
-    embedder: Embedder, texts: Sequence[Text], seed: int | str, told: Told = lambda done, of: None
-) -> Nearness:
-    """Take the cosine of each changed text with the intact one, and of intact texts of different items.
+def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done, of: None) -> Nearness:
+    """Take the cosine of each changed text with the intact one, and of the intact texts of every two different items.
 
     Parameters
     ----------
     embedder : Embedder
     texts : sequence of Text
-    seed : int or str
-        Of the order in which different items are paired.
     told : callable
         Called with how many texts are embedded, of how many.
     """
@@ -126,11 +132,32 @@ def nearness(
         found.shown.setdefault(text.condition, []).append(float(vectors[text.changed] @ vectors[text.intact]))
         found.items.setdefault(text.condition, []).append(text.item)
     intact = {text.item: text.intact for text in reversed(texts)}
-    order = sorted(intact, key=lambda item: stable_seed(seed, "unrelated texts", item))
-    for one, other in zip(order, order[1:] + order[:1], strict=True):
-        if intact[one] != intact[other]:
-            found.unrelated.append(float(vectors[intact[one]] @ vectors[intact[other]]))
+    _set_floor(found, dict(sorted(intact.items())), vectors)
     return found
+
+
+def _set_floor(
+    found: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
+) -> None:
+    """Compare each item's intact text with those of all others, but for others of the same text.
+
+    Notes
+    -----
+    With the vectors' sum S over all items, an item of text t, which c items have, has the mean v_t · (S − c v_t)/(n − c) with
+    the others: no pair is formed.
+    """
+    if not intact:
+        return
+    own = np.array([vectors[text] for text in intact.values()], dtype=float)
+    same = Counter(intact.values())
+    total = own.sum(axis=0)
+    for (item, text), vector in zip(intact.items(), own, strict=True):
+        others = len(own) - same[text]
+        if others:
+            found.unrelated.append(float(vector @ (total - same[text] * vector)) / others)
+            found.unrelated_items.append(item)
+            found.pairs += others
+    found.pairs //= 2
 
 
 def shown_texts(items: Sequence[Item]) -> list[Text]:

@@ -172,10 +172,10 @@ def compare_texts(
     """
     outcome = Similarity(embedder.settings.use)
     own = materials or embedder
-    outcome.texts = nearness(own, shown_texts(study.items), study.seed, told)
+    outcome.texts = nearness(own, shown_texts(study.items), told)
     if with_prompts:
         prompts, other_wording = whole_prompts(study)
-        outcome.prompts = nearness(own, prompts, study.seed, told)
+        outcome.prompts = nearness(own, prompts, told)
         outcome.prompts.other_wording = other_wording
     outcome.placeholders = "scoring" in study.published
     free = _free_answers(study, store, reader)
@@ -332,7 +332,8 @@ def told(outcome: Similarity) -> Iterator[str]:
         for name, some in near.shown.items():
             yield f"  {len(some):>6}  shown and intact {what}, {name or 'all'}: {fmean(some):.3f}"
         if near.unrelated:
-            yield f"  {len(near.unrelated):>6}  intact {what}s of different items: {fmean(near.unrelated):.3f}"
+            of_all = f"mean of all {near.pairs:,} pairs" if near.pairs > 1 else "one pair"
+            yield f"  {len(near.unrelated):>6}  intact {what}s of different items: {fmean(near.unrelated):.3f} ({of_all})"
         if near.cut:
             yield f"  {near.cut} of {near.texts} {what}s are longer than the model reads; their end is not in their vectors."
         if near.other_wording:

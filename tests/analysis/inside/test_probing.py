@@ -86,6 +86,26 @@ def test_where_all_are_right_the_interval_is_wilsons_of_the_number_of_items(tmp_
     assert "Wilson’s" in found.intervals
 
 
+def test_probes_that_judge_every_item_alike_may_differ_in_as_many_items_as_the_sample_leaves_open(
+    tmp_path: Path,
+) -> None:
+    split = ("train", "test")
+    data = probing_study(
+        tmp_path, items=60, layers=3, from_layer=dict.fromkeys(("base", "mild"), 1), strength=60.0, split=split,
+        probing={"test": ["test"], "penalties": [0.1], "controls": 2},
+    )  # fmt: skip
+    found = accuracies(probed(data), "planted")
+    assert (found.accuracy.value[:2, 1:] == 1).all() and (found.accuracy.value[:2, 0] < 1).all()
+    open_to = binomtest(0, 30).proportion_ci(0.95, "wilson").high
+    for part, at in ((found.steps, (0, 1)), (found.against, (0, 2))):
+        assert part.unmoved[at] and part.value[at] == 0
+        assert (part.low[at], part.high[at]) == pytest.approx((-open_to, open_to))
+        assert part.low_all[at] <= part.low[at] and part.high_all[at] >= part.high[at]
+    risen = (found.steps.low[0, 0], found.steps.low_all[0, 0])
+    assert not found.steps.unmoved[0, 0] and min(risen) > 0, "a step that items vouch for keeps its bootstrap"
+    assert "judge every item alike" in found.intervals
+
+
 def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

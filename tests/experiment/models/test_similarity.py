@@ -18,7 +18,7 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
-from experiment.models.judges.shown_similarity import nearness, shown_texts, whole_prompts
+from experiment.models.judges.shown_similarity import Text, nearness, shown_texts, whole_prompts
 from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings
 from experiment.rows.trials import trial_rows
 from experiment.store import Store, open_store
@@ -116,13 +116,28 @@ def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, en
 
 def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder) -> None:
     embedder = Embedder(ModelSettings(f"hf:{encoder}"))
-    found = nearness(embedder, shown_texts(study.items), study.seed)
+    found = nearness(embedder, shown_texts(study.items))
     texts = {one.item: one.intact for one in shown_texts(study.items)}
     one, other = embedder.embed(list(texts.values()))
     assert found.unrelated == pytest.approx([float(one @ other)] * 2, abs=1e-6)
     assert found.items["scrambled"] == ["sentences/a", "sentences/b"]
-    again = nearness(embedder, [shown_texts(study.items)[0]], study.seed)
-    assert again.unrelated == [], "one item has no other one"
+    again = nearness(embedder, [shown_texts(study.items)[0]])
+    assert again.unrelated == [] and again.pairs == 0, "one item has no other one"
+
+
+def test_the_floor_is_of_all_pairs_of_different_texts(encoder) -> None:
+    """Items d and e show one passage: their cosine of 1 is no floor."""
+    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
+    intact = {"a": "the dog barks", "b": "a river runs", "c": "words", "d": "one passage", "e": "one passage"}
+    found = nearness(embedder, [Text(name, "intact", text, text) for name, text in intact.items()])
+    vectors = embedder.embed(list(intact.values()))
+    places = range(len(intact))
+    different = [
+        [float(vectors[i] @ vectors[j]) for j in places if j != i and {i, j} != {3, 4}] for i in places
+    ]
+    assert found.unrelated == pytest.approx([np.mean(some) for some in different], abs=1e-6)
+    assert found.unrelated_items == list(intact) and found.pairs == 9
+    assert found.as_json()["unrelated"]["pairs"] == 9
 
 
 def test_whole_prompts_come_out_nearer_than_their_texts_alone(study, encoder) -> None:
@@ -132,7 +147,7 @@ def test_whole_prompts_come_out_nearer_than_their_texts_alone(study, encoder) ->
     for one in prompts:
         assert "Summarise the text." in one.changed and "Summarise the text." in one.intact
         assert (one.changed == one.intact) == (one.condition == "intact")
-    texts, whole = (nearness(embedder, some, study.seed) for some in (shown_texts(study.items), prompts))
+    texts, whole = (nearness(embedder, some) for some in (shown_texts(study.items), prompts))
     assert sum(whole.shown["scrambled"]) > sum(texts.shown["scrambled"])
     assert min(whole.unrelated) > max(texts.unrelated), "the floor rises with them"
 
@@ -144,7 +159,8 @@ def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store
         return json.loads((study.folder / "similarity.json").read_text("utf-8"))
 
     first = kept("--prompts")
-    assert first["prompts"]["shown"]["scrambled"]["items"] == first["unrelated"]["pairs"] == 2
+    assert first["prompts"]["shown"]["scrambled"]["items"] == len(first["unrelated"]["of"]) == 2
+    assert first["unrelated"]["pairs"] == 1
     assert kept()["prompts"] == first["prompts"]
     file = study.folder / "similarity.json"
     file.write_text(json.dumps(first | {"items": "others"}), "utf-8")
