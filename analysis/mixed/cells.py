@@ -255,7 +255,8 @@ class CellCholesky:
 
     def invert(self) -> CellInverse:
         """Blocks of H^-1 that gradients need."""
-        values = self.factored.inverse()
+        values = np.empty(self.layout.structure.size)
+        self.factored.inverse(values)
         return CellInverse(self, tuple(values[pair.places] for pair in self.layout.pairs))
 
 

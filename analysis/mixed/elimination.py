@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from .components import MOST_PAIRED, Pattern, Sorting, distinct, sorting
-from .meeting import AT_ONCE, Cliques, Pairs, cliques
+from .meeting import AT_ONCE, Cliques, Pairs, Shared, cliques
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -59,8 +59,8 @@ class Factored(Protocol):
     def solve(self, r: Array) -> Array:
         """Solve for right-hand sides of shape (q, c)."""
 
-    def inverse(self) -> Array:
-        """Return the inverse's entries at the places of the matrix's own, shape (size,)."""
+    def inverse(self, out: Array) -> None:
+        """Put the inverse's entries at the places of the matrix's own, shape (size,)."""
 
 
 class Structure(Protocol):
@@ -89,7 +89,7 @@ class Structure(Protocol):
         """Numbers of columns in the full matrix of order ``full_order`` that the last values are; -1 for others."""
 
     def factor(self, values: Array) -> Factored:
-        """Factor the matrix; LinAlgError where it is not positive definite."""
+        """Factor the matrix, whose values are used up; LinAlgError where it is not positive definite."""
 
 
 class DenseStructure:
@@ -121,7 +121,7 @@ class _DenseFactor:
         if not len(matrix):
             self.upper, self.logdet = matrix, 0.0
             return
-        self.upper, failed = lapack.dpotrf(matrix, lower=0, clean=0)
+        self.upper, failed = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("not positive definite")
         self.logdet = 2.0 * float(np.log(np.diag(self.upper)).sum())
@@ -131,16 +131,17 @@ class _DenseFactor:
             return r
         return np.asarray(lapack.dpotrs(self.upper, r, lower=0)[0])
 
-    def inverse(self) -> Array:
+    def inverse(self, out: Array) -> None:
         if not len(self.upper):
-            return np.zeros(0)
-        full: Array = np.asarray(lapack.dpotri(self.upper, lower=0)[0].T)
+            return
+        full = out.reshape(self.upper.shape)
+        full[...] = self.upper.T
+        full[...] = lapack.dpotri(full.T, lower=0, overwrite_c=1)[0].T
         for start in range(0, len(full), MIRRORED):
             end = start + MIRRORED
             full[:start, start:end] = full[start:end, :start].T
             square = full[start:end, start:end]
             square[...] = np.tril(square) + np.tril(square, -1).T
-        return full.ravel()
 
 
 class BlockStructure:
@@ -170,9 +171,10 @@ class BlockStructure:
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.buckets: list[Pairs] = []
         self.cliques: list[Cliques] = []
+        self.shared: list[Shared] = []
         many = np.flatnonzero(counts > min(FEW, MOST_PAIRED))
         if len(many):
-            self.cliques = cliques(many, self.starts, column, rest, MOST_PAIRED)
+            self.cliques, self.shared = cliques(many, self.starts, column, rest, MOST_PAIRED)
         for one in self.cliques:
             counts[one.levels] = 0
         for r in np.unique(counts[counts > 0]).tolist():
@@ -219,7 +221,7 @@ class _BlockFactor:
         self.meets = values[s.at_entries : s.at_rest].reshape(-1, k)
         # a last row of zeros: what a level does not meet of the columns of its clique
         self.padded = np.vstack([self.meets, np.zeros((1, k))]) if s.cliques else self.meets
-        rest = values[s.at_rest :].copy()
+        rest = values[s.at_rest :]
         # Bucket by bucket, but one sum over as many as may be held at once.
         places, products, held = [], [], 0
         for i, bucket in enumerate(s.buckets):
@@ -231,10 +233,12 @@ class _BlockFactor:
                 places, products, held = [], [], 0
         for clique in s.cliques:
             clique.subtract(rest, self._left(self.inverse_lower, clique), s.full_order)
+        for shared in s.shared:
+            shared.subtract(rest, self._left(self.inverse_lower, shared))
         self.later = s.rest.factor(rest)
         self.logdet += self.later.logdet
 
-    def _left(self, blocks: Array, group: Pairs | Cliques) -> Array:
+    def _left(self, blocks: Array, group: Pairs | Cliques | Shared) -> Array:
         """Multiply each level's block (k, k) and its entries: (G, r, k)."""
         at, entries = blocks[group.levels], self.padded[group.entries]
         return np.asarray(at * entries if self.structure.k == 1 else entries @ np.swapaxes(at, 1, 2))
@@ -251,9 +255,10 @@ class _BlockFactor:
         first -= (inverse @ (meets @ later).reshape(s.m, s.k, c)).reshape(mk, c)
         return np.concatenate([first, later])
 
-    def inverse(self) -> Array:
+    def inverse(self, out: Array) -> None:
         s = self.structure
-        p22 = self.later.inverse()
+        p22 = out[s.at_rest :]
+        self.later.inverse(p22)
         p11: Array = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
         p12 = np.empty_like(self.padded)
         of_level = p11.copy()
@@ -263,7 +268,13 @@ class _BlockFactor:
             meets = -group.times(p22, e, s.full_order)
             p12[group.entries] = meets
             p11[group.levels] -= np.swapaxes(e, 1, 2) @ meets
-        return np.concatenate([p11.ravel(), p12[: len(self.meets)].ravel(), p22])
+        for shared in s.shared:
+            e = self._left(of_level, shared)
+            meets = -shared.times(p22, e)
+            p12[shared.entries] += meets
+            p11[shared.levels] -= np.swapaxes(e, 1, 2) @ meets
+        out[: s.at_entries] = p11.ravel()
+        out[s.at_entries : s.at_rest] = p12[: len(self.meets)].ravel()
 
 
 class SortedStructure:
@@ -297,9 +308,8 @@ class SortedStructure:
 
     def factor(self, values: Array) -> Factored:
         """Factor the padded matrix."""
-        padded = values.copy()
-        padded[self.padding] = 1.0
-        return _SortedFactor(self, self.inner.factor(padded))
+        values[self.padding] = 1.0
+        return _SortedFactor(self, self.inner.factor(values))
 
 
 class _SortedFactor:
@@ -312,8 +322,8 @@ class _SortedFactor:
         padded[s.places] = r
         return self.inner.solve(padded)[s.places]
 
-    def inverse(self) -> Array:
-        return self.inner.inverse()
+    def inverse(self, out: Array) -> None:
+        self.inner.inverse(out)
 
 
 def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structure:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.mixed import cells as cells_module
-from analysis.mixed import elimination, fit
+from analysis.mixed import elimination, fit, meeting
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import Effects, Layout
@@ -49,9 +49,15 @@ def designs(draw: st.DrawFn) -> list[Effects]:
     return largest_first([grouping(rng, c, draw(st.integers(1, 3))) for c in codes])
 
 
-@given(designs(), st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 64]), st.sampled_from([0, 1000]))
+@given(
+    designs(),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 3, 64]),
+    st.sampled_from([0, 1000]),
+    st.sampled_from([1, 8]),
+)
 def test_cells_give_what_dense_blocks_give(
-    effects: list[Effects], seed: int, most_paired: int, much: int
+    effects: list[Effects], seed: int, most_paired: int, much: int, shared: int
 ) -> None:
     draw = np.random.default_rng(seed)
     for one in effects[1:]:
@@ -61,6 +67,7 @@ def test_cells_give_what_dense_blocks_give(
     with (
         patch.object(elimination, "MOST_PAIRED", most_paired),
         patch.object(cells_module, "MUCH", much),
+        patch.object(meeting, "SHARED", shared),
     ):
         dense, cells = Layout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
@@ -101,6 +108,42 @@ def test_rows_missing_here_and_there_do_not_part_levels_that_meet_the_same_colum
     assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
     for a, b in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
         assert b == pytest.approx(a, rel=1e-8)
+
+
+def test_pairs_of_sessions_are_listed_once_for_all_items_that_a_model_answers() -> None:
+    """An item's answers by one model meet all its sessions but a few, and of the full matrix the item alone."""
+    draw = np.random.default_rng(5)
+    reader, item = (codes.ravel() for codes in np.indices((224, 90)).astype(np.intp))
+    kept = draw.random(len(item)) > 0.005
+    reader, item = reader[kept], item[kept]
+    model = np.where(reader < 24, reader % 2, 2)
+    columns = draw.normal(size=(len(item), 2)) * np.column_stack([model == 2, model < 2])
+    effects = largest_first([
+        Effects(item * 3 + model, 270, columns[:, 1:]), Effects(np.maximum(reader - 23, 0), 201, columns[:, :1]),
+        Effects(np.minimum(reader, 24), 25, columns[:, 1:]), grouping(draw, item, 2),
+    ])  # fmt: skip
+
+    def layout() -> CellLayout:
+        with patch.object(elimination, "MOST_PAIRED", 8):
+            return CellLayout(effects)
+
+    structure = layout().structure
+    assert isinstance(structure, BlockStructure)
+    assert structure.m == 270, "what an item meets in each model goes first"
+    assert sorted(len(one.levels) for one in structure.shared) == [90, 90], "one list for each model"
+    assert {one.is_shared for one in structure.cliques} == {True}
+    with patch.object(meeting, "SHARED", np.inf):
+        apart = layout()
+    assert isinstance(apart.structure, BlockStructure)
+    assert not apart.structure.shared
+    listed = [sum(one.places.size for one in of.cliques) for of in (structure, apart.structure)]
+    assert listed[0] == pytest.approx(listed[1] * 2 / 14, rel=0.05), "2 columns of the item, 12 of sessions"
+    weights = draw.uniform(0.05, 1.0, len(item))
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one, other = (of.factor(of.products(weights), lambdas) for of in (Layout(effects), layout()))
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
+    for a, b in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert b == pytest.approx(a, rel=1e-8, abs=1e-8)
 
 
 def test_the_inverse_is_that_of_the_whole_matrix() -> None:
