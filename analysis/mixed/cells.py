@@ -17,7 +17,7 @@ from stimuli.errors import UserError
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector
 from .components import distinct
-from .elimination import Factored, TooLarge, plan
+from .elimination import Factored, Structure, TooLarge, plan
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -92,10 +92,9 @@ class CellLayout(Layout):
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         super().__init__(factors)
-        sizes = np.array([f.n_levels * f.width for f in self.factors])
-        self.ends = np.cumsum(sizes)
+        self.ends = np.cumsum([f.n_levels * f.width for f in self.factors])
         met = []
-        meets = np.zeros(len(sizes))
+        meets = np.zeros(len(self.factors))
         there = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
         for f, one in enumerate(self.factors):
             for g in range(f, len(self.factors)):
@@ -110,68 +109,8 @@ class CellLayout(Layout):
                     meets[f] += len(keys) * other.width / one.n_levels
                     meets[g] += len(keys) * one.width / other.n_levels
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
-        self.order = np.argsort(meets, kind="stable").tolist()
-        try:
-            self._place(met, sizes)
-        except TooLarge as fault:
-            self._reorder(fault.eliminated, met, sizes)
-            self._place(met, sizes)
-        else:
-            self._place_cheaper(met, sizes)
-
-    def _place(self, met: Sequence[Met], sizes: Index) -> None:
-        """Plan how H is factored in the order of the factors, and where its cells lie."""
-        begins = np.empty(len(sizes), dtype=np.intp)
-        begins[self.order] = np.cumsum(sizes[self.order]) - sizes[self.order]
-        places = [self._entries(begins, pair) for pair in met]
-        self.structure = plan(
-            [(self.factors[f].n_levels, self.factors[f].width) for f in self.order],
-            np.concatenate([down.ravel() for down, _ in places]),
-            np.concatenate([across.ravel() for _, across in places]),
-        )
-        self.pairs = tuple(
-            Pair(*pair, self.structure.locate(down.ravel(), across.ravel()).reshape(down.shape))
-            for pair, (down, across) in zip(met, places, strict=True)
-        )
-
-    def _place_cheaper(self, met: Sequence[Met], sizes: Index) -> None:
-        """Where much is left at the end, see whether it is less once the largest factor of it is eliminated too."""
-        if self.structure.full_order < MUCH:
-            return
-        known = self.order, self.structure, self.pairs
-        self._reorder(self.structure.eliminated, met, sizes)
-        if self.order == known[0]:
-            return
-        try:
-            self._place(met, sizes)
-        except TooLarge:
-            self.order, self.structure, self.pairs = known
-            return
-        if self.structure.work >= known[1].work:
-            self.order, self.structure, self.pairs = known
-
-    def _reorder(self, eliminated: int, met: Sequence[Met], sizes: Index) -> None:
-        """Put the largest factor of those that are left at the end before the first one of which it meets several levels."""
-        left = self.order[eliminated:]
-        if not left:
-            return
-        largest = max(left, key=lambda f: int(sizes[f]))
-        many = self.factors[largest].n_levels
-        crossed = {
-            f + g - largest for f, g, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
-        }
-        others = [f for f in self.order if f != largest]
-        place = next((i for i, f in enumerate(others) if f in crossed), len(others))
-        self.order = [*others[:place], largest, *others[place:]]
-
-    def _entries(self, begins: Index, met: Met) -> tuple[Index, Index]:
-        """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
-        f, g, _, rows, columns = met
-        one, other = self.factors[f].width, self.factors[g].width
-        shape = (len(rows), one, other)
-        down = begins[f] + rows[:, None] * one + np.arange(one)
-        across = begins[g] + columns[:, None] * other + np.arange(other)
-        return np.broadcast_to(down[:, :, None], shape), np.broadcast_to(across[:, None, :], shape)
+        placed = _best(self.factors, met, np.argsort(meets, kind="stable").tolist())
+        self.order, self.structure, self.pairs = placed.order, placed.structure, placed.pairs
 
     def parts(self, b: Vector) -> list[Array]:
         """Cut a vector over all effects into its factors', shapes (m k, c)."""
@@ -210,6 +149,85 @@ class CellLayout(Layout):
         """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
         assert isinstance(a, CellProducts)
         return CellCholesky(self, a, lambdas)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Factors in the order in which they are eliminated, how H is factored then, and where its cells lie."""
+
+    order: list[int]
+    structure: Structure
+    pairs: tuple[Pair, ...]
+
+
+def _best(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
+    """Place in an order, or where much is left at the end once the largest factor of it is eliminated too, if that is less."""
+    try:
+        usual = _placed(factors, met, order)
+    except TooLarge as fault:
+        turned = _turned(factors, met, order, fault.eliminated)
+        if turned == order:
+            raise
+        return _placed(factors, met, turned)
+    if usual.structure.full_order < MUCH:
+        return usual
+    turned = _turned(factors, met, order, usual.structure.eliminated)
+    if turned == order:
+        return usual
+    try:
+        other = _placed(factors, met, turned)
+    except TooLarge:
+        return usual
+    return min(usual, other, key=lambda one: one.structure.work)
+
+
+def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
+    """Plan how H is factored in an order of the factors.
+
+    Raises
+    ------
+    TooLarge
+        If it would not fit into memory.
+    """
+    sizes = np.array([f.n_levels * f.width for f in factors])
+    begins = np.empty(len(sizes), dtype=np.intp)
+    begins[order] = np.cumsum(sizes[order]) - sizes[order]
+    places = [_entries(factors, begins, pair) for pair in met]
+    structure = plan(
+        [(factors[f].n_levels, factors[f].width) for f in order],
+        np.concatenate([down.ravel() for down, _ in places]),
+        np.concatenate([across.ravel() for _, across in places]),
+    )
+    pairs = tuple(
+        Pair(*pair, structure.locate(down.ravel(), across.ravel()).reshape(down.shape))
+        for pair, (down, across) in zip(met, places, strict=True)
+    )
+    return _Placed(order, structure, pairs)
+
+
+def _entries(factors: Sequence[Effects], begins: Index, met: Met) -> tuple[Index, Index]:
+    """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
+    f, g, _, rows, columns = met
+    one, other = factors[f].width, factors[g].width
+    shape = (len(rows), one, other)
+    down = begins[f] + rows[:, None] * one + np.arange(one)
+    across = begins[g] + columns[:, None] * other + np.arange(other)
+    return np.broadcast_to(down[:, :, None], shape), np.broadcast_to(across[:, None, :], shape)
+
+
+def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], eliminated: int) -> list[int]:
+    """Put the largest factor of those that are left at the end before the first one of which it meets several levels."""
+    left = order[eliminated:]
+    if not left:
+        return order
+    largest = max(left, key=lambda f: factors[f].n_levels * factors[f].width)
+    many = factors[largest].n_levels
+    crossed = {
+        f + g - largest for f, g, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
+    }
+    others = [f for f in order if f != largest]
+    place = next((i for i, f in enumerate(others) if f in crossed), len(others))
+    return [*others[:place], largest, *others[place:]]
 
 
 def _cells(one: Effects, other: Effects, both: NDArray[np.bool_]) -> tuple[Index, Index]:
