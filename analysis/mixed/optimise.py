@@ -1,7 +1,7 @@
 """Minimise a smooth deviance with an exact gradient, and judge what was found.
 
 Quasi-Newton steps come near; Newton steps, with a Hessian from differences of the gradient, finish: central ones where the
-Hessian becomes a covariance, to one side where it only judges the point. Theta is
+Hessian becomes a covariance, to one side where it only judges the point or the data are so many that it makes no difference. Theta is
 free to change sign, because a bound at zero would hold the search at a saddle where the gradient vanishes. Convergence
 is a statement about the point (Newton decrement small, no direction of negative curvature), not about the search.
 """
@@ -102,7 +102,7 @@ def hessian(objective: Objective, x: Array, steps: Array) -> Array:
 def _curvature(f: Scaled, z: Array, is_rough: bool) -> tuple[Array, Array]:
     """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian).
 
-    Where they only say whether z is a minimum and where the next step goes, a thousandth of them is near enough.
+    Rough ones, near enough to say whether z is a minimum and where the next step goes, come from differences to one side.
     """
     for _ in range(6):
         steps = np.full(len(z), STEP)
@@ -199,7 +199,7 @@ def minimise(
     standardise : callable
         Chooses among equivalent signs.
     is_rough : bool
-        Whether the Hessian only judges the point and may come from differences to one side, at half the cost.
+        Whether the Hessian may come from differences to one side, at half the cost.
     """
     f = Scaled(objective, scales)
     if f.curved is not None:

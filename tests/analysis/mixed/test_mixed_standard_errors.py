@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
-from analysis.mixed import fit
+from analysis.mixed import fit, fitting
 from analysis.mixed.criterion import make_objective
 
 from .test_mixed_r_random import Design
@@ -49,3 +51,16 @@ def test_standard_errors_under_a_guess_rate_are_those_of_the_deviances_own_curva
     k = len(found.theta)
     vcov = deviance.back @ (2.0 * np.linalg.inv(hessian))[k:, k:] @ deviance.back.T
     assert found.fixed["se"].to_numpy() == pytest.approx(np.sqrt(np.diag(vcov)), rel=1e-3)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "guess(0.5)"])
+def test_many_rows_have_the_same_standard_errors_from_half_as_many_evaluations(link: str) -> None:
+    data = Design("correct ~ a * b + (1 + a | p) + (1 | i)", "binomial", link, "treatment", 11, 40, 30).data()
+    found = fit("correct ~ a * b + (1 + a | p) + (1 | i)", data, "binomial", link)
+    with patch.object(fitting, "MANY", len(data)):
+        soon = fit("correct ~ a * b + (1 + a | p) + (1 | i)", data, "binomial", link)
+    parameters = len(found.fixed) + len(found.theta)
+    assert found.evaluations - soon.evaluations >= parameters - 1
+    assert soon.converged == found.converged
+    assert soon.fixed["estimate"].to_numpy() == pytest.approx(found.fixed["estimate"].to_numpy(), rel=1e-5)
+    assert soon.fixed["se"].to_numpy() == pytest.approx(found.fixed["se"].to_numpy(), rel=2e-4)
