@@ -267,7 +267,11 @@ def _exploratory(tables: Tables) -> list[Plan]:
     people = tuple(group for group in groups if group in PARTICIPANT_KINDS)
     found = []
     for factor, levels, crossing in _unplanned(tables):
-        others = [one for one in tables.factors if crossing is None or one not in crossing.factors]
+        others = {
+            name: its
+            for name, its in tables.factors.items()
+            if crossing is None or name not in crossing.factors
+        }
         for measure in MEASURES.values():
             own = tuple(groups) if measure.name == "correct" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():

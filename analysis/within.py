@@ -7,7 +7,7 @@ sessions. Such a comparison is made within each level by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ Within = tuple[tuple[str, str], ...]
 """Factors and the level of each that trials show."""
 
 
-def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Iterable[str]) -> list[Within]:
+def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Sequence[str]]) -> list[Within]:
     """Return the parts of trials within which levels of a factor are compared.
 
     Parameters
@@ -24,14 +24,14 @@ def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Iterable[str]) 
         Trials with ``session_id`` and a column for each factor.
     factor : str
         The one that is compared.
-    factors : iterable of str
-        All of the design.
+    factors : mapping
+        All of the design, each with its levels.
 
     Returns
     -------
     list of tuple
         One for each combination of levels of the other factors of which every session holds one, where at least two levels of the
-        compared factor are; ``[()]``, all trials, where there is no such factor or combination.
+        compared factor are, in the design's order; ``[()]``, all trials, where there is no such factor or combination.
     """
     seen = rows[rows[factor].notna()]
     apart = [name for name in factors if name != factor and _parts_sessions(seen, name)]
@@ -42,6 +42,8 @@ def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Iterable[str]) 
         tuple(zip(apart, map(str, levels if isinstance(levels, tuple) else (levels,)), strict=True))
         for levels in several[several > 1].index
     ]
+    ranks = {name: {level: place for place, level in enumerate(map(str, factors[name]))} for name in apart}
+    found.sort(key=lambda within: [ranks[name].get(level, len(ranks[name])) for name, level in within])
     return found or [()]
 
 

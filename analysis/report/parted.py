@@ -112,7 +112,7 @@ def crossed_parts(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
         of_kind = used if kind is None else used[used["trial_type"] == kind]
         for one, other in pairs:
             crossing = Crossing((one, other), (tuple(tables.factors[one]), tuple(tables.factors[other])))
-            others = [name for name in tables.factors if name not in crossing.factors]
+            others = {name: levels for name, levels in tables.factors.items() if name not in crossing.factors}
             for within in parted_by_sessions(of_kind, crossing.name, others):
                 rows = of_kind[shown(of_kind, within)]
                 there = tuple(cell for cell in crossing.cells if (rows[crossing.name] == cell).any())

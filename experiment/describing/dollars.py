@@ -1,4 +1,4 @@
-"""What a model's trials may cost in US dollars, said before a study is built: its prompts, and answers as long as they may be."""
+"""What a model's trials may cost in tokens and US dollars, said before a study is built: prompts, and answers as long as they may be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stimuli.errors import UserError
 
 
 def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
-    """Say what asking costs at a model's price; empty where nothing is to be paid.
+    """Say what asking costs at a model's price, and how long answers may be; empty for baselines, which write none.
 
     Parameters
     ----------
@@ -19,14 +19,18 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tok
     answer_tokens : int
         The most that all answers together may have.
     """
+    if model.kind == "baseline":
+        return ""
+    each = answer_tokens / max(trials, 1)
+    size = f"{each:.0f} tokens each"
+    size += "" if each == round(each) else " on average: some may be longer than others"
     price = _price(model)
     if isinstance(price, str):
-        return price
+        return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
     asked = written(prompt_tokens * price.input / 1e6)
     answers = written(answer_tokens * price.output / 1e6)
-    each = answer_tokens / max(trials, 1)
-    size = f"{each:.0f} tokens each" + ("" if each == round(each) else " on average")
-    return f"Its prompts cost about {asked}, answers at most {answers} ({size}; thoughts come on top)."
+    unseen = "what a reasoning model thinks unseen comes on top"
+    return f"Its prompts cost about {asked}, answers at most {answers} ({size}; {unseen})."
 
 
 def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> str:

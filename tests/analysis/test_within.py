@@ -80,8 +80,25 @@ def test_factors_that_vary_within_sessions_are_averaged_over(handover: Make) -> 
 
 def test_a_factor_that_is_one_level_wherever_the_other_has_several_parts_nothing() -> None:
     rows = pd.DataFrame({"session_id": [*"aabb"], "text": [*"xyzz"], "manner": [*"ppqq"]})
-    assert parted_by_sessions(rows, "text", ["text", "manner"]) == [(("manner", "p"),)]
-    assert parted_by_sessions(rows.iloc[2:], "text", ["text", "manner"]) == [()]
+    factors = {"text": [*"xyz"], "manner": [*"pq"]}
+    assert parted_by_sessions(rows, "text", factors) == [(("manner", "p"),)]
+    assert parted_by_sessions(rows.iloc[2:], "text", factors) == [()]
+
+
+def test_parts_come_in_the_order_of_the_design_whatever_session_came_first() -> None:
+    ks = ["k50", "k4", "k14", "k4", "k50", "k14"]
+    rows = pd.DataFrame(
+        {
+            "session_id": np.repeat(range(6), 2),
+            "task": [*"ab"] * 6,
+            "examples": np.repeat(ks, 2),
+            "making": np.repeat([*"yyxxxy"], 2),
+        }
+    )
+    factors = {"task": [*"ab"], "making": [*"xy"], "examples": ["k4", "k14", "k50"]}
+    assert [dict(within) for within in parted_by_sessions(rows, "task", factors)] == [
+        {"making": making, "examples": k} for making in "xy" for k in ("k4", "k14", "k50")
+    ]
 
 
 def test_a_plan_says_within_which_levels_it_compares(handover: Make) -> None:

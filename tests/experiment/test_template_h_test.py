@@ -26,12 +26,14 @@ from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.describing.as_published import sent_as_published
+from experiment.describing.dollars import cost_words
 from experiment.describing.plain_english import tell
 from experiment.exporting.handover import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.money import written
 from experiment.models.pictures import Picture
 from experiment.models.prompts.prompter import Prompter
+from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -194,6 +196,15 @@ def test_check_foretells_what_a_judge_is_sent_and_how_a_speed_is_measured(
     for name in ("gpt", "thinks"):
         (size,) = told.numbers["models"][name]["size"]
         assert "is not known before its first run: `wrods run STUDY --max-minutes 5`" in size
+
+
+@pytest.mark.parametrize("use", ["hf:small", "openai:small"])
+def test_check_foretells_how_long_answers_of_models_without_a_price_may_be(tmp_path: Path, use: str) -> None:
+    """Labels and stated rules together: a model of one's own that never stops writes as many."""
+    own = {"base_url": "http://127.0.0.1:1/v1"} if use.startswith("openai") else {}
+    said = cost_words(ModelSettings(use, own, tmp_path), 12, 4000, 10 * 5 + 2 * 1024)
+    assert said.startswith("Its answers have at most 2,098 tokens together (175 tokens each on average")
+    assert cost_words(ModelSettings("baseline:random", {}, tmp_path), 12, 4000, 2098) == ""
 
 
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(

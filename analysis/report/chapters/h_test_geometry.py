@@ -71,7 +71,7 @@ def write(material: Material) -> Chapter | None:
                 + (
                     "above-chance accuracy on these items says nothing about geometry by itself."
                     if right > of / 2
-                    else "options give the answer not away."
+                    else "the options do not give the answer away."
                 )
             )
         )
