@@ -95,6 +95,35 @@ def share_over_items(
     return wilson(mean, effective, level)
 
 
+def without_spread(
+    value: NDArray[np.float64] | float,
+    items: NDArray[Any] | float,
+    least: float = -1.0,
+    errors: float | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return an interval of a mean of values that are the same in every item, to which a standard error gives no width.
+
+    Parameters
+    ----------
+    value, items : ndarray or float
+        What all items have, and how many they are; of shapes that go together.
+    least : float
+        The smallest value that an item can have: 0 of shares, −1 of differences of shares; the largest is 1.
+    errors : float, optional
+        Standard errors to either side, as many as a 95% interval has unless given.
+
+    Notes
+    -----
+    Of items that differ from those at hand, none among n, Wilson's interval of z standard errors holds a share of at most
+    w = z²/(n + z²). Had these any value from ``least`` to 1, the mean of all would lie between (1 − w) value + w least and
+    (1 − w) value + w. Of a share of 0 or 1 that is Wilson's own interval; of a difference of 0 it is −w to w.
+    """
+    z = float(stats.norm.ppf(0.975)) if errors is None else errors
+    others = z**2 / (np.asarray(items, dtype=float) + z**2)
+    kept = (1.0 - others) * value
+    return np.asarray(kept + others * least), np.asarray(kept + others)
+
+
 def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's (1927) score interval of a share among n (which may be an effective number)."""
     z = float(stats.norm.ppf(0.5 + level / 2))

@@ -17,6 +17,7 @@ from scipy import stats
 
 from analysis.inside.probing import Probing
 from analysis.inside.probing_settings import CONDITION
+from analysis.intervals import without_spread
 from analysis.measures.resampling import percentile_ends
 from stimuli.seeds import stable_seed
 
@@ -44,7 +45,7 @@ class Estimates:
     low_all, high_all : ndarray, shape (conditions, layers)
         Simultaneous over all of these values.
     unmoved : ndarray of bool, shape (conditions, layers)
-        Which values no draw changes, so that their intervals are by :func:`_of_unmoved`.
+        Which values no draw changes, so that their intervals are by :func:`analysis.intervals.without_spread`.
     """
 
     value: Array
@@ -273,20 +274,7 @@ def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp]
         ((low, high), one),
         ((value - errors * error, value + errors * error), max(one, errors)),
     ):
-        others = _of_unmoved(value, units, many, least)
+        others = without_spread(value, units[:, None], least, many)
         ends += [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
     ends = [np.clip(value + wider * (end - value), least, 1.0) for end in ends]
     return Estimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)
-
-
-def _of_unmoved(value: Array, units: NDArray[np.intp], errors: float, least: float) -> tuple[Array, Array]:
-    """Return an interval of a value that is the same in every item, so that draws have no spread.
-
-    Notes
-    -----
-    Of items that differ from those at hand, none among n, Wilson's interval of ``errors`` standard errors holds a share of at most
-    w = z²/(n + z²). Had these any value from ``least`` to 1, the value of all would lie between (1 − w) value + w least and
-    (1 − w) value + w. Of a share of 0 or 1 that is Wilson's own interval; of a difference of 0 it is −w to w.
-    """
-    share = (errors**2 / (units + errors**2))[:, None]
-    return (1.0 - share) * value + share * least, (1.0 - share) * value + share

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.intervals import over_items, reach, share_over_items
+from analysis.intervals import over_items, reach, share_over_items, without_spread
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
@@ -165,7 +165,8 @@ class Paired:
     first, second : float
         Shares right.
     difference, low, high : float
-        Second minus first with its 95% interval over items, as shares.
+        Second minus first with its 95% interval over items, as shares; where all items have one and the same difference, as
+        :func:`analysis.intervals.without_spread`.
     changed : int
         Items whose share right differs.
     p : float
@@ -217,13 +218,16 @@ def paired(
     single = bool((both[["size_1", "size_2"]] == 1).to_numpy().all())
     mean, se = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
     half = reach(se, len(gains) - 1)
+    low, high = mean - half, mean + half
+    if se == 0:
+        low, high = (float(end) for end in without_spread(mean, len(gains)))
     return Paired(
         len(gains),
         float(both["mean_1"].mean()),
         float(both["mean_2"].mean()),
         mean,
-        mean - half,
-        mean + half,
+        low,
+        high,
         int((gains != 0).sum()),
         mcnemar(gains) if single else sign_flips(gains, seed),
         np.nan if bound is None else _equal(mean, se, len(gains), bound),

@@ -174,6 +174,11 @@ def test_conditions_without_a_difference_are_alike_only_with_enough_items() -> N
     one, other = paired(few, few, 0.05), paired(many, many, 0.05)
     assert one is not None and other is not None
     assert one.p == other.p == 1 and one.p_equal == pytest.approx(0.95**10) and other.p_equal < 0.01
+    for found, items in ((one, 10), (other, 100)):
+        open_to = stats.binomtest(0, items).proportion_ci(0.95, "wilson").high
+        assert found.difference == 0 and (found.low, found.high) == pytest.approx((-open_to, open_to))
+    gone = paired(many, many.assign(right=0.0))
+    assert gone is not None and gone.difference == gone.low == -1 and -1 < gone.high < -0.9
     assert paired(few[:9], few[:9]) is None
 
 

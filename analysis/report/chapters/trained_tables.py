@@ -12,6 +12,7 @@ from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, compared_cells, compared_columns
 from analysis.report.filters import USED
 
+_ALL_ALIKE = "Where all items differ alike, the interval is by Wilson’s bound on the share of items that could differ otherwise."
 IN_DOMAIN, DIFFERS = "†", "*"
 
 
@@ -59,7 +60,8 @@ def cells_table(name: str, found: Transfer, bound: str | None) -> ApaTable:
             for one in own
         ]
     note = (
-        f"Trained minus {found.base} in points, paired by item (n: items; changed: those with another share right). p: McNemar's "
+        f"Trained minus {found.base} in points, paired by item (n: items; changed: those with another share right). "
+        f"{_ALL_ALIKE} p: McNemar's "
         "exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted after Benjamini "
         f"and Hochberg over all cells, and over all averages. {IN_DOMAIN} trained on the task tested."
     )
@@ -108,7 +110,8 @@ def differences_table(name: str, part: Part, found: Sequence[Difference]) -> Apa
         "RR = recovery rate in %, the share of the edit distance that answers take away. Points of RR with 95% percentile bootstraps "
         "over items (2,000 resamples); p: 9,999 random sign flips of items' differences in edit distance taken away."
         if recovered
-        else "Points with Student's 95% intervals over items; p: McNemar's exact test, or 9,999 random sign flips where an item was "
+        else f"Points with Student's 95% intervals over items. {_ALL_ALIKE} p: McNemar's exact test, or 9,999 random sign flips "
+        "where an item was "
         "asked several times. Failures count as wrong."
     )
     note += " Paired by item (n). Adjusted after Benjamini and Hochberg over the table."
