@@ -207,10 +207,12 @@ def minimise(
     x = standardise(descend(f, start / f.scales) * f.scales)
     near_zero = diagonal & (np.abs(x) < 1e-3)
     if near_zero.any():
-        # A variance at zero may be a saddle where the gradient vanishes: look once more from beyond.
-        again = np.where(near_zero, 0.1, x)
-        again = standardise(descend(f, again / f.scales) * f.scales)
-        x = min((x, again), key=lambda at: f(at / f.scales)[0])
+        # A variance at zero may be a saddle where the gradient vanishes: look once more from beyond, unless that leads back.
+        beyond = np.where(near_zero, 0.1, x) / f.scales
+        value, slope = f(beyond)
+        if not (value > f(x / f.scales)[0] and (slope[near_zero] > 0.0).all()):
+            again = standardise(descend(f, beyond) * f.scales)
+            x = min((x, again), key=lambda at: f(at / f.scales)[0])
     best = _polish(f, x / f.scales, is_rough)
     x = standardise(best.z * best.scales)
     flipped = np.where(np.sign(x) * np.sign(best.z) < 0, -1.0, 1.0)
