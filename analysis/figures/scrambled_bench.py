@@ -68,9 +68,11 @@ def panels_figure(
     label : str
         Of the vertical axes, in percent.
     kinds : dict
-        Reader kind of each group, in the order of drawing.
+        Reader kind of each group, in the order of drawing; who has no value in any panel is named in the note.
     """
-    look = looks(kinds)
+    shown = cells[cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])]
+    look = {group: it for group, it in looks(kinds).items() if (shown[GROUP] == group).any()}
+    absent = [it.label for group, it in looks(kinds).items() if group not in look]
     foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
     deepest = max(
         laid_out(panel.places, places_of(len(panel.places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
@@ -88,14 +90,18 @@ def panels_figure(
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
             axes.set_title(letter + panel.title)
         _legend(figure, look, kinds)
-        mark_not_data(figure, kinds)
+        mark_not_data(figure, {group: kinds[group] for group in look})
     alternative = _in_words(cells, panels)
     note = (
         "Bars are 95% percentile bootstraps; readers without one have too few units. The line at 0 is text that helps no more than "
         "substituted letters (questions) or an echo (recovery). The paper leaves values below 0 out."
     )
-    if (cells["value"] < LOWEST).any():
-        note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel's edge; the table has them."
+    if absent:
+        note += f" Without a value, thus without a point: {apa.listing(absent)}."
+    if (shown["value"] < LOWEST).any():
+        note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel’s edge; the table has them."
+    elif (shown["low"] < LOWEST).any():
+        note += f" Bars that reach below {apa.number(LOWEST, 0)}% are cut there; the table has their ends."
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 
 
@@ -106,8 +112,11 @@ def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: d
     ----------
     cells : pandas.DataFrame
         ``reader_group, parameters, value``; one row per model.
+    kinds : dict
+        Reader kind of each group of the chapter, so that a model looks as in its other figures.
     """
-    look = looks(kinds)
+    look = {group: it for group, it in looks(kinds).items() if (cells[GROUP] == group).any()}
+    kinds = {group: kinds[group] for group in look}
     with styled():
         figure = Figure(figsize=(WIDTH, 3.0 + LEGEND_ROW * ceil(len(look) / 2)))
         height = float(figure.get_figheight())

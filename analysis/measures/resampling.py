@@ -15,6 +15,7 @@ from stimuli.errors import UserError
 Array = NDArray[np.float64]
 
 RESAMPLES = 2000
+_ROUNDING = 1e-9
 _CELLS = 4_000_000
 """Resamples x units that are held at a time: 32 MB."""
 
@@ -39,6 +40,13 @@ class Interval:
     def includes_zero(self) -> bool:
         """Whether 0 lies in the interval; an interval that is not there includes everything."""
         return not (self.low > 0 or self.high < 0)
+
+
+def where_it_varies(ends: Interval) -> Interval:
+    """Return an interval, or none where all resamples have one value: they cannot say how far other units would be off."""
+    if ends.high - ends.low > _ROUNDING:
+        return ends
+    return Interval(float("nan"), float("nan"), ends.undefined)
 
 
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:

@@ -18,12 +18,15 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
     """Return the used trials whose answer was compared, with ``similarity`` (cosine), ``compared_with`` and ``use`` (the model).
 
-    No verdict has to do with it: answers that count as right or wrong have their cosine too.
+    ``unrelated`` is, of an answer about an intact text, its mean cosine with the same reader's answers about other texts, else
+    nan. No verdict has to do with it: answers that count as right or wrong have their cosine too.
     """
     used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
     kept = table_beside(tables.folder, Path(FILE).stem)
     if kept is None:
-        return used.iloc[:0].assign(similarity=0.0, compared_with="", use="")
-    kept = kept.astype({"trial_index": float, "attempt": float, "similarity": float})
+        return used.iloc[:0].assign(similarity=0.0, compared_with="", use="", unrelated=0.0)
+    if "unrelated" not in kept:  # of versions that took no floor
+        kept = kept.assign(unrelated=None)
+    kept = kept.astype({"trial_index": float, "attempt": float, "similarity": float, "unrelated": float})
     found = used.astype({"trial_index": float, "attempt": float}).merge(kept, on=_PLACE)
     return found[found["similarity"].notna()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import Interval, bootstrap, interval, item_means
+from analysis.measures.resampling import Interval, bootstrap, interval, item_means, where_it_varies
 from analysis.measures.stored_similarity import OWN_ANSWER, REFERENCE, scored_similarities
+from analysis.preparing.exclusions import IDENTICAL
 from analysis.readers import group_order
 from analysis.reading import table_beside
 from analysis.tables import Tables, item_names
@@ -102,7 +103,8 @@ COSINE = Measure(
     "100 × cosine with the reader’s own answer about the intact text",
     "100 × cosine with the own answer",
     "of summaries and translations the cosine of the text vector with that of the same reader’s answer about the intact text (BASE is "
-    "thus 100), times 100",
+    "thus 100), times 100; a reader who says the same of every text has "
+    "100 too, so that it stands beside the cosine of the reader’s answers about different intact texts",
     True,
 )
 PROGRAM_COSINE = Measure(
@@ -126,8 +128,12 @@ class Values:
     of_items : dict of str to ndarray, shape (items, levels)
         Percent, the same items in the same order in each group; nan where a group has no value of an item in a level.
     spread : pandas.DataFrame
-        A row per reader group and level: ``replicates`` and ``sd`` (of the replicates' means, percent; nan for one).
+        A row per reader group and level: ``replicates`` and ``sd`` (of the replicates' means, percent; nan for one, and where all
+        replicates of a deterministic model are alike).
     measure : Measure
+    floors : dict of str to ndarray, shape (items,)
+        Of cosines with the own answer, by reader group: the same items' mean cosine of the answers about intact texts with those
+        about other texts, times 100; nan where an item has none. Empty for other measures and where it was not taken.
     """
 
     factor: str
@@ -135,6 +141,7 @@ class Values:
     of_items: dict[str, Array]
     spread: pd.DataFrame
     measure: Measure
+    floors: dict[str, Array] = field(default_factory=dict)
 
     def mean(self, group: str, level: str) -> float:
         """Return a group's mean in a level, percent; nan where it was not seen there."""
@@ -174,6 +181,7 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     list of Values
         Of restored passages the released measure first, where replies are scored as published, and nearness.
     """
+    tables = _with_repeats(tables)
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna() & trials[factor].notna()]
     restored = used[used["trial_type"] == "recover"]
@@ -195,6 +203,13 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
         for measure, rows in measured
         if (rows[factor] == BASE).any()
     ]
+
+
+def _with_repeats(tables: Tables) -> Tables:
+    """Count a deterministic model's identical repeats too: a replicate's mean is over all its items, not over those that differ."""
+    again = tables.trials["excluded_reason"] == IDENTICAL
+    reason = tables.trials["excluded_reason"].mask(again)
+    return replace(tables, trials=tables.trials.assign(excluded_reason=reason, is_repeat=again))
 
 
 def _is_released(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -231,6 +246,12 @@ def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[s
         for group, own in means.groupby(level=0, sort=False)
     }
     of_items = {group: parts[group] for group in group_order(rows) if group in parts}
+    floors: dict[str, Array] = {}
+    if measure == COSINE:
+        own = (100.0 * rows["unrelated"]).groupby([rows[name] for name in (GROUP, "set", "item_id")]).mean()
+        for group in of_items:
+            found = own.xs(group).reindex(items).to_numpy(dtype=float)
+            floors |= {group: found} if np.isfinite(found).any() else {}
     by_replicate = (
         rows.assign(replicate=rows["replicate"].fillna(1))
         .groupby([GROUP, factor, "replicate"], observed=True)["worth"]
@@ -238,7 +259,10 @@ def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[s
         .groupby(level=[0, 1])
     )
     spread = pd.DataFrame({"replicates": by_replicate.size(), "sd": by_replicate.std(ddof=1)}).reset_index()
-    return Values(factor, levels, of_items, spread, measure)
+    own_replies = rows[~rows["is_repeat"]].groupby([GROUP, "set", "item_id", factor], observed=True).size()
+    varies = (own_replies > 1).groupby(level=0).any()
+    spread["sd"] = spread["sd"].where(spread[GROUP].map(varies).fillna(False).astype(bool))
+    return Values(factor, levels, of_items, spread, measure, floors)
 
 
 @dataclass(frozen=True)
@@ -253,7 +277,7 @@ class Slope:
     means : tuple of float
         Percent.
     slope, low, high : float
-        Percentage points for each operation (least squares), with a 95% bootstrap over items.
+        Percentage points for each operation (least squares), with a 95% bootstrap over items (nan where items do not differ).
     """
 
     group: str
@@ -289,7 +313,7 @@ def slopes(values: Values, study: str = "") -> list[Slope]:
             weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
             of_items = own @ weights
             seed = stable_seed(study, "slope", operation, group)
-            ends = bootstrap(of_items[:, None], lambda drawn: drawn[:, 0], seed)
+            ends = where_it_varies(bootstrap(of_items[:, None], lambda drawn: drawn[:, 0], seed))
             low, high = (ends.low, ends.high) if len(own) > 1 else (math.nan, math.nan)
             found.append(
                 Slope(
@@ -326,8 +350,8 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     pandas.DataFrame
         A row per data set, reader group and rule: ``released`` and ``value`` (percent; the released rule, and this one),
         ``price`` (released − value, percentage points) with ``low, high`` (95% bootstrap over items, each with all its replies;
-        nan for one item), ``turned`` (replies that the rule judges otherwise), ``replies``, ``items``. Of programs, which the paper
-        compared by a cosine, no reply is turned, and
+        nan for one item, and where all resamples have one price, as where no reply is turned), ``turned`` (replies that the rule
+        judges otherwise), ``replies``, ``items``. Of programs, which the paper compared by a cosine, no reply is turned, and
         ``ordered`` is the share of pairs of a right and a wrong one in which the right one has the larger cosine (%; 50 is chance;
         nan elsewhere). Empty where the tables hold no replies that the paper scored.
     """
@@ -354,7 +378,9 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     who = used[[*_PLACE, GROUP]].assign(item=item_names(used))
     who = who.astype({"trial_index": float, "attempt": float})
     rows = prices.astype({"trial_index": float, "attempt": float}).merge(who, on=_PLACE)
-    return pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)
+    found = pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)
+    order = {group: place for place, group in enumerate(group_order(used))}
+    return found.sort_values(GROUP, key=lambda some: some.map(order), kind="stable", ignore_index=True)
 
 
 def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
@@ -421,4 +447,4 @@ def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int 
     drawn = np.random.default_rng(seed).multinomial(many, np.full(many, 1.0 / many), size=resamples)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (drawn @ sums) / (drawn @ there)
-    return interval(100.0 * (means[:, 0] - means[:, 1]))
+    return where_it_varies(interval(100.0 * (means[:, 0] - means[:, 1])))

@@ -11,16 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.measures.accuracy import GROUP
-from analysis.measures.resampling import interval, resampled_means
-from analysis.published.mind_scramble import REORDERINGS, Values, kept
+from analysis.measures.resampling import interval, where_it_varies
+from analysis.published.mind_scramble import Values
+from analysis.published.mind_scramble_floors import drawn_worth, worth
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
 
 FEWEST_MODELS = 3
 """Two models are in the same order or not: no correlation says more of them."""
-_LEVELS = tuple(level for _, some in REORDERINGS for level in some)
-
 Part = tuple[str, Values]
 
 
@@ -34,7 +33,8 @@ class Agreement:
     models, same : int
         Models in both; those with the same rank in both.
     tau, low, high : float
-        Kendall's τ-b of the models' means, with a 95% bootstrap over the items of both tasks.
+        Kendall's τ-b of the models' means, with a 95% bootstrap over the items of both tasks (nan where all resamples have the
+        same order).
     """
 
     completion: str
@@ -47,7 +47,7 @@ class Agreement:
 
 
 def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Rank models by their mean over reorderings in each part.
+    """Rank models by their mean over reorderings in each part, of cosines by their place above the floor.
 
     Parameters
     ----------
@@ -64,9 +64,19 @@ def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
     groups = _models(parts, kinds)
     table = pd.DataFrame(index=pd.Index(groups, name=GROUP))
     for name, values in parts:
-        table[name] = [kept(values, group, _LEVELS)[0] for group in groups]
+        table[name] = [worth(values, group) for group in groups]
         table[f"rank {name}"] = table[name].rank(ascending=False)
     return table
+
+
+def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the models that cannot be ranked in a part since they say the same of every text, each with the part."""
+    return [
+        (group, name)
+        for name, values in parts
+        for group in values.floors
+        if kinds.get(group) == "model" and np.isnan(worth(values, group))
+    ]
 
 
 def agreements(
@@ -86,9 +96,9 @@ def agreements(
             if len(groups) < FEWEST_MODELS:
                 continue
             table = ranks([one, other], kinds).loc[groups]
-            drawn = [_drawn_means(values, groups, name) for name, values in (one, other)]
+            drawn = [drawn_worth(values, groups, stable_seed(name, "ranks")) for name, values in (one, other)]
             means = [table[name].to_numpy(dtype=float)[None, :] for name, _ in (one, other)]
-            ends = interval(_taus(*drawn))
+            ends = where_it_varies(interval(_taus(*drawn)))
             same = int((table[f"rank {one[0]}"] == table[f"rank {other[0]}"]).sum())
             found.append(
                 Agreement(one[0], other[0], len(groups), same, float(_taus(*means)[0]), ends.low, ends.high)
@@ -102,21 +112,8 @@ def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
         group
         for group in (parts[0][1].of_items if parts else ())
         if kinds.get(group) == "model"
-        and all(
-            group in values.of_items and np.isfinite(kept(values, group, _LEVELS)[0]) for _, values in parts
-        )
+        and all(group in values.of_items and np.isfinite(worth(values, group)) for _, values in parts)
     ]
-
-
-def _drawn_means(values: Values, groups: Sequence[str], name: str) -> Array:
-    """Draw items anew, the same for all models, and return each model's mean over reorderings; shape (resamples, models)."""
-    places = [values.levels.index(level) for level in _LEVELS if level in values.levels]
-    wide = np.hstack([values.of_items[group][:, places] for group in groups])
-    drawn = resampled_means(wide, stable_seed(name, "ranks"))
-    parts = drawn.reshape(len(drawn), len(groups), len(places))
-    there = np.isfinite(parts)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(there, parts, 0.0).sum(axis=2) / there.sum(axis=2))
 
 
 def _taus(one: Array, other: Array) -> Array:

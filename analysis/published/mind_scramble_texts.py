@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.measures.resampling import bootstrap
+from analysis.measures.resampling import bootstrap, where_it_varies
 from analysis.published.mind_scramble import EMBEDDED
+from analysis.published.mind_scramble_floors import pair_values
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -74,18 +75,17 @@ class Near:
 
         Notes
         -----
-        Each pair counts in the means of two items, so that the mean of means h_i varies twice as much as they do by themselves.
-        Drawn are therefore the jackknife's pseudo-values of the n items, (2 (n − 1) h_i − n U)/(n − 2) around their mean U
-        (Arvesen, 1969, for statistics of pairs).
+        Each pair is of two items: drawn are :func:`analysis.published.mind_scramble_floors.pair_values`.
         """
         values = np.array(self.unrelated, dtype=float)
         if self.with_all:
-            n = len(values)
-            if n < _FEWEST:
+            if len(values) < _FEWEST:
                 return math.nan, math.nan
-            values = (2 * (n - 1) * values - n * values.mean()) / (n - 2)
-        ends = bootstrap(
-            values[:, None], lambda means: means[:, 0], stable_seed(study, "unrelated texts", self.of)
+            values = pair_values(values)
+        ends = where_it_varies(
+            bootstrap(
+                values[:, None], lambda means: means[:, 0], stable_seed(study, "unrelated texts", self.of)
+            )
         )
         return ends.low, ends.high
 
@@ -191,11 +191,11 @@ def unit_means(near: Near, study: str) -> list[UnitMean]:
     seed = stable_seed(study, "units of texts", near.of)
     found = []
     for place, (unit, names) in enumerate(units.items()):
-        own = bootstrap(values[:, [place]], lambda means: means[:, 0], seed)
+        own = where_it_varies(bootstrap(values[:, [place]], lambda means: means[:, 0], seed))
         above = (math.nan, math.nan, math.nan)
         if place:
             steps = values[:, [place]] - values[:, [place - 1]]
-            ends = bootstrap(steps, lambda means: means[:, 0], seed)
+            ends = where_it_varies(bootstrap(steps, lambda means: means[:, 0], seed))
             above = (float(steps.mean()), ends.low, ends.high)
         mean = float(values[:, place].mean())
         found.append(UnitMean(unit, len(names), len(shared), mean, own.low, own.high, *above))

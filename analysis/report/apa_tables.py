@@ -85,6 +85,8 @@ class ApaTable:
     note : str
     drawn : bool
         Whether a figure beside it, or the text, shows what it holds: the report then names its file instead of printing it.
+    of_paper : bool
+        Whether it is laid out as a table of the paper that a study copies: such a one is printed however long it is.
     origin : Origin or None
         None: the report names the models of its chapter.
     """
@@ -96,6 +98,7 @@ class ApaTable:
     note: str = ""
     origin: Origin | None = None
     drawn: bool = False
+    of_paper: bool = False
 
     @property
     def has_heads(self) -> bool:

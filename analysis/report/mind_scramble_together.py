@@ -26,6 +26,7 @@ from analysis.report.chapters.mind_scramble_tables import (
     agreement_table,
     edit_table,
     fault_table,
+    floor_table,
     rank_table,
     reordering_table,
 )
@@ -93,6 +94,8 @@ def together(
         found.append(reordering_table("table_1", completed, kinds, number=1))
     if perceived:
         found.append(reordering_table("table_2", perceived, kinds, number=2))
+        floors = floor_table("table_2_floors", [one for one in perceived if one[1].floors], kinds)
+        found += [] if floors is None else [floors]
     if completed:
         found.append(edit_table("table_3", completed, kinds))
     for number, (use, parts) in enumerate(near.items(), 1):

@@ -135,10 +135,13 @@ def _shortened(note: str, here: str, told: dict[str, str]) -> str:
 
 
 def with_long_tables_filed(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Put in the place of a table of more than ``LONGEST`` rows, or that a figure shows, a line that says where it lies."""
+    """Put in the place of a table of more than ``LONGEST`` rows, or that a figure shows, a line that says where it lies.
+
+    Tables laid out as those of a paper that the study copies are what its reader looks for, and stay.
+    """
     for node in nodes:
         rows = sum(not isinstance(row, Head) for row in node.table.rows) if isinstance(node, Numbered) else 0
-        if isinstance(node, Numbered) and (rows > LONGEST or node.table.drawn):
+        if isinstance(node, Numbered) and (node.table.drawn or (rows > LONGEST and not node.table.of_paper)):
             yield Filed(node, rows)
         else:
             yield node

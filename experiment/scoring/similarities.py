@@ -19,6 +19,8 @@ from experiment.study import Study
 SIMILARITY = "similarity"
 STORED_AS = f"{BESIDE}{SIMILARITY}:"
 """Begins the scorer's name; the embedding model and the version of the rule come behind."""
+FLOOR_AS = f"{BESIDE}similarity of different answers:"
+"""The same of what an answer about an intact text has with the reader's answers about other texts."""
 OWN_ANSWER, RIGHT_ANSWER, REFERENCE = "own answer about the intact text", "right answer", "reference program"
 SIMILARITY_COLUMNS = {
     "session_id": Column("session_id", "string", None, "the session"),
@@ -29,6 +31,13 @@ SIMILARITY_COLUMNS = {
         "compared_with", "string", None, f"{OWN_ANSWER}, {RIGHT_ANSWER}, or {REFERENCE} of the data set"
     ),
     "similarity": Column("similarity", "number", None, "cosine of both texts' vectors"),
+    "unrelated": Column(
+        "unrelated",
+        "number",
+        None,
+        "of an answer about an intact text: mean cosine with the same reader's answers about the other intact texts, which an answer "
+        "that says something of its own text exceeds",
+    ),
 }
 
 Place = tuple[str, int, int]
@@ -44,12 +53,16 @@ def compared_with(trial: Mapping[str, Any]) -> str:
 
 def stored_cosines(connection: Connection, study: str) -> dict[Place, tuple[str, float]]:
     """Return the embedding model and the newest cosine of each answer that was compared."""
+    return _newest(connection, study, STORED_AS)
+
+
+def _newest(connection: Connection, study: str, stored_as: str) -> dict[Place, tuple[str, float]]:
     found: dict[Place, tuple[str, float]] = {}
     for row in all_scores(connection, study):
         scorer = str(row["scorer"])
-        if scorer.startswith(STORED_AS) and row["score"] is not None:
+        if scorer.startswith(stored_as) and row["score"] is not None:
             place = (str(row["session_id"]), int(row["trial_index"]), int(row["attempt"]))
-            found[place] = (scorer.removeprefix(STORED_AS).rpartition("-")[0], float(row["score"]))
+            found[place] = (scorer.removeprefix(stored_as).rpartition("-")[0], float(row["score"]))
     return found
 
 
@@ -71,10 +84,12 @@ def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, 
     cosines = stored_cosines(connection, study.id)
     if not cosines:
         return
+    floors = _newest(connection, study.id, FLOOR_AS)
     for one in responses(study, connection):
         place = (one.session_id, int(one.trial["trial_index"]), int(one.attempt))
         if place in cosines:
             use, cosine = cosines[place]
+            by, floor = floors.get(place, (use, None))
             yield {
                 "session_id": place[0],
                 "trial_index": place[1],
@@ -82,4 +97,5 @@ def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, 
                 "use": use,
                 "compared_with": compared_with(one.trial),
                 "similarity": cosine,
+                "unrelated": floor if by == use else None,
             }

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.preparing import IDENTICAL
 from analysis.published import mind_scramble as paper
 from analysis.published.mind_scramble_texts import Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable
@@ -84,6 +85,44 @@ def test_values_are_those_that_were_put_in(tables: Tables) -> None:
     for level, share in TRUTH.items():
         assert values.mean("large", level) == pytest.approx(100 * share, abs=1e-9)
         assert values.replicates("large", level) == (REPLICATES, pytest.approx(100 / ITEMS))
+
+
+def test_identical_repeats_of_a_deterministic_model_count_in_the_means_of_its_replicates(
+    tmp_path: Path,
+) -> None:
+    """Elsewhere they count once; a replicate of the few items that differ would be a mean of other items."""
+    folder = study(tmp_path / "gsm8k")
+    trials = pd.read_parquet(folder / "trials.parquet")
+    trials["temperature"] = 0.0
+    trials.to_parquet(folder / "trials.parquet")
+    tables = load(folder)
+    assert (tables.trials["excluded_reason"] == IDENTICAL).mean() > 0.5
+    (values,) = paper.values_of(tables, "scramble")
+    for level, share in TRUTH.items():
+        assert values.mean("large", level) == pytest.approx(100 * share, abs=1e-9)
+        assert values.replicates("large", level) == (REPLICATES, pytest.approx(100 / ITEMS))
+    trials["correct"] = (
+        trials["correct"]
+        .where(trials["replicate"] == 1)
+        .groupby([trials[name] for name in ("reader", "item_id", "scramble")])
+        .transform("max")
+    )
+    trials.to_parquet(folder / "trials.parquet")
+    (alike,) = paper.values_of(load(folder), "scramble")
+    assert np.isnan(alike.replicates("large", "BASE")[1]), "replicates that are all alike have no spread"
+
+
+def test_a_fault_that_turns_no_reply_has_no_interval(tmp_path: Path) -> None:
+    folder = study(tmp_path / "gsm8k")
+    file = folder / "published_scoring.parquet"
+    rows = pd.read_parquet(file)
+    rows["value"] = rows["value"].where(rows["rule"] != "a fault", 1.0)
+    rows.to_parquet(file)
+    prices = paper.fault_prices(load(folder)).set_index(["reader_group", "rule"])
+    same, mended = prices.loc[("large", "a fault")], prices.loc[("large", "mended")]
+    assert (same["price"], same["turned"]) == (0, 0) and np.isnan(same["low"]) and np.isnan(same["high"])
+    assert mended["low"] < mended["price"] < mended["high"]
+    assert list(dict.fromkeys(prices.index.get_level_values(0))) == ["large", "small"]
 
 
 def test_retention_is_the_mean_and_its_share_of_base(tables: Tables) -> None:

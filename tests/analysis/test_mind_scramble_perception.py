@@ -13,6 +13,7 @@ from scipy.stats import kendalltau
 from analysis import load
 from analysis.measures.stored_similarity import FILE
 from analysis.published.mind_scramble import ACCURACY, COSINE, IN_PLACE, NEARNESS, Values, values_of
+from analysis.published.mind_scramble_floors import floors, pair_values
 from analysis.published.mind_scramble_ranks import agreements, ranks
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
@@ -47,7 +48,8 @@ def perception(
     return folder, table
 
 
-def summaries(folder: Path, worth: dict[str, float]) -> Path:
+def summaries(folder: Path, worth: dict[str, float], floors: dict[str, float] | None = None) -> Path:
+    """Write a study of summaries; ``floors`` are the cosines of each reader's answers about different intact texts."""
     made, table = perception(folder, "summarise", worth)
     kept = table[["session_id", "trial_index", "attempt"]].assign(
         use="hf:encoder",
@@ -57,6 +59,9 @@ def summaries(folder: Path, worth: dict[str, float]) -> Path:
             for level, reader in zip(table["scramble"], table["reader"], strict=True)
         ],
     )
+    if floors is not None:
+        about = zip(table["scramble"], table["reader"], strict=True)
+        kept["unrelated"] = [floors[reader] if level == "BASE" else np.nan for level, reader in about]
     kept.to_parquet(made / FILE)
     return made
 
@@ -173,6 +178,44 @@ def test_models_alone_are_ranked(tmp_path: Path) -> None:
     assert heads == [], "one task needs no head"
 
 
+def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> None:
+    """Its cosine with its own answer is 1 for want of content: the cosine of its answers about different texts is 1 too."""
+    worth = {"large": 0.8, "small": 0.9, "parrot": 1.0}
+    folder = summaries(tmp_path / "summarise", worth, {"large": 0.2, "small": 0.6, "parrot": 1.0})
+    tables = load(folder)
+    (found,) = values_of(tables, "scramble")
+    told = {one.group: (one.mean, one.floor, one.share) for one in floors(found, "summarise")}
+    assert told["large"] == pytest.approx((80, 20, 75))
+    assert told["small"] == pytest.approx((90, 60, 75))
+    assert told["parrot"][:2] == pytest.approx((100, 100)) and np.isnan(told["parrot"][2])
+    chapter = write(Material(tables))
+    assert chapter is not None
+    (table,) = [one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "ms_floors"]
+    rows = {row[0]: row[2:5] for row in table.rows}
+    assert rows["parrot"] == ("100.0", "100.0", "–") and rows["large"] == ("80.0", "20.0", "75.0")
+    (ranked,) = [one for one in together([study(tmp_path / "gsm8k"), folder]) if one.name == "ranks"]
+    assert [row[0] for row in ranked.rows] == ["large", "small"]
+    assert "since they answer alike about different texts: parrot (summarise)" in ranked.note
+    assert "in % of the way from the cosine of answers about different texts" in ranked.note
+
+
+def test_floors_are_drawn_as_means_of_pairs_vary() -> None:
+    """Over many samples the bootstrap's standard deviation of the floor is near that of the floor itself."""
+    draw = np.random.default_rng(1)
+
+    def means_with_others(n: int) -> Any:
+        vectors = draw.normal(1, 1, (n, 3))
+        cosines = vectors @ vectors.T
+        np.fill_diagonal(cosines, 0)
+        return cosines.sum(axis=1) / (n - 1)
+
+    samples = [means_with_others(40) for _ in range(400)]
+    true = np.std([one.mean() for one in samples])
+    one_sample = np.mean([pair_values(one).std(ddof=1) / np.sqrt(40) for one in samples])
+    naive = np.mean([one.std(ddof=1) / np.sqrt(40) for one in samples])
+    assert one_sample == pytest.approx(true, rel=0.12) and naive < 0.6 * true
+
+
 def test_the_agreement_of_orders_is_kendall_s_with_an_interval_over_items() -> None:
     draw = np.random.default_rng(4)
     means = {"oracle": 100.0, "a": 90.0, "b": 80.0, "c": 70.0, "d": 60.0, "simulated": 99.0}
@@ -183,7 +226,8 @@ def test_the_agreement_of_orders_is_kendall_s_with_an_interval_over_items() -> N
         ("rectify", values(NEARNESS, draw, swapped, 3)),
     )
     alike, apart = agreements([one], [same, other], KINDS)
-    assert (alike.models, alike.same, alike.tau, alike.low, alike.high) == (4, 4, 1, 1, 1)
+    assert (alike.models, alike.same, alike.tau) == (4, 4, 1)
+    assert np.isnan(alike.low) and np.isnan(alike.high), "the order is the same in all resamples"
     assert (apart.same, apart.tau) == (2, pytest.approx(kendalltau([4, 3, 2, 1], [4, 3, 1, 2]).statistic))
     noisy = ("translate", values(COSINE, draw, means, 60))
     (unsure,) = agreements([one], [noisy], KINDS)

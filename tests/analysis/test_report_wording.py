@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,6 +101,8 @@ def test_what_is_said_of_one_reader_by_a_pronoun_is_said_of_the_next_too() -> No
 def test_long_tables_and_those_that_a_figure_shows_lie_in_their_files() -> None:
     given = [table(1, rows=LONGEST), table(2, rows=LONGEST + 1), table(3, drawn=True)]
     printed, long, drawn = with_long_tables_filed(given)
+    papers = replace(given[1], table=replace(given[1].table, of_paper=True))
+    assert list(with_long_tables_filed([papers])) == [papers]
     assert printed is given[0] and isinstance(long, Filed) and isinstance(drawn, Filed)
     assert long.said == f"{LONGEST + 1} rows, in tables/table_02_own.csv." and drawn.number == 3
 

@@ -141,9 +141,14 @@ def test_a_reader_to_whom_intact_text_is_worth_nothing_has_no_gain(tmp_path: Pat
         [n for n, d in OPERATIONS.items() if d == "none"]
     )
     trials.loc[own, "correct"] = 0.0
-    made = table(write(material), "scrambled_bench_6")
+    chapter = write(material)
+    made = table(chapter, "scrambled_bench_6")
     assert set(made["small", "RPG"].values()) == {"–"}
     assert made["large", "RPG"]["KFL"] == "62.50"
+    drawn = figures(chapter)["scrambled_bench_6_scrambles"]
+    (legend,) = drawn.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["large"]
+    assert "Without a value, thus without a point: small." in drawn.note
 
 
 def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp_path: Path) -> None:

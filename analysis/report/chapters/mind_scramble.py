@@ -31,6 +31,7 @@ from analysis.report.chapters.mind_scramble_similarity import text_similarity
 from analysis.report.chapters.mind_scramble_tables import (
     edit_table,
     fault_table,
+    floor_table,
     reordering_table,
     slope_table,
 )
@@ -90,6 +91,13 @@ def _of_values(values: Values, kinds: Mapping[str, str], study: str, behind: str
             f"ms_reordering{behind}", values.measure.name, number
         )
         yield reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
+    floors = floor_table(f"ms_floors{behind}", parts, kinds, study)
+    if floors is not None:
+        yield Markup(
+            "[[table:{}]] sets these cosines beside those of answers about different texts: who says the same of every text has "
+            "100 in both, and shows nothing of having taken it in."
+        ).format(f"ms_floors{behind}")
+        yield floors
     if seen & set(EDITS):
         yield Markup("Insertions and deletions at the ends of words stand in [[table:{}]].").format(
             f"ms_edits{behind}"
@@ -156,9 +164,20 @@ def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
         return
     whole = prices[(prices["rule"] == "mended") | (prices["data_set"] == PROGRAMS)]
     yield Markup("[[table:ms_faults]] prices the faults of the released scorers. {}").format(
-        escape(" ".join(_said(one, kinds) for one in whole.to_dict("records")))
+        escape(" ".join(_prices_said(whole.to_dict("records"), kinds)))
     )
     yield fault_table("ms_faults", prices, kinds)
+
+
+def _prices_said(prices: Sequence[Mapping[Any, Any]], kinds: Mapping[str, str]) -> Iterator[str]:
+    """Say each reader's price; readers of whom no reply is counted differently together."""
+    alike = [str(one[GROUP]) for one in prices if one["turned"] == 0]
+    for one in prices:
+        if str(one[GROUP]) not in alike:
+            yield _said(one, kinds)
+    if alike:
+        readers = apa.listing([marked(group, kinds[group]) for group in alike])
+        yield f"No reply of {readers} is counted differently by the two."
 
 
 def _said(one: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:

@@ -24,7 +24,8 @@ from analysis.published.mind_scramble import (
     Values,
     kept,
 )
-from analysis.published.mind_scramble_ranks import FEWEST_MODELS, Part, agreements, ranks
+from analysis.published.mind_scramble_floors import floors
+from analysis.published.mind_scramble_ranks import FEWEST_MODELS, Part, agreements, alike_throughout, ranks
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
@@ -50,6 +51,8 @@ FAULTS_ORIGIN = Origin(
     rows="replies of used trials, by data set and rule",
     file=PRICES,
 )
+ABOVE_FLOOR = "cosine with the own answer, in % of the way from the cosine of answers about different texts (0) to 1 (100)"
+SPREAD = "± SD"
 _SHORT = {"WORD-REO": "Word", "SENT-REO": "Sentence", "REO": "Character"}
 
 
@@ -76,18 +79,74 @@ def reordering_table(
         if len(parts) > 1:
             rows.append(Head([f"{title}: {values.measure.name}"]))
         for group in values.of_items:
-            cells = [_with_spread(values, group, level) for level in (BASE, *shown)]
+            cells = [apa.number(values.mean(group, level), 1) for level in (BASE, *shown)]
             mean, share = kept(values, group, shown)
             rows.append((marked(group, kinds[group]), *cells, apa.number(mean, 1), apa.number(share, 1)))
+            spread = [values.replicates(group, level)[1] for level in (BASE, *shown)]
+            if any(map(math.isfinite, spread)):
+                rows.append((SPREAD, *(apa.number(sd, 1) for sd in spread), apa.MISSING, apa.MISSING))
     return ApaTable(
         name,
         f"Reordering at the level of characters, words and sentences{_measured(parts)}",
         columns,
         tuple(rows),
         f"Laid out as Table {number} of Mind Scramble (2024). Mean: over the reorderings, where none is missing; % of BASE: the same "
-        "against intact text (relative retention). ± is the standard deviation of the means of replicates, where there were "
-        f"several.{_remarks(parts)}",
+        f"against intact text (relative retention). {SPREAD}: standard deviation of the means of replicates, where these "
+        f"differ.{_remarks(parts)}",
         ORIGINS[parts[0][1].measure],
+        of_paper=True,
+    )
+
+
+def floor_table(
+    name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[str, str], study: str = ""
+) -> ApaTable | None:
+    """Lay out readers' cosines above those of their answers about different texts; None where these were not compared.
+
+    Parameters
+    ----------
+    name : str
+    parts : sequence of (str, Values)
+    kinds : mapping
+    study : str, optional
+        Seeds the bootstraps; by default each part's name does.
+    """
+    rows: list[tuple[str, ...]] = []
+    for title, values in parts:
+        found = floors(values, study or title)
+        if found and len(parts) > 1:
+            rows.append(Head([title]))
+        rows += [
+            (
+                marked(one.group, kinds[one.group]),
+                apa.count(one.items),
+                apa.number(one.mean, 1),
+                apa.number(one.floor, 1),
+                apa.number(one.share, 1),
+                apa.interval(one.low, one.high, 1),
+            )
+            for one in found
+        ]
+    if not rows:
+        return None
+    return ApaTable(
+        name,
+        "Summaries and translations above the floor: does a reader say of each text what it says of that text alone?",
+        ("Reader", "Items", "Own answer", "Different texts", "% of the way", "95% CI"),
+        tuple(rows),
+        "Own answer: 100 × cosine with the reader’s own answer about the intact text, mean over the reorderings. Different texts: "
+        "the same of the reader’s answers about the intact texts of different items, each with all others; a reader who says one "
+        "sentence of every text has 100 in both. % of the way: from that floor (0) to 100 (100); "
+        f"{apa.MISSING} where nothing lies between. Intervals: percentile bootstraps over items (2,000 resamples), floors over "
+        f"pseudo-values of items, since each pair is of two; {apa.MISSING} with fewer than three items. Mind Scramble (2024) has "
+        "the own answer alone.",
+        Origin(
+            columns=("similarity", "unrelated"),
+            rows=f"answers of used trials; {_MEANS}",
+            file=FILE,
+            computed="100 × (own answer − different texts)/(100 − different texts); bootstraps over items",
+            seed=("floor of answers", "reader"),
+        ),
     )
 
 
@@ -112,8 +171,9 @@ def edit_table(name: str, parts: Sequence[tuple[str, Values]], kinds: Mapping[st
         tuple(rows),
         "Laid out as Table 3 of Mind Scramble (2024); its last line, absolute/relative, is two lines here, where no operation is "
         "missing. ± is the standard "
-        f"deviation of the means of replicates, where there were several.{_remarks(parts)}",
+        f"deviation of the means of replicates, where these differ.{_remarks(parts)}",
         ORIGINS[parts[0][1].measure],
+        of_paper=True,
     )
 
 
@@ -150,9 +210,10 @@ def slope_table(name: str, found: Sequence[Slope], kinds: Mapping[str, str], val
         ("Reader", *(str(count) for count in range(most + 1)), "Slope", "95% CI"),
         tuple(rows),
         "Columns: operations inside each word (0 is BASE). Slope: points for each further operation, "
-        "least squares by item; bootstrap over items. As released, two exchanges may restore a word of four letters, so that "
-        "its series of reordering need not fall; corrected exchanges never cancel.",
+        f"least squares by item; bootstrap over items ({apa.MISSING} where items do not differ). As released, two exchanges may "
+        "restore a word of four letters, so that its series of reordering need not fall; corrected exchanges never cancel.",
         ORIGINS[values.measure],
+        of_paper=True,
     )
 
 
@@ -182,10 +243,12 @@ def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
         tuple(rows),
         "Released, without it: % by the released rule, and by the same rule without this one fault. Price: the difference in "
         "percentage points; above 0, the fault gives points away; its interval is a bootstrap over items, each with all "
-        "its replies. Turned: replies that are judged otherwise. Prices of single "
+        f"its replies, and {apa.MISSING} where no reply, or every one alike, is counted differently, so that resamples say nothing of "
+        "other items. Turned: replies that are judged otherwise. Prices of single "
         "faults need not add up to that of all. Of programs the released value is 100 × the cosine with the reference program, "
         "which says of no reply whether it is right.",
         FAULTS_ORIGIN,
+        of_paper=True,
     )
 
 
@@ -214,7 +277,8 @@ def rank_table(name: str, parts: Sequence[Part], kinds: Mapping[str, str]) -> Ap
         ("Model", *(head for title in names for head in (title, "Rank"))),
         tuple(rows),
         "Models that are in every study; people, simulated readers and baselines are not ranked. "
-        f"{_each(parts)} Mind Scramble (2024) found the order of seven of eight models alike in Tables 1 and 2.{few}",
+        f"{_each(parts)}{_unranked(parts, kinds)} Mind Scramble (2024) found the order of seven of eight models alike in Tables 1 "
+        f"and 2.{few}",
         ORIGINS[parts[0][1].measure],
     )
 
@@ -242,7 +306,8 @@ def agreement_table(
             for one in found
         ),
         "Of the models’ means over reorderings: 1 is the same order, −1 the reverse. Intervals: bootstraps over the items "
-        "of both tasks (2,000 resamples), of these models; they say nothing of other models.",
+        "of both tasks (2,000 resamples), of these models; they say nothing of other models. "
+        f"{apa.MISSING}: all resamples have the same order, or fewer than half have one.",
         Origin(
             computed="Kendall’s τ-b of the means of the table of ranks; items drawn anew in each task",
             seed=("task", "ranks"),
@@ -258,7 +323,16 @@ def _measured(parts: Sequence[Part]) -> str:
 
 def _each(parts: Sequence[Part]) -> str:
     """Say in which measure each task is told."""
-    return f"Measures: {'; '.join(f'{title}, {values.measure.name}' for title, values in parts)}."
+    told = [f"{title}, {ABOVE_FLOOR if values.floors else values.measure.name}" for title, values in parts]
+    return f"Measures: {'; '.join(told)}."
+
+
+def _unranked(parts: Sequence[Part], kinds: Mapping[str, str]) -> str:
+    """Name the models that say the same of every text, whose cosines with their own answers say nothing."""
+    found = [f"{marked(group, kinds[group])} ({name})" for group, name in alike_throughout(parts, kinds)]
+    return (
+        f" Not ranked, since they answer alike about different texts: {apa.listing(found)}." if found else ""
+    )
 
 
 def _remarks(parts: Sequence[Part]) -> str:
@@ -269,7 +343,7 @@ def _remarks(parts: Sequence[Part]) -> str:
     if any(values.measure == COSINE for _, values in parts):
         said += (
             " BASE is each answer with itself, thus 100. As published, every reply without the field stands as one and the same "
-            "sentence: where the answer to BASE lacks it too, the cosine is 1."
+            "sentence: where the answer to BASE lacks it too, the cosine is 1. So it is of a reader who says the same of every text."
         )
     return said
 
@@ -284,7 +358,7 @@ def column_of(level: str) -> str:
 
 def _with_spread(values: Values, group: str, level: str) -> str:
     mean = values.mean(group, level)
-    replicates, sd = values.replicates(group, level)
-    if replicates < 2 or not math.isfinite(mean):
+    sd = values.replicates(group, level)[1]
+    if not (math.isfinite(sd) and math.isfinite(mean)):
         return apa.number(mean, 1)
     return apa.joined(apa.number(mean, 1), "±", apa.number(sd, 1))

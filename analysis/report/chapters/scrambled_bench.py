@@ -73,9 +73,9 @@ def _part(
         escape(f"{kind} ({part.data}, {manner}): ")
         + Markup(listed)
         + escape(
-            f" {'has' if len(laid) == 1 else 'have'} this study’s readers in the paper’s layout, up to {many} "
-            "answers or items a cell, "
-            "and below them five models as the paper prints them."
+            f" {'has' if len(laid) == 1 else 'have'} this study’s readers in the paper’s layout, "
+            f"with up to {many} {'items' if part.task == 'qa' else 'answers'} in a cell, "
+            f"and below them {'three' if part.task == 'problem' else 'five'} models as the paper prints them."
         )
     ]
     lacking = [name for name in ("Ori", "Sub") if name not in set(cells["column"])]
@@ -142,8 +142,4 @@ def _sizes(
     if own[GROUP].nunique() < FEWEST_SIZES:
         return []
     title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
-    return [
-        size_figure(
-            f"{stem}_sizes", title, own, label, {g: kinds[g] for g in kinds if (own[GROUP] == g).any()}
-        )
-    ]
+    return [size_figure(f"{stem}_sizes", title, own, label, kinds)]

@@ -15,6 +15,7 @@ PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2
 """The five models that the paper's text speaks of."""
 IN_PRINT = "In print (Cao et al., 2023)"
 FLAG = "†"
+_ROUNDING = 1e-9
 _RATE = "Values below 0 are shown; the paper prints them as “< 0”."
 
 
@@ -75,6 +76,7 @@ def _pairs(
         tuple(rows),
         note,
         _origin(part),
+        of_paper=True,
     )
 
 
@@ -106,6 +108,7 @@ def _by_category(
         tuple(rows),
         note,
         _origin(part),
+        of_paper=True,
     )
 
 
@@ -138,6 +141,7 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
         tuple(rows),
         note,
         _origin(part),
+        of_paper=True,
     )
 
 
@@ -166,7 +170,7 @@ def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
     if column not in own.index or own[measure].isna().loc[column]:
         return apa.MISSING
     low, high = (float(own[end].astype(float).loc[column]) for end in ("low", "high"))
-    return apa.interval(low, high, 1) if low < high else apa.MISSING
+    return apa.interval(low, high, 1) if high - low > _ROUNDING else apa.MISSING
 
 
 def _flag_note(cells: pd.DataFrame) -> str:

@@ -139,25 +139,45 @@ def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done
 def _set_floor(
     found: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
 ) -> None:
-    """Compare each item's intact text with those of all others, but for others of the same text.
+    """Compare each item's intact text with those of all others, but for others of the same text."""
+    texts = list(intact.values())
+    same = Counter(texts)
+    for item, text, mean in zip(
+        intact, texts, with_others([vectors[one] for one in texts], texts), strict=True
+    ):
+        if mean is not None:
+            found.unrelated.append(mean)
+            found.unrelated_items.append(item)
+            found.pairs += len(texts) - same[text]
+    found.pairs //= 2
+
+
+def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
+    """Return of each vector the mean cosine with those that belong to another text; None where there is none.
+
+    Parameters
+    ----------
+    vectors : sequence of ndarray, shape (width,)
+        Of length 1.
+    texts : sequence of str
+        The text that each is about, or of.
 
     Notes
     -----
-    With the vectors' sum S over all items, an item of text t, which c items have, has the mean v_t · (S − c v_t)/(n − c) with
-    the others: no pair is formed.
+    With the vectors' sum S over all, and the sum T over the c that belong to a text, a vector v of that text has the mean
+    v · (S − T)/(n − c) with the others: no pair is formed.
     """
-    if not intact:
-        return
-    own = np.array([vectors[text] for text in intact.values()], dtype=float)
-    same = Counter(intact.values())
-    total = own.sum(axis=0)
-    for (item, text), vector in zip(intact.items(), own, strict=True):
-        others = len(own) - same[text]
-        if others:
-            found.unrelated.append(float(vector @ (total - same[text] * vector)) / others)
-            found.unrelated_items.append(item)
-            found.pairs += others
-    found.pairs //= 2
+    if not len(vectors):
+        return []
+    own = np.array(vectors, dtype=float)
+    of_text: dict[str, NDArray[np.float64]] = {}
+    for text, vector in zip(texts, own, strict=True):
+        of_text[text] = of_text[text] + vector if text in of_text else vector
+    same, total = Counter(texts), own.sum(axis=0)
+    return [
+        float(vector @ (total - of_text[text])) / (len(own) - same[text]) if len(own) > same[text] else None
+        for text, vector in zip(texts, own, strict=True)
+    ]
 
 
 def shown_texts(items: Sequence[Item]) -> list[Text]:

@@ -7,20 +7,38 @@ program with the item's reference program.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from experiment.models.judges.embeddings import Embedder
-from experiment.models.judges.shown_similarity import Nearness, nearness, shown_texts, whole_prompts
+from experiment.models.judges.shown_similarity import (
+    Nearness,
+    nearness,
+    shown_texts,
+    whole_prompts,
+    with_others,
+)
 from experiment.models.planning import is_remote
 from experiment.models.settings import ModelSettings
 from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
 from experiment.scoring.published import compared_field, named_fields, parser_of
 from experiment.scoring.scores import Score
-from experiment.scoring.similarities import REFERENCE, RIGHT_ANSWER, SIMILARITY, STORED_AS, compared_with
+from experiment.scoring.similarities import (
+    FLOOR_AS,
+    OWN_ANSWER,
+    REFERENCE,
+    RIGHT_ANSWER,
+    SIMILARITY,
+    STORED_AS,
+    compared_with,
+)
 from experiment.scoring.trial import score_trial
 from experiment.store import Store
 from experiment.study import Study
@@ -74,6 +92,8 @@ class Similarity:
         Answers of people that were not sent to the embedding model, which is on another machine.
     placeholders : bool
         Whether such replies were compared by the placeholder.
+    floors : dict of str to list of float
+        By reader, of each answer about an intact text its mean cosine with the reader's answers about other texts.
     texts : Nearness
         Of shown and intact texts.
     prompts : Nearness or None
@@ -86,6 +106,7 @@ class Similarity:
     unread: int = 0
     kept_here: int = 0
     placeholders: bool = False
+    floors: dict[str, list[float]] = field(default_factory=dict)
     texts: Nearness = field(default_factory=Nearness)
     prompts: Nearness | None = None
 
@@ -105,6 +126,10 @@ class Similarity:
             "answers_by_condition": [
                 {"reader": reader, "condition": name, "answers": len(some), "mean": fmean(some)}
                 for (reader, name), some in self.by_condition().items()
+            ],
+            "answers_about_different_texts": [
+                {"reader": reader, "answers": len(some), "mean": fmean(some)}
+                for reader, some in self.floors.items()
             ],
             "alone": self.alone,
             "unread": self.unread,
@@ -201,9 +226,10 @@ def compare_texts(
             outcome.alone += 1
         else:
             compared.append((one, text, wanted))
-    values = _cosines(embedder, [(text, wanted) for _, text, wanted in compared])
+    vectors = _vectors(embedder, [text for _, *both in compared for text in both])
     scored: list[tuple[Response, Score]] = []
-    for (one, text, _), value in zip(compared, values, strict=True):
+    for one, text, wanted in compared:
+        value = float(vectors[text] @ vectors[wanted])
         outcome.answers.append(
             Compared(
                 one.reader,
@@ -217,6 +243,10 @@ def compare_texts(
         )
         name = f"{STORED_AS}{embedder.settings.use}-{VERSION}"
         scored.append((one, Score(text, "valid", None, value, name, VERSION)))
+    for one, text, floor in _floors(intact, vectors):
+        outcome.floors.setdefault(one.reader, []).append(floor)
+        name = f"{FLOOR_AS}{embedder.settings.use}-{VERSION}"
+        scored.append((one, Score(text, "valid", None, floor, name, VERSION)))
     if store is not None and not dry_run:
         for begin in range(0, len(scored), MOST_AT_ONCE):
             write_scores(store, scored[begin : begin + MOST_AT_ONCE])
@@ -236,13 +266,31 @@ def _free_answers(study: Study, store: Store | None, reader: str | None) -> list
         return [one for one in responses(study, connection, reader=reader) if _is_free(one)]
 
 
-def _cosines(embedder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the cosine of each pair of texts, each different text embedded once."""
-    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    if not texts:
-        return []
-    vectors = dict(zip(texts, embedder.embed(texts), strict=True))
-    return [float(vectors[one] @ vectors[other]) for one, other in pairs]
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
+    """Return the vector of each text, each different one embedded once."""
+    different = list(dict.fromkeys(texts))
+    return dict(zip(different, embedder.embed(different), strict=True)) if different else {}
+
+
+def _floors(
+    intact: Mapping[Key, tuple[Response, str]], vectors: Mapping[str, NDArray[np.floating]]
+) -> Iterator[tuple[Response, str, float]]:
+    """Yield, of each answer about an intact text, its mean cosine with the same reader's answers about other texts.
+
+    A reader who says the same of every text comes as near to its own answer as can be: this tells it from one who takes in the
+    text. Answers are set beside those in the same wording and replicate.
+    """
+    groups: dict[tuple[str, str, int, int], list[tuple[Response, str]]] = {}
+    for (reader, set_name, _, variant, replicate), told in intact.items():
+        if told[1] in vectors and compared_with(told[0].trial) == OWN_ANSWER:
+            groups.setdefault((reader, set_name, variant, replicate), []).append(told)
+    for some in groups.values():
+        about = [json.dumps(one.trial["intact"], sort_keys=True) for one, _ in some]
+        for (one, text), mean in zip(
+            some, with_others([vectors[text] for _, text in some], about), strict=True
+        ):
+            if mean is not None:
+                yield one, text, mean
 
 
 def _is_free(one: Response) -> bool:
@@ -251,15 +299,19 @@ def _is_free(one: Response) -> bool:
     return is_text and not one.trial["is_practice"]
 
 
-def _wanted(one: Response, intact: Mapping[Key, str]) -> str | None:
+def _wanted(one: Response, intact: Mapping[Key, tuple[Response, str]]) -> str | None:
     """Return the text that an answer is compared with; None where there is none."""
     what = compared_with(one.trial)
     if what == RIGHT_ANSWER:
         return str(one.trial["accepted"][0])
-    return str(one.trial["answer"]) if what == REFERENCE else intact.get(_key(one))
+    if what == REFERENCE:
+        return str(one.trial["answer"])
+    return intact[_key(one)][1] if _key(one) in intact else None
 
 
-def _about_intact_texts(study: Study, given: Sequence[tuple[Response, str]]) -> dict[Key, str]:
+def _about_intact_texts(
+    study: Study, given: Sequence[tuple[Response, str]]
+) -> dict[Key, tuple[Response, str]]:
     """Return what each reader answered about each intact text, of those that it answered more than once.
 
     An answer that could only be compared with itself, as that of a person who sees each item in one condition, says nothing.
@@ -270,16 +322,16 @@ def _about_intact_texts(study: Study, given: Sequence[tuple[Response, str]]) -> 
         factor: {str(level): place for place, level in enumerate(levels)}
         for factor, levels in study.factors.items()
     }
-    found: dict[Key, tuple[list[int], str]] = {}
+    found: dict[Key, tuple[list[int], Response, str]] = {}
     for one, text in given:
         if not _is_intact(one.trial):
             continue
         condition = one.trial["condition"]
         rank = [places[factor].get(str(level), 0) for factor, level in condition.items() if factor in places]
         if _key(one) not in found or rank < found[_key(one)][0]:
-            found[_key(one)] = (rank, text)
+            found[_key(one)] = (rank, one, text)
     times = Counter(_key(one) for one, _ in given)
-    return {key: text for key, (_, text) in found.items() if times[key] > 1}
+    return {key: (one, text) for key, (_, one, text) in found.items() if times[key] > 1}
 
 
 def _text(one: Response, parser: str | None) -> str:
@@ -340,6 +392,8 @@ def told(outcome: Similarity) -> Iterator[str]:
             yield f"  {near.other_wording} prompts differ from the intact one in labels or order of choices too."
     for (reader, name), some in outcome.by_condition().items():
         yield f"  {len(some):>6}  answers of {reader}, {name or 'all'}: {fmean(some):.3f}"
+    for reader, some in outcome.floors.items():
+        yield f"  {len(some):>6}  answers of {reader} about different intact texts: {fmean(some):.3f}"
     if outcome.alone:
         yield f"  {outcome.alone} answers have nothing to be compared with: no answer about the intact text, none that is right."
     if outcome.unread and outcome.placeholders:

@@ -19,8 +19,9 @@ from experiment.cli import main
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.shown_similarity import Text, nearness, shown_texts, whole_prompts
-from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings
+from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings, told
 from experiment.rows.trials import trial_rows
+from experiment.scoring.similarities import similarity_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores
 from experiment.study import Study
@@ -92,6 +93,21 @@ def test_an_answer_is_compared_with_the_same_models_answer_about_the_intact_text
                 [f"perhaps {item_id}", f"about {item_id}"]
             )
             assert similarity == pytest.approx(float(np.dot(one, other)), abs=1e-5)
+
+
+def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study, store, encoder) -> None:
+    run(study, store, said_of, reader="m")
+    run(study, store, lambda trial: "the same", reader="n")
+    outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
+    one, other = Embedder(ModelSettings(f"hf:{encoder}")).embed(["about a", "about b"])
+    assert outcome.floors["m"] == pytest.approx([float(one @ other)] * 2, abs=1e-5)
+    assert outcome.floors["n"] == pytest.approx([1, 1], abs=1e-5), "it says the same of both texts"
+    with store.read() as connection:
+        rows = list(similarity_rows(study, connection))
+    kept = [row["unrelated"] for row in rows]
+    assert len(rows) == 8 and sum(value is None for value in kept) == 4, "of answers about intact texts alone"
+    assert max(value for value in kept if value is not None) == pytest.approx(1, abs=1e-5)
+    assert "answers of n about different intact texts: 1.000" in "\n".join(told(outcome))
 
 
 def test_an_answer_is_never_compared_with_itself_alone(study, store) -> None:
