@@ -19,8 +19,10 @@ from analysis.inside.pattern_similarity import (
     Halves,
     alike,
     at_depths,
+    centred,
     common,
     halves,
+    row_correlations,
 )
 from analysis.inside.representations import Represented
 from analysis.measures.accuracy import GROUP, asked
@@ -75,6 +77,8 @@ class SeveralModels:
     identified : Identified
     cosine : ndarray, shape (models, models)
         Of whole maps as vectors, as in the paper.
+    r, r_both : ndarray, shape (models, models)
+        Correlation of whole maps with each layer's mean taken away, and each condition's too.
     """
 
     models: tuple[str, ...]
@@ -86,6 +90,8 @@ class SeveralModels:
     both: Between
     identified: Identified
     cosine: Array
+    r: Array
+    r_both: Array
 
 
 def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
@@ -187,8 +193,7 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
     kept = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
     seed = stable_seed(study, "models", found[0].factor, found[0].part)
     order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
-    flat = maps.mean(axis=1).reshape(len(maps), -1)
-    unit = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    whole = maps.mean(axis=1)
     return SeveralModels(
         tuple(one.group for one in found),
         len(kept),
@@ -198,8 +203,15 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),
-        unit @ unit.T,
+        _of_pairs(whole),
+        _of_pairs(centred(whole)),
+        _of_pairs(centred(whole, "both")),
     )
+
+
+def _of_pairs(maps: Array) -> Array:
+    """Return the cosine of every two maps as vectors, shape (models, conditions, layers) to (models, models)."""
+    return np.asarray(row_correlations(maps[:, None], maps[None]))
 
 
 def _laid_out(one: Represented, items: Sequence[str], conditions: Sequence[str], depths: int) -> Array:

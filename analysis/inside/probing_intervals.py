@@ -26,10 +26,7 @@ RESAMPLES = 2000
 LEVEL = 0.95
 ALL = "all"
 """The name of all conditions together."""
-_UNMOVED = (
-    "; of a value that no resample changes (all items right, or two probes that judge every item alike), what it can be if a share "
-    "of the items differs of which the sample happens to hold none, by Wilson’s bound"
-)
+_UNMOVED = "; where all items are alike (all right, or judged alike by two probes), by Wilson’s bound on the share that could differ"
 _ROUNDING = 1e-9
 _CELLS = 4_000_000
 

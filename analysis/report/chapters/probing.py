@@ -101,12 +101,9 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables) -> Iterato
 def _asked(target: str, models: Sequence[Probed]) -> str:
     first = models[0].probing
     counts = np.bincount(first.label, minlength=len(first.classes))
-    shares = apa.listing(
-        [
-            f"{name} {apa.percent(count / counts.sum(), 0)}"
-            for name, count in zip(first.classes, counts, strict=True)
-        ]
-    )
+    many_of = dict(zip(first.classes, counts / counts.sum(), strict=True))
+    named = first.conditions if target == CONDITION else first.classes
+    shares = apa.listing([f"{name} {apa.percent(many_of[name], 0)}" for name in named])
     shown = {
         "answer": "Predicted was the right answer by the label under which the model was shown it",
         "response": "Predicted was the answer that the model gave, by its label",

@@ -111,10 +111,8 @@ def _of_factor(found: Sequence[Represented], tables: Tables) -> Iterator[Block]:
     yield cell_table(whole, f"Cosine of hidden states by {found[0].factor} and layer", told)
     yield Markup(
         "[[table:{}]] says how alike the maps of two halves of the items are. Their cosine as vectors, the paper’s "
-        "measure, is {} or "
-        "more; that says nothing of the maps, whose cells are all of one sign and nearly the same size. All cells are "
-        "in [[table:{}]]."
-    ).format(by_halves, apa.number(_least(told), 4), whole)
+        "measure, is {} or more; of vectors whose cells all lie between {} and {} it says little. All cells are in [[table:{}]]."
+    ).format(by_halves, apa.number(_least(told), 4), *_ends(told), whole)
     yield halves_table(by_halves, f"Reliability of maps by {found[0].factor}", told)
     yield from _sets(found, stem, study)
     for part in dict.fromkeys(one.part for one in found):
@@ -186,6 +184,12 @@ def _least(told: Sequence[Told]) -> float:
     """Return the least cosine of halves, rounded down to four decimals."""
     known = [one.halves[0].cosine for one in told if np.isfinite(one.halves[0].cosine)]
     return math.floor(min(known) * 1e4) / 1e4 if known else float("nan")
+
+
+def _ends(told: Sequence[Told]) -> tuple[str, str]:
+    """Return the least and the largest cosine of all maps."""
+    cells = np.concatenate([one.raw.value[:, :-1].ravel() for one in told])
+    return apa.number(float(np.nanmin(cells)), 2), apa.number(float(np.nanmax(cells)), 2)
 
 
 def _sets(found: Sequence[Represented], stem: str, study: str) -> Iterator[Block]:

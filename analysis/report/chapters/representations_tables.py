@@ -227,13 +227,15 @@ def models_table(name: str, title: str, found: SeveralModels) -> ApaTable:
             (
                 f"{found.models[one]}, {found.models[other]}",
                 apa.number(found.cosine[one, other], 4),
+                apa.correlation(found.r[one, other]),
+                apa.correlation(found.r_both[one, other]),
                 apa.correlation(found.layers.r[one, other]),
                 apa.correlation(found.layers.r[one, one]),
                 apa.correlation(found.layers.r[other, other]),
                 apa.number(found.layers.corrected[one, other], 2),
+                apa.number(found.both.corrected[one, other], 2),
                 apa.p_value(found.layers.p[one, other]),
                 apa.p_value(float(p)),
-                apa.number(found.both.corrected[one, other], 2),
             )
         )
     depth = (
@@ -247,23 +249,24 @@ def models_table(name: str, title: str, found: SeveralModels) -> ApaTable:
         (
             "Models",
             "Cosine",
-            "r between",
+            "r, layers",
+            "r, both",
+            "Halves between",
             "Within first",
             "Within second",
             "Corrected",
+            "Corrected, both",
             "p",
             "p adjusted",
-            "Corrected, both",
         ),
         tuple(rows),
         f"Of {apa.count(found.items)} items that all models read in all {apa.count(found.conditions)} "
-        f"conditions.{depth} Cosine: of whole maps as vectors. "
-        "Between, within: mean correlation of the map of one half of the items with that of the other half, of two "
-        "models and of the same "
-        "one (200 splits). Corrected: between divided by the geometric mean of both within; 1 where two models differ by the noise "
-        f"of items alone. {BOTH_CENTRINGS} p: of as large a difference when items are exchanged between the two models "
-        f"at random (999 "
-        f"times; not below {apa.p_value(found.layers.least_p)}); adjusted after Holm over the pairs.",
+        f"conditions.{depth} Cosine: of whole maps as vectors, as Mind Scramble (2024) compares maps; r: correlation of the same "
+        f"maps centred. {BOTH_CENTRINGS} Halves: mean correlation (layers) of the map of one half of the items with that of the "
+        "other half, between two models and within one (200 splits). Corrected: between divided by the geometric mean of both "
+        "within; 1 where two models differ by the noise of items alone. p: of as large a difference when items are exchanged "
+        f"between the two models at random (999 times; not below {apa.p_value(found.layers.least_p)}); adjusted after Holm over "
+        "the pairs.",
         _origin(
             "correlations of maps of halves of items; exchanges of items between models",
             "models",

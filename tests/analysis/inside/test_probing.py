@@ -103,7 +103,7 @@ def test_probes_that_judge_every_item_alike_may_differ_in_as_many_items_as_the_s
         assert part.low_all[at] <= part.low[at] and part.high_all[at] >= part.high[at]
     risen = (found.steps.low[0, 0], found.steps.low_all[0, 0])
     assert not found.steps.unmoved[0, 0] and min(risen) > 0, "a step that items vouch for keeps its bootstrap"
-    assert "judge every item alike" in found.intervals
+    assert "judged alike by two probes" in found.intervals
 
 
 def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(

@@ -112,7 +112,8 @@ def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> Non
 
 def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter) -> None:
     beside = table(chapter, "representations_models_scramble")
-    ((name, cosine, between, first, second, corrected, p, adjusted, _),) = beside.rows
+    ((name, cosine, r, both, between, first, second, corrected, _, p, adjusted),) = beside.rows
+    assert cosine.values[0] > 0.98 > r.values[0] > both.values[0] and r.values[0] > between.values[0]
     assert name == "one, two" and "5 relative depths" in beside.note
     assert cosine.values[0] > 0.98 > corrected.values[0] and between.values[0] < first.values[0]
     assert second.values[0] > 0.3 and p.values[0] == adjusted.values[0] == pytest.approx(0.001)
@@ -131,6 +132,10 @@ def test_models_that_differ_by_noise_alone_are_not_told_apart(tmp_path: Path) ->
     off = ~np.eye(3, dtype=bool)
     assert np.nanmin(several.layers.p) > 0.01 and several.layers.corrected[off].min() > 0.85
     assert several.identified.share < 0.8 and several.cosine.min() > 0.99
+    found = found_in(load(folder / "reports" / "data"))
+    one, other = (own.pattern.map() - own.pattern.map().mean(axis=0) for own in found[:2])
+    assert several.r[0, 1] == pytest.approx(np.corrcoef(one.ravel(), other.ravel())[0, 1], abs=1e-5)
+    assert several.r_both[0, 1] == several.r_both[1, 0] < several.cosine[0, 1]
 
 
 def test_sets_of_items_are_parts_of_their_own_and_compared(tmp_path: Path) -> None:
