@@ -220,9 +220,15 @@ def _model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
     name = str(given["model"])
     models = study.models
     if name not in models:
+        place = study.place("tuning", given["entry"], "model")
+        if ":" in name:
+            raise UserError(
+                f"{place} is {name!r}; a training names its model as models: who does",
+                mend=f'Write under models: who, say, base: {{use: "{name}"}}, and model: base here.',
+            )
         fault = unknown_name("model", name, models) if models else None
         raise UserError(
-            f"{study.place('tuning', given['entry'], 'model')} is {name!r}, which is not under models: who",
+            f"{place} is {name!r}, which is not under models: who",
             mend=fault.mend
             if fault
             else "Name the model to train there, such as {base: {use: hf:Qwen/Qwen3-0.6B}}.",

@@ -97,6 +97,10 @@ def test_each_makes_a_training_of_every_task(tmp_path: Path) -> None:
         ("  a: {model: base, on: t.txt, rule: FT-XX}", "allowed: FT-RS, FT-KF&Adj, FT-Ori"),
         ("  a: {model: base, on: t.txt, learning_rates: 1}", "did you mean 'learning_rate'"),
         ("  a: {model: base, on: t.txt, learning_rate: 0}", "is 0; it must be above 0 and at most 1"),
+        (
+            '  a: {model: "hf:x/y", on: t.txt}',
+            r'Write under models: who, say, base: \{use: "hf:x/y"\}, and model: base',
+        ),
         ("  A b: {model: base, on: t.txt}", "small letters"),
     ],
 )
