@@ -293,7 +293,9 @@ def _finish(
         click.echo(click.style("Error: ", fg="red", bold=True) + f"{name}: {fault}", err=True)
     ready = [one.use for one in outcomes if one.state == "finished"]
     if ready and not as_json and not interrupted:
-        click.echo(f"Next: wrods run {shlex.quote(str(study.folder))} --model {ready[0]}")
+        named = {str(who.get("use")) for who in study.get("models", "who", default={}).values()}
+        options = "" if set(ready) <= named else "".join(f" --model {use}" for use in ready)
+        click.echo(f"Next: wrods run {shlex.quote(str(study.folder))}{options}")
     if interrupted:
         click.echo(
             "Stopped. What was trained is in its checkpoint; the same command goes on from there.", err=True

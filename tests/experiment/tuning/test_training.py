@@ -63,7 +63,7 @@ def dictionary_of(folder: Path) -> dict[str, dict]:
 def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weights(study: Path) -> None:
     done = wrods("tune", study, "--training", "whole", "--training", "beside")
     assert done.exit_code == 0, done.output
-    assert "Next: wrods run" in done.output and "--model tuned:whole" in done.output
+    assert done.output.endswith(f"Next: wrods run {study}\n"), "the study names both"
     done = wrods("run", study, "--not-registered")
     assert done.exit_code == 0, done.output
     right = shares_right(study)
@@ -87,6 +87,12 @@ def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weig
     )
     again = wrods("tune", study, "--training", "whole", "--json")
     assert json.loads(again.stdout)["trainings"][0]["was_finished"] is True
+    file = study / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace('    whole: {use: "tuned:whole"}\n', ""), "utf-8")
+    again = wrods("tune", study, "--training", "whole")
+    assert again.output.endswith(f"Next: wrods run {study} --model tuned:whole\n"), (
+        "the study does not name it"
+    )
 
 
 @pytest.mark.parametrize("name", ["beside", pytest.param("texts", marks=pytest.mark.full)])
