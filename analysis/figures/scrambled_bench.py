@@ -70,7 +70,9 @@ def panels_figure(
     kinds : dict
         Reader kind of each group, in the order of drawing; who has no value in any panel is named in the note.
     """
-    shown = cells[cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])]
+    shown = cells[
+        cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
+    ]
     look = {group: it for group, it in looks(kinds).items() if (shown[GROUP] == group).any()}
     absent = [it.label for group, it in looks(kinds).items() if group not in look]
     foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35

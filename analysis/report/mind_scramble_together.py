@@ -83,7 +83,9 @@ def together(
         kinds |= kinds_of(tables.trials)
         measured = values_of(tables, factor)
         for values in measured:
-            titled = name if len(measured) == 1 else f"{name} ({values.measure.axis})"
+            titled = (
+                name if len(measured) == 1 else f"{name}, {values.measure.axis.removesuffix(' (%)').lower()}"
+            )
             (perceived if values.measure.is_perception else completed).append((titled, values))
         prices.append(fault_prices(tables))
         if (stored := stored_texts(tables.folder)) is not None:

@@ -98,5 +98,6 @@ def _table(table: ApaTable) -> Markup:
 
 def _number(table: ApaTable) -> str:
     """Return the number that the paper gives a table; empty for what it does not have."""
-    paper, _, number = table.name.partition("_")
-    return f"Table {number}" if paper == "table" else ""
+    paper, _, rest = table.name.partition("_")
+    number, _, beside = rest.partition("_")
+    return f"Table {number}" if paper == "table" and (not beside or beside.isdigit()) else ""

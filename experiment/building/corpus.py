@@ -17,6 +17,7 @@ from experiment.building.reading import (
 from experiment.lists import blocks_of
 from experiment.procedure import accepted
 from experiment.study import Study
+from stimuli.audit.findings import counted
 from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
 from stimuli.errors import UserError, unknown_name
@@ -163,7 +164,11 @@ def _about(name: str, loaded: Loaded) -> list[str]:
     told += [f"  note: {warning}" for warning in loaded.warnings]
     if loaded.duplicates:
         named = "; ".join(" = ".join(ids) for ids in loaded.duplicates[:MOST_DOUBLES])
-        told.append(f"  note: {len(loaded.duplicates)} records stand there more than once ({named} …)")
+        many = len(loaded.duplicates)
+        more = " …" if many > MOST_DOUBLES else ""
+        told.append(
+            f"  note: {counted(many, 'record')} {'stands' if many == 1 else 'stand'} there more than once ({named}{more})"
+        )
     return told
 
 

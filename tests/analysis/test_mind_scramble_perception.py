@@ -19,7 +19,8 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write
 from analysis.report.chapters.ratios import write as write_ratios
-from analysis.report.mind_scramble_together import together
+from analysis.report.mind_scramble_together import ABOUT, together
+from analysis.report.studies_page import write_studies_page
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
 from tests.analysis.test_mind_scramble import study
@@ -193,7 +194,10 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     (table,) = [one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == "ms_floors"]
     rows = {row[0]: row[2:5] for row in table.rows}
     assert rows["parrot"] == ("100.0", "100.0", "–") and rows["large"] == ("80.0", "20.0", "75.0")
-    (ranked,) = [one for one in together([study(tmp_path / "gsm8k"), folder]) if one.name == "ranks"]
+    found_together = together([study(tmp_path / "gsm8k"), folder])
+    page = write_studies_page(ABOUT, found_together, tmp_path / "page", "0").read_text("utf-8")
+    assert "<span class='number'>Table 2</span>" in page and "2_floors</span>" not in page
+    (ranked,) = [one for one in found_together if one.name == "ranks"]
     assert [row[0] for row in ranked.rows] == ["large", "small"]
     assert "since they answer alike about different texts: parrot (summarise)" in ranked.note
     assert "in % of the way from the cosine of answers about different texts" in ranked.note

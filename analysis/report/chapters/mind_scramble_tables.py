@@ -52,7 +52,7 @@ FAULTS_ORIGIN = Origin(
     file=PRICES,
 )
 ABOVE_FLOOR = "cosine with the own answer, in % of the way from the cosine of answers about different texts (0) to 1 (100)"
-SPREAD = "± SD"
+SPREAD = "±\N{NO-BREAK SPACE}SD"
 _SHORT = {"WORD-REO": "Word", "SENT-REO": "Sentence", "REO": "Character"}
 
 
@@ -136,7 +136,7 @@ def floor_table(
         tuple(rows),
         "Own answer: 100 × cosine with the reader’s own answer about the intact text, mean over the reorderings. Different texts: "
         "the same of the reader’s answers about the intact texts of different items, each with all others; a reader who says one "
-        "sentence of every text has 100 in both. % of the way: from that floor (0) to 100 (100); "
+        "sentence of every text has 100 in both. % of the way: from that floor (0) to the same answer (100); "
         f"{apa.MISSING} where nothing lies between. Intervals: percentile bootstraps over items (2,000 resamples), floors over "
         f"pseudo-values of items, since each pair is of two; {apa.MISSING} with fewer than three items. Mind Scramble (2024) has "
         "the own answer alone.",
