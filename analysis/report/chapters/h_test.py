@@ -45,6 +45,8 @@ from analysis.report.chapters.h_test_laid_out import (
 from analysis.report.chapters.h_test_pictures import bound_of, pictures
 from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
 
+MOST_TOLD = 8
+"""More comparisons than these are counted in the text, and told in the table."""
 ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
 METHOD = Markup(
     "H-TEST (Lee &amp; Lim, 2024): conditions that asked a model about the same items were compared item by item with McNemar's "
@@ -213,9 +215,8 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     ]
     if not lines:
         return None
-    most = max(len(line.places) for line in lines)
     only = next(iter(families.values())) if len(lines) == 1 else []
-    steps = only or ["smallest", *(f"{ordinal} smallest" for ordinal in ORDINALS[: most - 1])]
+    steps = only or _steps(max(len(line.places) for line in lines))
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
     present = {line.group: kinds[line.group] for line in lines}
     title = "H-TEST by size within families of models, as Figure 2 of Lee and Lim (2024)"
@@ -223,6 +224,13 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     return lines_figure(
         "h_test_families", title, note, [("", lines)], steps, "Size within the family", present
     )
+
+
+def _steps(most: int) -> list[str]:
+    """Name the sizes of families that have at most so many models."""
+    if most == 2:
+        return ["smaller", "larger"]
+    return ["smallest", *(f"{ordinal} smallest" for ordinal in ORDINALS[: most - 1])]
 
 
 def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str, str]) -> Drawing:
@@ -336,7 +344,7 @@ def _compared(
         f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
         f"{'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05."
     ]
-    for reader, what, making, one, p in differ[:8]:
+    for reader, what, making, one, p in differ[:MOST_TOLD]:
         told.append(
             f"{reader}, {what}{_of(making)}: {apa.number(100 * one.difference, 1)} points, 95% CI "
             f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
@@ -372,11 +380,18 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     contrasted = _data_first(contrasted, kinds)
     adjusted = corrected(np.array([one.p for *_, one in contrasted]), "BH")
     rows = [(*one, float(p)) for one, p in zip(contrasted, adjusted, strict=True)]
-    told = [
+    data = [row for row in rows if kinds[row[0]] != "baseline"]
+    differ = [row for row in data if row[3] < ALPHA]
+    counts = (
+        f"Of {apa.counted(len(data), 'contrast')} {apa.count(len(differ))} "
+        f"{'differs' if len(differ) == 1 else 'differ'} from 0 at adjusted p < .05."
+    )
+    is_few = len(data) <= MOST_TOLD
+    told = [] if is_few else [counts]
+    told += [
         f"{headed(group)}, {what}: {apa.number(100 * one.difference, 1)} points, 95% CI "
         f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
-        for group, what, one, p in rows
-        if kinds[group] != "baseline"
+        for group, what, one, p in (data if is_few else differ[:MOST_TOLD])
     ]
     yield Markup("[[table:h_test_makings]] contrasts the makings of items. ") + escape(" ".join(told))
     yield makings_table("h_test_makings", rows, kinds, bound)

@@ -142,7 +142,13 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
         rows="set letter_geometry, excluded_reason empty; correct empty counts as 0",
     )
     return ApaTable(
-        name, "Letter geometry by kind of question and reader", columns, tuple(cells), note, origin
+        name,
+        "Letter geometry by kind of question and reader",
+        columns,
+        tuple(cells),
+        note,
+        origin,
+        of_paper=True,
     )
 
 

@@ -40,7 +40,7 @@ def full_table(
         "En dash: not answered; there is no average where a task is missing."
     )
     title = f"Accuracy on H-TEST by task, number of examples (k) and reader{of}, laid out as Tables 2 and 6 of Lee and Lim (2024)"
-    return ApaTable(name, title, columns, tuple(rows), note, ORIGIN)
+    return ApaTable(name, title, columns, tuple(rows), note, ORIGIN, of_paper=True)
 
 
 def reader_table(
@@ -74,6 +74,7 @@ def reader_table(
         tuple(rows),
         note,
         ORIGIN,
+        of_paper=True,
     )
 
 
@@ -219,7 +220,8 @@ def rules_table(name: str, stated: pd.DataFrame, kinds: Mapping[str, str]) -> Ap
     )
     columns = ("", *("All" if pd.isna(k) else f"k = {int(k)}" for k in ks))
     origin = Origin(columns=("item_id", "score", "scorer", "reader_group"), rows="item_id ends in ' rule'")
-    return ApaTable(name, "Rules stated, laid out as Table 7", columns, tuple(rows), note, origin)
+    title = "Rules stated, laid out as Table 7"
+    return ApaTable(name, title, columns, tuple(rows), note, origin, of_paper=True)
 
 
 def _right_of(one: pd.Series[Any]) -> str:

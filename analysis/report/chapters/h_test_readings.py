@@ -42,13 +42,19 @@ def _parsers(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     if not read:
         return
     told = []
+    alike = []
     for one in read:
         if one.task == "average" and kinds[one.reader_group] != "baseline" and one.compared is not None:
+            if one.published == one.corrected:
+                alike.append(headed(one.reader_group))
+                continue
             told.append(
                 f"{headed(one.reader_group)}: {apa.percent(one.published)} by the published parser, "
                 f"{apa.percent(one.corrected)} by a correct one (difference {compared_points(one.compared)}, "
                 f"{apa.p_phrase(one.compared.p)})."
             )
+    if alike:
+        told.append(f"Both parsers give the same accuracy for {apa.listing(alike)}.")
     yield Markup("[[table:h_test_parsers]] reads every reply of a model by both parsers. ") + escape(
         " ".join(told)
     )
@@ -63,11 +69,12 @@ def _labels(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     maps = maps.sort_values("reader_group", key=lambda names: names.map(order.index)).reset_index(drop=True)
     models = [group for group in maps["reader_group"] if kinds[group] not in (*PARTICIPANT_KINDS, "baseline")]
     of_models = maps[maps["reader_group"].isin(models)]
-    leaning = " ".join(
-        f"{one['reader_group']} says A in {apa.percent(one['says_a_published'])} of its answers to labels as published."
+    says_a = [
+        f"{one['reader_group']} {apa.percent(one['says_a_published'])}"
         for one in of_models.to_dict("records")
         if pd.notna(one["says_a_published"])
-    )
+    ]
+    leaning = f"Answers that say A, to labels as published: {'; '.join(says_a)}." if says_a else ""
     yield Markup("[[table:h_test_labels]] has both ways of labelling and their mean. ") + escape(leaning)
     yield labels_table("h_test_labels", maps, kinds)
 
