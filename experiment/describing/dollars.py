@@ -1,4 +1,4 @@
-"""What a model's trials may cost in tokens and US dollars, said before a study is built: prompts, and answers as long as they may be."""
+"""What a model's trials may cost in tokens and US dollars, before a study is built: prompts, and answers as long as they may be."""
 
 from __future__ import annotations
 
