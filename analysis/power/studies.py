@@ -36,7 +36,8 @@ def planned_of(
     factors : mapping of str to collection of str
         Levels of each factor, the reference first.
     only : collection of str
-        Names of the plans wanted; empty for all that can be simulated.
+        Names of the plans wanted; empty for all that can be simulated. Of a plan with a measure for each reader one can be wanted by
+        itself: ``places (reading time)``.
     alpha : float, optional
         Level in the place of the plan's.
     equivalence : str, optional
@@ -58,11 +59,12 @@ def planned_of(
             "the study plans no analysis, so there is nothing to find",
             mend="Write `analysis: planned:` into study.yaml: measure, compare, between, contrasts.",
         )
-    for name in only:
-        if name not in planned:
+    keys = {name: name if name in planned else name.partition(" (")[0] for name in only}
+    for name, key in keys.items():
+        if key not in planned:
             raise unknown_name("planned analysis", name, planned)
     dictionary = {
-        "planned": {name: spec for name, spec in planned.items() if not only or name in only},
+        "planned": {name: spec for name, spec in planned.items() if not only or name in keys.values()},
         "factors": {
             name: {"levels": list(levels), "reference": next(iter(levels))}
             for name, levels in factors.items()
@@ -72,7 +74,13 @@ def planned_of(
     empty = pd.DataFrame(columns=[*_COLUMNS, *factors], dtype=object)
     tables = Tables(empty, pd.DataFrame(), dictionary, Source(nowhere, nowhere, None, None, dictionary, {}))
     found, remarks = [], []
-    for plan in plans(tables):
+    read = plans(tables)
+    for name, key in keys.items():
+        if name != key and name not in {plan.name for plan in read}:
+            raise unknown_name("planned analysis", name, [plan.name for plan in read])
+    for plan in read:
+        if only and plan.name not in only and plan.key not in only:
+            continue
         if plan.measure.name not in MEASURES | OF_MODELS:
             remarks.append(
                 f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."

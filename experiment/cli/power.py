@@ -322,9 +322,11 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
             mend="Give --pilot FOLDER, --fit FILE, --literature CSV, --effects YAML, or --mean READER:CONDITION=VALUE.",
         )
     if given and len(found) > 1:
+        is_told_by_key = [plan.key for plan in found].count(found[0].key) == 1 and bool(found[0].key)
+        quoted = f'"{found[0].name}"' if " " in found[0].name else found[0].name
         raise UserError(
             f"values belong to one planned analysis; this study plans {', '.join(plan.name for plan in found)}",
-            mend=f"Say which: --planned {found[0].key or found[0].name}.",
+            mend=f"Say which: --planned {found[0].key if is_told_by_key else quoted}.",
         )
     return given
 

@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis import load
+from analysis.power.studies import planned_of
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
@@ -199,3 +200,22 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
     assert "Letter position" in page and "simulated readers: not data" in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))
     assert shown == (part != "words")
+
+
+def test_power_is_simulated_of_one_of_a_plan_with_a_measure_for_each_reader() -> None:
+    """As the page on letter position writes the plan where a model tells surprisal: one key, two analyses."""
+    planned = {
+        "places": {
+            "measure": {"human": "reading_time", "qwen": "surprisal"},
+            "compare": "change",
+            "between": ["human", "qwen"],
+            "contrasts": ["TL1-initial - intact"],
+        }
+    }
+    factors = {"change": ["intact", "TL1-initial"]}
+    names = ["places (reading time)", "places (surprisal)"]
+    assert [plan.name for plan in planned_of(planned, factors, only=("places",))[0]] == names
+    for name in names:
+        assert [plan.name for plan in planned_of(planned, factors, only=(name,))[0]] == [name]
+    with pytest.raises(UserError, match=r"places \(accuracy\)"):
+        planned_of(planned, factors, only=("places (accuracy)",))

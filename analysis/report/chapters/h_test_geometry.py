@@ -31,6 +31,7 @@ from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.h_test_pictures import Wording, bound_of, pictures
+from analysis.report.chapters.h_test_readings import parsers_said
 from analysis.report.chapters.h_test_readings_tables import parsers_table
 
 NAMES = {family: family.replace("_", " or ").capitalize() for family in FAMILIES}
@@ -80,7 +81,8 @@ def write(material: Material) -> Chapter | None:
     read = both_parsers(rows, material.tables.folder, FAMILIES, seed, is_pooled=True)
     if read:
         blocks += [
-            Markup("[[table:letter_geometry_parsers]] reads every reply of a model by both parsers."),
+            Markup("[[table:letter_geometry_parsers]] reads every reply of a model by both parsers. ")
+            + escape(parsers_said(read, kinds)),
             parsers_table("letter_geometry_parsers", read, kinds, {**NAMES, "average": ALL}, PARSER_NOTE),
         ]
     return Chapter(

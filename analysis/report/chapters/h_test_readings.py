@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.published.h_test_readings import both_parsers, label_maps, rules_by_task
+from analysis.published.h_test_readings import BothParsers, both_parsers, label_maps, rules_by_task
 from analysis.published.h_test_tables import Asked, accuracy
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed
 from analysis.report.blocks import Block, Material
@@ -41,6 +41,14 @@ def _parsers(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     )
     if not read:
         return
+    yield Markup("[[table:h_test_parsers]] reads every reply of a model by both parsers. ") + escape(
+        parsers_said(read, kinds)
+    )
+    yield parsers_table("h_test_parsers", read, kinds)
+
+
+def parsers_said(read: Sequence[BothParsers], kinds: Mapping[str, str]) -> str:
+    """Say what each reader's accuracy over all that it was asked is by either parser."""
     told = []
     alike = []
     for one in read:
@@ -55,10 +63,7 @@ def _parsers(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
             )
     if alike:
         told.append(f"Both parsers give the same accuracy for {apa.listing(alike)}.")
-    yield Markup("[[table:h_test_parsers]] reads every reply of a model by both parsers. ") + escape(
-        " ".join(told)
-    )
-    yield parsers_table("h_test_parsers", read, kinds)
+    return " ".join(told)
 
 
 def _labels(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
