@@ -240,7 +240,14 @@ def _choose(
 def _fitted(
     z: NDArray[np.floating], y: Codes, c: float, start: LogisticRegression | None, count: _Count
 ) -> LogisticRegression:
-    """Fit one regression; a fit of the same classes to start from saves iterations and changes nothing else."""
+    """Fit one regression; a fit of the same classes to start from saves iterations and changes nothing else.
+
+    Where all rows have one label there is nothing to fit, and it is always given.
+    """
+    if len(np.unique(y)) == 1:
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier(strategy="most_frequent").fit(z, y)
     model = _regression(c)
     if start is not None and np.array_equal(start.classes_, np.unique(y)):
         model.coef_, model.intercept_, model.classes_ = start.coef_, start.intercept_, start.classes_

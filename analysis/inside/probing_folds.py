@@ -291,7 +291,8 @@ def control_labels(
     names : sequence of str
         Item of each row.
     labels : ndarray of int, shape (rows,)
-        An item whose label differs from trial to trial (options in random order) counts with its most frequent one.
+        An item whose label differs from trial to trial (options in random order, swapped labels) counts with its most frequent
+        one, of equally frequent ones with one that a hash draws.
     parts : ndarray of int, shape (rows,)
         The fold in which the row's item is tested; −1 where it never is.
     tasks : int
@@ -307,16 +308,20 @@ def control_labels(
     for name, label, part in zip(names, labels, parts, strict=True):
         of_item.setdefault(name, Counter())[int(label)] += 1
         of_part.setdefault(int(part), {})[name] = None
+    own = {name: _drawn_of_most_frequent(counts, (*seed, name)) for name, counts in of_item.items()}
     found = np.empty((tasks, len(labels)), dtype=np.intp)
     for task in range(tasks):
         given: dict[str, int] = {}
         for items in of_part.values():
             drawn = sorted(items, key=lambda name: (stable_seed(*seed, task, name), name))
-            given |= {
-                name: most_frequent(of_item[other]) for name, other in zip(sorted(items), drawn, strict=True)
-            }
+            given |= {name: own[other] for name, other in zip(sorted(items), drawn, strict=True)}
         found[task] = [given[name] for name in names]
     return found
+
+
+def _drawn_of_most_frequent(counts: Counter[int], seed: tuple[str, ...]) -> int:
+    """Return the most frequent label, of equally frequent ones one by a hash: the first would be that of all items."""
+    return min(counts, key=lambda label: (-counts[label], stable_seed(*seed, "label", label), label))
 
 
 def most_frequent(counts: Counter[int]) -> int:

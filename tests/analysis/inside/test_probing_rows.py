@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.inside.probing_fit import Split, probe_layer
 from analysis.inside.probing_folds import control_labels, dealt_folds, families_of
 from analysis.inside.probing_labels import conditions_of, labels_of
 from analysis.inside.probing_settings import PENALTIES, Settings, settings_of
@@ -169,3 +170,22 @@ def test_what_a_study_says_is_read_with_its_defaults() -> None:
     assert settings_of({"test": "dev"}) == Settings(test=("dev",), penalties=PENALTIES)
     with pytest.raises(UserError, match="names both `folds:` and `test:`"):
         settings_of({"folds": 5, "test": "dev"})
+
+
+def test_items_that_have_each_label_as_often_are_controlled_by_both() -> None:
+    """Items of H-TEST whose labels are swapped in half of the sessions."""
+    names = [f"s/{place // 2}" for place in range(80)]
+    labels = np.arange(80) % 2
+    given = control_labels(names, labels, np.repeat(np.arange(40) % 5, 2), 4, ("seed",))
+    assert (given[:, ::2] == given[:, 1::2]).all(), "one label an item"
+    assert all(0.25 < task.mean() < 0.75 for task in given)
+
+
+def test_where_all_rows_that_train_have_one_label_it_is_always_given() -> None:
+    states = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
+    labels = np.arange(40) % 2
+    split = Split(np.arange(30), np.arange(30, 40), np.arange(30) % 3)
+    one = probe_layer(
+        lambda places: states[places].copy(), labels, np.zeros((1, 40), dtype=np.intp), [split], (0.1,)
+    )
+    assert (one.controls[0, 30:] == 0).all() and one.trained_controls[0, 0] == 1.0
