@@ -25,6 +25,8 @@ TALLEST = 8.4
 """Inches: a row of a map, the line that heads it, its axis, the margin above, the scale below; the most that a page takes."""
 ANSWERS, GAP = 0.42, 0.14
 """Width of the column of accuracy, and what separates it and the maps, in inches."""
+_EDGE = 0.06
+"""Share of a scale at either end that has no tick."""
 DIFFERENT = "different items"
 
 
@@ -133,11 +135,18 @@ def _figure(
             bar.ax.tick_params(labelsize=7, length=2)
             bar.set_label(unit, fontsize=7.5, labelpad=1)
             bar.outline.set_visible(False)
-            bar.locator = MaxNLocator(nbins=4)
-            bar.update_ticks()
+            bar.set_ticks(_ticks(*limits[place]))
         mark_not_data(figure, {})
     alternative = _in_words(title, panels)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return ticks of a scale, none so near its ends that its number meets one of the scale beside it."""
+    ticks = [float(one) for one in MaxNLocator(nbins=4).tick_values(low, high) if low <= one <= high]
+    edge = _EDGE * (high - low)
+    inner = [one for one in ticks if low + edge <= one <= high - edge]
+    return inner if len(inner) > 1 else ticks
 
 
 def _map(axes: Axes, cells: Array, apart: Array, norm: Normalize) -> None:

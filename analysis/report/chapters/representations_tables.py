@@ -212,7 +212,7 @@ def sets_table(name: str, title: str, found: Sequence[TwoSets]) -> ApaTable:
         "two maps, whose "
         f"cells are all of one sign and nearly the same size. r: correlation of centred maps. {BOTH_CENTRINGS} p: "
         f"one-sided, by permuting the "
-        f"conditions of one map ({orders}); the smallest that there can be is {apa.p_value(least)}.",
+        f"conditions of one map ({orders}); the smallest that there can be is 1/{apa.count(round(1 / least))}.",
         _origin("cosines and correlations of maps of means over items", "data sets", "reader", "both names"),
     )
 

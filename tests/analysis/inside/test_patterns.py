@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.figures.patterns import Panel, pattern_figures
 from analysis.inside import model_patterns, patterns
 from analysis.inside.distinctness import between_readers, exchanged, identified, identified_models
 from analysis.inside.pattern_similarity import alike, at_depths, centred, common, halves
@@ -257,3 +258,19 @@ def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None
     assert (found.low[[0, 2]] < found.value[[0, 2]]).all() and (
         found.value[[0, 2]] < found.high[[0, 2]]
     ).all()
+
+
+def test_numbers_of_two_scales_never_meet() -> None:
+    conditions = tuple(f"c{place}" for place in range(6))
+    raw, centred_cells = np.full((6, 5), 0.4), np.full((6, 5), -0.4)
+    raw[:3], centred_cells[:3] = 1.0, 0.8
+    (drawn,) = pattern_figures(
+        "a", "maps", [Panel("m", conditions, raw, centred_cells, raw[0], centred_cells[0])], ""
+    )
+    bars = [axes for axes in drawn.figure.axes if "cosine" in axes.get_xlabel()]
+    assert len(bars) == 2
+    for axes in bars:
+        low, high = axes.get_xlim()
+        ticks = axes.get_xticks()
+        assert len(ticks) >= 2 and (ticks > low + 0.05 * (high - low)).all()
+        assert (ticks < high - 0.05 * (high - low)).all()
