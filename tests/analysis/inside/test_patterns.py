@@ -262,8 +262,8 @@ def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None
 
 def test_numbers_of_two_scales_never_meet() -> None:
     conditions = tuple(f"c{place}" for place in range(6))
-    raw, centred_cells = np.full((6, 5), 0.4), np.full((6, 5), -0.4)
-    raw[:3], centred_cells[:3] = 1.0, 0.8
+    raw, centred_cells = np.full((6, 5), 0.32), np.full((6, 5), -0.42)
+    raw[:3], centred_cells[:3] = 1.0, 0.9
     (drawn,) = pattern_figures(
         "a", "maps", [Panel("m", conditions, raw, centred_cells, raw[0], centred_cells[0])], ""
     )
