@@ -54,7 +54,7 @@ def overview_table(name: str, title: str, models: Sequence[Probed], tables: Tabl
     for one in models:
         found = one.found
         last = found.accuracy.value.shape[1] - 1
-        rows.append(Head([f"{one.name}, {last} layers, chance {_chance(one)}"]))
+        rows.append(Head([f"{one.name}, {apa.counted(last, 'layer')}, chance {_chance(one)}"]))
         for place, level in enumerate(one.conditions):
             first = one.first_above(place)
             best = one.steepest(place)
