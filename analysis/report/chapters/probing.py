@@ -122,7 +122,8 @@ def _told(one: Probed) -> str:
     found = one.found
     last, whole = found.accuracy.value.shape[1] - 1, len(found.names) - 1
     ends = apa.interval(100 * found.accuracy.low[whole, last], 100 * found.accuracy.high[whole, last], 1)
-    said = f"{one.name} ({apa.counted(last, 'layer')} of {apa.count(one.probing.width)} dimensions): at the last layer, probes were right in "
+    said = f"{one.name} ({apa.counted(last, 'layer')} of {apa.count(one.probing.width)} dimensions): "
+    said += "at the last layer, probes were right in "
     said += f"{apa.percent(found.accuracy.value[whole, last])} of trials"
     said += " over all conditions" if len(one.conditions) > 1 else ""
     said += f", 95% CI {ends}; chance is {apa.percent(found.chance[whole, last])}. {_above_chance(one)}"
