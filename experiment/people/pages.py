@@ -77,7 +77,7 @@ def participant(study: str) -> str | tuple[str, int]:
         return _tell_hindrance(service, hindrance)
     return render_template(
         "participant.html",
-        title=service.title,
+        title=service.shown_title,
         language=service.language,
         words=words_for(service.language),
         config=script_json(config),
@@ -97,7 +97,7 @@ def _tell_hindrance(service: StudyService, hindrance: Hindrance) -> tuple[str, i
     assert service.recruitment is not None and service.recruitment.platform is not None
     page = render_template(
         "arrival.html",
-        title=service.title,
+        title=service.shown_title,
         language=service.language,
         words=wordings_for(service.language),
         platform=service.recruitment.platform.name,
@@ -134,7 +134,7 @@ def _config(service: StudyService) -> dict[str, Any]:
     return {
         "api": url_for("pages.index").rstrip("/") + f"/api/{service.study}",
         "study": service.study,
-        "title": service.title,
+        "title": service.shown_title,
         "language": service.language,
         "mode": "pilot" if is_pilot else "session",
         "participant": participant_number,

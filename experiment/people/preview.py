@@ -170,7 +170,7 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
         config = {
             "api": "/nowhere",
             "study": study.study,
-            "title": study.title,
+            "title": view["title"],
             "language": study.language,
             "mode": "preview",
             "participant": None,
@@ -180,7 +180,7 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
         }
         return render_template(
             "participant.html",
-            title=study.title,
+            title=view["title"],
             language=study.language,
             words=words_for(study.language),
             config=script_json(config),

@@ -32,8 +32,8 @@ class StudyService:
 
     Attributes
     ----------
-    study, title, language : str
-        The study's id, its title, its language code.
+    study, title, shown_title, language : str
+        The study's id, its title, the one that participants see, its language code.
     seed : int
         The study's seed, for the draw among equally filled lists.
     store : Store
@@ -76,6 +76,7 @@ class StudyService:
 
     study: str
     title: str
+    shown_title: str
     language: str
     seed: int
     store: Store
@@ -136,6 +137,7 @@ def service_for(
     return StudyService(
         study=study.id,
         title=study.title,
+        shown_title=study.shown_title,
         language=study.language,
         seed=study.seed,
         store=store,

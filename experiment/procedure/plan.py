@@ -87,7 +87,7 @@ def as_plan(
     study = session.study
     return {
         "study": study.id,
-        "title": study.title,
+        "title": study.shown_title,
         "language": study.language,
         "version": version,
         "design_hash": study.design_hash,

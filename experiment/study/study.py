@@ -58,6 +58,11 @@ class Study:
         return str(self.source.data["title"])
 
     @property
+    def shown_title(self) -> str:
+        """Return the title that participants see: their own where the study gives one, since a title may tell the question."""
+        return str(self.get("participants", "title", default=self.title))
+
+    @property
     def language(self) -> str:
         """Return the language code, English unless given."""
         return str(self.get("language", default="en"))

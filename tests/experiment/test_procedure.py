@@ -109,6 +109,14 @@ def test_the_same_session_unfolds_to_the_same_plan_and_another_to_another_order(
     assert len(orders) > 3
 
 
+def test_participants_are_sent_their_own_title(make_study: MakeStudy) -> None:
+    study = make_study(("title: A small study\n", "title: Which letters?\nparticipants: {title: Reading}\n"))
+    assert study.title == "Which letters?"
+    assert participant_view(plan_session(study, study.items, list_id=1))["title"] == "Reading"
+    same = make_study()
+    assert participant_view(plan_session(same, same.items, list_id=1))["title"] == "A small study"
+
+
 def test_trials_are_counted_through_the_session_practice_included(make_study: MakeStudy) -> None:
     study = make_study()
     trials = trials_of(plan_session(study, study.items, list_id=1))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from analysis import apa
 from analysis.measures.accuracy import GROUP
+from analysis.measures.resampling import Interval, where_it_varies
 from analysis.published import all_printed_cells
 from analysis.published.scrambled_bench_study import CATEGORIES, COLUMNS, StudyPart
 from analysis.readers import marked
@@ -15,7 +18,6 @@ PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2
 """The five models that the paper's text speaks of."""
 IN_PRINT = "In print (Cao et al., 2023)"
 FLAG = "†"
-_ROUNDING = 1e-9
 _RATE = "Values below 0 are shown; the paper prints them as “< 0”."
 
 
@@ -169,8 +171,8 @@ def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
     """Write the interval of a ratio; nothing of a column that makes its denominator, where it is what it is."""
     if column not in own.index or own[measure].isna().loc[column]:
         return apa.MISSING
-    low, high = (float(own[end].astype(float).loc[column]) for end in ("low", "high"))
-    return apa.interval(low, high, 1) if high - low > _ROUNDING else apa.MISSING
+    ends = where_it_varies(Interval(*(float(own[end].astype(float).loc[column]) for end in ("low", "high"))))
+    return apa.MISSING if math.isnan(ends.low) else apa.interval(ends.low, ends.high, 1)
 
 
 def _flag_note(cells: pd.DataFrame) -> str:

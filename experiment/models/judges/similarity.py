@@ -312,7 +312,7 @@ def _wanted(one: Response, intact: Mapping[Key, tuple[Response, str]]) -> str | 
 def _about_intact_texts(
     study: Study, given: Sequence[tuple[Response, str]]
 ) -> dict[Key, tuple[Response, str]]:
-    """Return what each reader answered about each intact text, of those that it answered more than once.
+    """Return each reader's answer about each intact text, with the text read from it, of those that it answered more than once.
 
     An answer that could only be compared with itself, as that of a person who sees each item in one condition, says nothing.
     Where several conditions show the same intact text (no sentence of one-sentence texts changes its place), it is the answer in

@@ -138,6 +138,7 @@ def refits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Fit, Any
 
 
 @pytest.mark.r
+@pytest.mark.full
 @pytest.mark.parametrize("case", list(CASES))
 def test_the_program_of_every_criterion_gives_its_numbers(
     case: str, refits: dict[str, tuple[Fit, Any]]

@@ -48,6 +48,7 @@ COLUMNS = (
 
 
 @pytest.mark.r
+@pytest.mark.full
 def test_programs_read_every_kind_of_column_as_we_do(tmp_path: Path) -> None:
     models = []
     for k, case in enumerate(COLUMNS):

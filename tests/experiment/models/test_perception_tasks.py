@@ -152,7 +152,7 @@ def test_the_answer_compared_with_is_that_of_base_not_of_another_intact_text() -
     base = (response("", shown("summarise", "passage")), "of BASE")
     other = (response("", shown("summarise", "passage", "SENT-REO-ALL")), "of another")
     for given in ([base, other], [other, base]):
-        assert list(_about_intact_texts(study, given).values()) == ["of BASE"]
+        assert [text for _, text in _about_intact_texts(study, given).values()] == ["of BASE"]
 
 
 def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before() -> None:

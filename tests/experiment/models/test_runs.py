@@ -24,7 +24,17 @@ from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import Outcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
 from stimuli.errors import UserError
-from tests.experiment.models.running import ROOT, TRIALS, command, edit, of_store, stored, wait_until, wrods
+from tests.experiment.models.running import (
+    ROOT,
+    TRIALS,
+    command,
+    edit,
+    invoke,
+    of_store,
+    stored,
+    wait_until,
+    wrods,
+)
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -352,10 +362,8 @@ def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path) -> 
         ("baseline:lucky", "Known: always_a, oracle, oracle_with_lapses, random"),
         ("gpt-4", "model 'gpt-4' is not known"),
     ]:
-        done = wrods("run", study, "--model", use)
-        assert done.returncode in (1, 2) and words in done.stderr and "Traceback" not in done.stderr, (
-            done.stderr
-        )
+        done = invoke("run", study, "--model", use)
+        assert done.exit_code in (1, 2) and words in done.output and isinstance(done.exception, SystemExit)
         assert not (study / "study.db").exists() or not stored(study)
 
 

@@ -112,7 +112,7 @@ def answer_until_dead(caller: Any, confirmed: list[tuple[str, int]]) -> None:
         return  # the server is gone
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_a_server_ended_under_load_loses_nothing_that_it_confirmed(
     long_study: Any, caller_at: Any, end: signal.Signals
 ) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,7 @@ def test_one_study_is_led_to_with_the_link_kept(visitor: FlaskClient) -> None:
 
 
 def test_several_studies_are_listed(site: Any, settings: Any) -> None:
-    from dataclasses import replace
-
-    other = replace(site.service, study="other", title="Another <b>study</b>")
+    other = replace(site.service, study="other", shown_title="Another <b>study</b>")
     app = create_app({"small": site.service, "other": other}, config=settings)
     page = app.test_client().get("/").text
     assert 'href="/small/"' in page and 'href="/other/"' in page
@@ -84,6 +83,22 @@ def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
     assert config_of(visitor.get("/small/").text)["ask_participant"] is True
     assert config_of(visitor.get("/small/?participant=17").text)["participant"] == "17"
     assert visitor.get("/nothing/").status_code == 404
+
+
+def test_participants_see_their_own_title_where_the_studys_tells_the_question(
+    site: Any, settings: Any
+) -> None:
+    own = replace(site.service, title="Which letters carry a word?", shown_title="Reading words")
+    app = create_app({"small": own, "other": site.service}, config=settings)
+    visitor = app.test_client()
+    page = visitor.get("/small/").text
+    assert "<h1>Reading words</h1>" in page and "Which letters" not in page
+    assert config_of(page)["title"] == "Reading words"
+    listed = visitor.get("/").text
+    assert ">Reading words</a>" in listed and "Which letters" not in listed
+    visitor.get(f"/admin/enter/{app.extensions['wrods'].links.make()}")
+    told = {one["title"] for one in visitor.get("/admin/data.json").json["studies"]}
+    assert told == {"Which letters carry a word?", "A small study"}
 
 
 def test_nothing_in_a_link_can_leave_the_data_block(visitor: FlaskClient) -> None:
