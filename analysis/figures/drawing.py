@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -116,6 +116,12 @@ def looks(kinds: dict[str, str]) -> dict[str, Look]:
         line = spec["line"] if isinstance(spec["line"], str) else (0, tuple(spec["line"]))
         found[group] = Look(spec["colour"], spec["marker"], line, marked(group, kind))
     return found
+
+
+def shown_of(kinds: Mapping[str, str], groups: Collection[str]) -> tuple[dict[str, Look], dict[str, str]]:
+    """Return the looks and kinds of the groups that a figure shows; each looks as among all, in every figure of a chapter."""
+    shown = {group: kind for group, kind in kinds.items() if group in groups}
+    return {group: look for group, look in looks(dict(kinds)).items() if group in shown}, shown
 
 
 def _model(place: int) -> dict[str, Any]:

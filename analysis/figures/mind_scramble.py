@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, label_ends, looks, mark_not_data, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, label_ends, mark_not_data, shown_of, styled
 from analysis.published.mind_scramble import Slope
 
 
@@ -20,10 +20,11 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
     ratios : pandas.DataFrame
         ``reader_group, level, prompt_tokens`` and ``cost`` (ratios to intact text).
     kinds : mapping
+        Reader kind of each group of the chapter, so that a reader looks as in its other figures.
     time : str
         What ``cost`` is, for the axis.
     """
-    look = looks({group: kinds[group] for group in dict.fromkeys(ratios["reader_group"])})
+    look, kinds = shown_of(kinds, set(ratios["reader_group"]))
     with styled():
         figure = Figure(figsize=(WIDTH, 3.4))
         axes = figure.add_axes((0.1, 0.15, 0.56, 0.76))
@@ -52,7 +53,7 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
         low, high = axes.get_xlim()
         label_ends(axes, ends, high + 0.03 * (high - low))
         axes.set_xlim(low, high)
-        mark_not_data(figure, dict(kinds))
+        mark_not_data(figure, kinds)
     told = "; ".join(
         f"{group}: prompt tokens × {own['prompt_tokens'].mean():.2f}, {time.lower()} × {own['cost'].mean():.2f}"
         for group, own in ratios.groupby("reader_group", sort=False)
@@ -73,12 +74,12 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
     name : str
     found : sequence of Slope
     kinds : mapping
+        As of ``cost_figure``.
     measure : str
         Name of the vertical axis.
     """
     operations = list(dict.fromkeys(one.operation for one in found))
-    groups = list(dict.fromkeys(one.group for one in found))
-    look = looks({group: kinds[group] for group in groups})
+    look, kinds = shown_of(kinds, {one.group for one in found})
     with styled():
         figure = Figure(figsize=(WIDTH, 3.0))
         width = (0.76 - 0.03 * (len(operations) - 1)) / len(operations)
@@ -106,7 +107,7 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
                 axes.set_xlabel("Operations inside each word (0: intact)")
             if place == len(operations) - 1:
                 label_ends(axes, ends, 4.6)
-        mark_not_data(figure, dict(kinds))
+        mark_not_data(figure, kinds)
     told = "; ".join(
         f"{one.group}, {one.operation.lower()}: from {one.means[0]:.1f} to {one.means[-1]:.1f}, slope {one.slope:.2f}"
         for one in found

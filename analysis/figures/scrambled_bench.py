@@ -24,6 +24,7 @@ from analysis.figures.drawing import (
     mark_not_data,
     reader_handle,
     shortened,
+    shown_of,
     styled,
 )
 from analysis.figures.labels import fit_labels, laid_out, places_of
@@ -73,7 +74,7 @@ def panels_figure(
     shown = cells[
         cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
     ]
-    look = {group: it for group, it in looks(kinds).items() if (shown[GROUP] == group).any()}
+    look, present = shown_of(kinds, set(shown[GROUP]))
     absent = [it.label for group, it in looks(kinds).items() if group not in look]
     foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
     deepest = max(
@@ -92,7 +93,7 @@ def panels_figure(
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
             axes.set_title(letter + panel.title)
         _legend(figure, look, kinds)
-        mark_not_data(figure, {group: kinds[group] for group in look})
+        mark_not_data(figure, present)
     alternative = _in_words(cells, panels)
     note = (
         "Bars are 95% percentile bootstraps; readers without one have too few units. The line at 0 is text that helps no more than "
@@ -117,8 +118,7 @@ def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: d
     kinds : dict
         Reader kind of each group of the chapter, so that a model looks as in its other figures.
     """
-    look = {group: it for group, it in looks(kinds).items() if (cells[GROUP] == group).any()}
-    kinds = {group: kinds[group] for group in look}
+    look, kinds = shown_of(kinds, set(cells[GROUP]))
     with styled():
         figure = Figure(figsize=(WIDTH, 3.0 + LEGEND_ROW * ceil(len(look) / 2)))
         height = float(figure.get_figheight())

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from analysis.figures.cost_panels import condition_looks
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, styled
+from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, shown_of, styled
 from analysis.figures.labels import SLANT, cut_to_lines, fit_labels, laid_out, places_of, width_of
 from analysis.figures.reading_profile import MOST_TOGETHER, _shares
 
@@ -138,3 +138,11 @@ def test_many_conditions_share_out_among_panels_that_all_have_the_first(many: in
     assert all(share[0] == levels[0] and len(share) <= MOST_TOGETHER for share in shares)
     assert [one for share in shares for one in share[1:]] == levels[1:]
     assert (len(shares) > 1) is (many > MOST_TOGETHER)
+
+
+def test_a_reader_looks_alike_in_figures_that_leave_others_out() -> None:
+    kinds = {"people": "human", "a": "model", "b": "model", "random": "baseline"}
+    look, shown = shown_of(kinds, {"b", "random"})
+    assert shown == {"b": "model", "random": "baseline"}
+    assert look == {group: looks(kinds)[group] for group in shown}
+    assert look["b"] != looks(shown)["b"], "by itself it would take the look of the first model"

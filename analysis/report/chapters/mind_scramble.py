@@ -153,9 +153,7 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
             "[[figure:ms_costs]] sets completion tokens against prompt tokens: no trial was timed alone (wrods run --timing), and "
             "other latencies measure the batch."
         )
-    yield cost_figure(
-        "ms_costs", points, {str(group): kinds[str(group)] for group in points[GROUP].unique()}, time
-    )
+    yield cost_figure("ms_costs", points, kinds, time)
 
 
 def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
