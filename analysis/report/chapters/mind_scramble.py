@@ -25,7 +25,7 @@ from analysis.published.mind_scramble import (
     slopes,
     values_of,
 )
-from analysis.readers import kinds_of, marked
+from analysis.readers import group_order, kinds_of, marked
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.mind_scramble_similarity import text_similarity
 from analysis.report.chapters.mind_scramble_tables import (
@@ -61,7 +61,8 @@ def write(material: Material) -> Chapter | None:
     if factor is None:
         return None
     material.told("Mind Scramble's tables")
-    kinds = kinds_of(tables.trials[tables.trials["excluded_reason"].isna()])
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
     study = str(tables.dictionary["study"])
     values = values_of(tables, factor)
     blocks: list[Block] = []
