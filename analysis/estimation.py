@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.contrasts import contrasts_of
 from analysis.frames import ModelData
-from analysis.mixed import Fit, fit, linear_contrasts
+from analysis.mixed import Fit, completed, linear_contrasts, sketch
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
 from analysis.random_structure import (
@@ -44,7 +44,7 @@ def analyse(
     plan: Plan,
     data: ModelData,
     *,
-    engine: Callable[..., Fit] = fit,
+    engine: Callable[..., Fit] = sketch,
     reduce: bool = True,
     most_columns: int | None = None,
 ) -> Analysis:
@@ -55,7 +55,7 @@ def analyse(
     plan : Plan
     data : ModelData
     engine : callable
-        Called as :func:`analysis.mixed.fit` is; a power analysis gives one that keeps the matrices of a design.
+        Called as :func:`analysis.mixed.sketch` is; a power analysis gives one that keeps the matrices of a design.
     reduce : bool
         False reports the first fit, the full structure, as it is.
     most_columns : int, optional
@@ -131,7 +131,7 @@ def fitted(
     data: ModelData,
     terms: list[RandomTerm],
     *,
-    engine: Callable[..., Fit] = fit,
+    engine: Callable[..., Fit] = sketch,
     reduce: bool = True,
 ) -> FittedModel:
     """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left.
@@ -153,6 +153,8 @@ def fitted(
             notes += [note] if note else []
         elif reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
+        if not told:
+            model = _whole(model)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:
             notes += _huge(model)
@@ -197,7 +199,7 @@ NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"
 
 
 def fitted_as_written(
-    plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = fit
+    plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = sketch
 ) -> tuple[FittedModel | None, list[str]]:
     """Fit the model that a plan writes out, or its fallback where that one is singular or does not converge.
 
@@ -227,6 +229,8 @@ def fitted_as_written(
             continue
         stands = model.converged and not model.singular
         next_step = "" if stands or is_last else "the planned fallback takes its place"
+        if not next_step:
+            model = _whole(model)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
         found = model
         if stands:
@@ -235,6 +239,7 @@ def fitted_as_written(
             told.append(f"The {which} {_state(model)}; the planned fallback takes its place.")
     if found is None:
         return None, [*told, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
+    found = _whole(found)
     return replace(found, steps=tuple(steps), warnings=(*found.warnings, *_huge(found))), told
 
 
@@ -341,6 +346,13 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
         settings=settings,
         source=source,
     )
+
+
+def _whole(model: FittedModel) -> FittedModel:
+    """Make of a model that was sketched, to be simplified, one to report."""
+    if model.source is None or not model.source.is_sketch:
+        return model
+    return _read(completed(model.source), model.formula, model.settings)
 
 
 def _grouping(label: str, groups: Mapping[str, int]) -> str:

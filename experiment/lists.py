@@ -121,7 +121,7 @@ def _rows(study: Study, items: Sequence[Item]) -> int:
 def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Item]:
     """Return a list's test items in the order of the items file, then the fillers, which are in every list."""
     held = session_levels(study, items, list_id)["condition"]
-    tested = [item for item in items if item.role == "test" and _is_shown_at(item, held)]
+    tested = [item for item in items if item.role == "test" and is_shown_at(item, held)]
     fillers = [item for item in items if item.role == "filler"]
     n_conditions = _rows(study, items)
     if study.get("design", "lists") == "one":
@@ -141,7 +141,7 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     return [*chosen, *fillers]
 
 
-def _is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
+def is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
     """Say whether sessions of these levels show an item: one made for a level is shown at no other."""
     return all(item.condition.get(factor, level) == level for factor, level in held.items())
 

@@ -24,7 +24,7 @@ from .bootstrap import Bootstrap, bootstrap
 from .degrees import FTest
 from .diagnosis import APPROXIMATE
 from .equivalence import equivalence_tests
-from .fitting import fit
+from .fitting import completed, fit, sketch
 from .inference import linear_contrasts
 from .joint import anova, joint_test, with_degrees
 from .kenward_roger import KenwardRoger, kenward_roger
@@ -55,6 +55,7 @@ __all__ = [
     "answer",
     "bootstrap",
     "comparison",
+    "completed",
     "equivalence_tests",
     "fit",
     "joint_test",
@@ -69,6 +70,7 @@ __all__ = [
     "random_modes",
     "residuals",
     "simulate",
+    "sketch",
     "trends",
     "with_degrees",
 ]

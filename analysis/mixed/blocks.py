@@ -220,6 +220,21 @@ class Layout:
             return Vector(np.zeros((self.m1, self.k1, 0)), np.zeros((self.q2, 0)))
         return Vector(np.stack([p.first for p in parts], axis=-1), np.stack([p.rest for p in parts], axis=-1))
 
+    def transpose_times_groups(self, v: Array, groups: NDArray[np.intp], many: int) -> Vector:
+        """Z' diag(v) G for v of shape (n,) and G (n, many), 1 in the column of each row's group and 0 elsewhere."""
+
+        def sums(f: Effects, j: int) -> Array:
+            flat = np.bincount(f.codes * many + groups, v * f.columns[:, j], f.n_levels * many)
+            return np.asarray(flat.reshape(f.n_levels, many), dtype=float)
+
+        one = self.factors[0]
+        first: Array = np.stack([sums(one, j) for j in range(self.k1)], axis=1)
+        rest = np.empty((self.q2, many))
+        for b, f in enumerate(self.factors[1:], start=1):
+            for j in range(f.width):
+                rest[self._slot(b, j)] = sums(f, j)
+        return Vector(first, rest)
+
     def times(self, b: Vector) -> Array:
         """Z b, shape (n,)."""
         one = self.factors[0]

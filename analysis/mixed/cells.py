@@ -17,7 +17,7 @@ from stimuli.errors import UserError
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector
 from .components import distinct
-from .elimination import Factored, Structure, TooLarge, plan
+from .elimination import Factored, Indices, Structure, TooLarge, for_scipy, plan, transposed_times
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -33,8 +33,9 @@ GATHERED = 30.0
 MUCH = 3_000
 """Columns left at the end from which another order of the factors is tried."""
 
-Met = tuple[int, int, Index, Index, Index]
-"""Two factors, the cell of each row, and the cells' levels of either."""
+Rows = slice | Index
+Met = tuple[int, int, Rows, Index, Index, Index]
+"""Two factors, the rows in which both have columns, the cell of each of these rows, and the cells' levels of either."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,38 @@ class Pair:
     ----------
     f, g : int
         The factors.
-    cell : ndarray of int, shape (n,)
-        Cell of each row.
-    rows, columns : ndarray of int, shape (cells,)
-        Level of f and of g in each cell, sorted by f, then g.
+    together : slice or ndarray of int, shape (r,)
+        The rows in which both have columns that are not all zero; the others add nothing to any cell.
+    cell : ndarray of int, shape (r,)
+        Cell of each of these rows.
+    sparse_form : tuple of ndarray of int, shapes (cells,) and (m_f + 1,)
+        Level of g in each cell, sorted by the level of f, then that of g; where each level of f begins.
     places : ndarray of int, shape (cells, k_f, k_g)
         Where the cell's entries of H are stored.
+    one, other : tuple of ndarray or None, shapes (r,)
+        Columns of f and of g in these rows; None for one that is 1 in all of them.
     """
 
     f: int
     g: int
+    together: Rows
     cell: Index
-    rows: Index
-    columns: Index
+    sparse_form: tuple[Indices, Indices]
     places: Index
+    one: tuple[Array | None, ...]
+    other: tuple[Array | None, ...]
+
+    def entries(self) -> list[tuple[int, int]]:
+        """Name the entries of a cell's block; of a symmetric one those on and above its diagonal."""
+        first = range(len(self.one))
+        return [(i, j) for i in first for j in range(i if self.f == self.g else 0, len(self.other))]
+
+    def weighted(self, v: Array, i: int, j: int) -> Array:
+        """Multiply numbers of these rows, shape (r,), by column i of f and column j of g."""
+        for column in (self.one[i], self.other[j]):
+            if column is not None:
+                v = v * column
+        return v
 
 
 @dataclass(frozen=True)
@@ -77,7 +96,8 @@ class CellProducts:
             matrix = layout.matrix(pair, block)
             sums[pair.f] += matrix @ parts[pair.g]
             if pair.f != pair.g:
-                sums[pair.g] += matrix.T @ parts[pair.f]
+                many = layout.factors[pair.g].n_levels
+                sums[pair.g] += transposed_times(block, *pair.sparse_form, many, parts[pair.f])
         return layout.vector(sums, b)
 
 
@@ -99,12 +119,14 @@ class CellLayout(Layout):
         for f, one in enumerate(self.factors):
             for g in range(f, len(self.factors)):
                 other = self.factors[g]
+                both = np.asarray(there[f] & there[g])
+                together: Rows = slice(None) if both.all() else np.flatnonzero(both)
                 keys, cell = (
-                    (np.arange(one.n_levels) * (one.n_levels + 1), one.codes)
+                    (np.arange(one.n_levels) * (one.n_levels + 1), one.codes[together])
                     if f == g
-                    else _cells(one, other, np.asarray(there[f] & there[g]))
+                    else _cells(one, other, together)
                 )
-                met.append((f, g, cell, *np.divmod(keys, other.n_levels)))
+                met.append((f, g, together, cell, *np.divmod(keys, other.n_levels)))
                 if f != g:
                     meets[f] += len(keys) * other.width / one.n_levels
                     meets[g] += len(keys) * one.width / other.n_levels
@@ -126,22 +148,19 @@ class CellLayout(Layout):
     def matrix(self, pair: Pair, block: Array) -> sparse.bsr_array:
         """Lay a pair's blocks out as a sparse matrix of shape (m_f k_f, m_g k_g)."""
         one, other = self.factors[pair.f], self.factors[pair.g]
-        starts = np.concatenate([[0], np.cumsum(np.bincount(pair.rows, minlength=one.n_levels))])
         shape = (one.n_levels * one.width, other.n_levels * other.width)
-        return sparse.bsr_array((block, pair.columns, starts), shape=shape, blocksize=block.shape[1:])
+        return sparse.bsr_array((block, *pair.sparse_form), shape=shape, blocksize=block.shape[1:])
 
     def products(self, w: Array) -> Blocks:
         """Form Z' W Z for weights of shape (n,)."""
         blocks = []
         for pair in self.pairs:
-            one, other = self.factors[pair.f].columns, self.factors[pair.g].columns
+            own = w[pair.together]
             block: Array = np.empty(pair.places.shape)
-            for i in range(one.shape[1]):
-                wi = w * one[:, i]
-                for j in range(i if pair.f == pair.g else 0, other.shape[1]):
-                    block[:, i, j] = np.bincount(pair.cell, wi * other[:, j], len(block))
-                    if pair.f == pair.g:
-                        block[:, j, i] = block[:, i, j]
+            for i, j in pair.entries():
+                block[:, i, j] = np.bincount(pair.cell, pair.weighted(own, i, j), len(block))
+                if pair.f == pair.g:
+                    block[:, j, i] = block[:, i, j]
             blocks.append(block)
         return CellProducts(self, tuple(blocks))
 
@@ -198,16 +217,19 @@ def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) ->
         np.concatenate([down.ravel() for down, _ in places]),
         np.concatenate([across.ravel() for _, across in places]),
     )
-    pairs = tuple(
-        Pair(*pair, structure.locate(down.ravel(), across.ravel()).reshape(down.shape))
-        for pair, (down, across) in zip(met, places, strict=True)
-    )
-    return _Placed(order, structure, pairs)
+    pairs = []
+    for (f, g, together, cell, rows, columns), (down, across) in zip(met, places, strict=True):
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=factors[f].n_levels))])
+        located = structure.locate(down.ravel(), across.ravel()).reshape(down.shape)
+        one, other = (_columns(factors[each], together) for each in (f, g))
+        form = for_scipy(columns), for_scipy(starts)
+        pairs.append(Pair(f, g, together, cell, form, located, one, other))
+    return _Placed(order, structure, tuple(pairs))
 
 
 def _entries(factors: Sequence[Effects], begins: Index, met: Met) -> tuple[Index, Index]:
     """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
-    f, g, _, rows, columns = met
+    f, g, _, _, rows, columns = met
     one, other = factors[f].width, factors[g].width
     shape = (len(rows), one, other)
     down = begins[f] + rows[:, None] * one + np.arange(one)
@@ -223,26 +245,29 @@ def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], el
     largest = max(left, key=lambda f: factors[f].n_levels * factors[f].width)
     many = factors[largest].n_levels
     crossed = {
-        f + g - largest for f, g, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
+        f + g - largest for f, g, _, _, rows, _ in met if largest in (f, g) and f != g and len(rows) > many
     }
     others = [f for f in order if f != largest]
     place = next((i for i, f in enumerate(others) if f in crossed), len(others))
     return [*others[:place], largest, *others[place:]]
 
 
-def _cells(one: Effects, other: Effects, both: NDArray[np.bool_]) -> tuple[Index, Index]:
-    """Cells of two factors, and the cell of each row.
+def _cells(one: Effects, other: Effects, together: Rows) -> tuple[Index, Index]:
+    """Cells of two factors, and the cell of each row in which both have columns.
 
-    Rows in which a factor's columns are all zero add nothing to any cell. A term that is confined to some rows
-    (``0 + model | session``) makes none in the others, and those rows are put down to the first cell.
+    A term that is confined to some rows (``0 + model | session``) makes none in the others. Factors that are never together have
+    one cell, of zeros.
     """
-    keys = one.codes * other.n_levels + other.codes
-    if not both.any():
-        return keys[:1], np.zeros(len(keys), dtype=np.intp)
-    found, cell_of = np.unique(keys[both], return_inverse=True)
-    cell = np.zeros(len(keys), dtype=np.intp)
-    cell[both] = cell_of
-    return found, cell
+    keys = one.codes[together] * other.n_levels + other.codes[together]
+    if not len(keys):
+        return np.zeros(1, dtype=np.intp), keys
+    return np.unique(keys, return_inverse=True)
+
+
+def _columns(of: Effects, rows: Rows) -> tuple[Array | None, ...]:
+    """Columns of a factor in some rows, shapes (r,); None for one that is 1 in all of them."""
+    found = [np.ascontiguousarray(of.columns[rows, i]) for i in range(of.width)]
+    return tuple(None if (one == 1.0).all() else one for one in found)
 
 
 class CellCholesky:
@@ -301,9 +326,10 @@ class CellInverse:
         total = np.zeros(layout.n)
         for pair, p in zip(layout.pairs, self.blocks, strict=True):
             scaled = of.lambdas[pair.f] @ p @ of.lambdas[pair.g].T
-            one, other = layout.factors[pair.f].columns, layout.factors[pair.g].columns
-            twice = 1.0 if pair.f == pair.g else 2.0
-            total += twice * np.einsum("ni,nij,nj->n", one, scaled[pair.cell], other, optimize=True)
+            for i, j in pair.entries():
+                once = pair.f == pair.g and i == j
+                table = scaled[:, i, j] * (1.0 if once else 2.0)
+                total[pair.together] += pair.weighted(table[pair.cell], i, j)
         return total
 
 

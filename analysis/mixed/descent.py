@@ -21,6 +21,8 @@ ARRIVED = 1e-11
 """Expected fall of the deviance at which quasi-Newton steps end."""
 REACH = 0.5
 """Share of itself by which a quasi-Newton step changes a parameter, about, at most."""
+ROUNDING = 1e-15
+"""Share of itself by which a number changes in other units and back."""
 LEAST = 1e-3
 """Curvature that a metric is given at least, in units where that of a well-determined parameter is near two."""
 
@@ -42,14 +44,31 @@ class Scaled:
     def __init__(self, objective: Objective, scales: Array) -> None:
         self.objective, self.scales, self.calls = objective, scales, 0
         self.curved = objective if isinstance(objective, Curved) else None
+        self._known: tuple[tuple[Array, float, Array], ...] = ()
+        self._keeps = False
 
     def __call__(self, z: Array) -> tuple[float, Array]:
         """Value and gradient at z."""
+        x = z * self.scales
+        for known, value, gradient in self._known:
+            if (np.abs(known - x) <= ROUNDING * np.abs(x)).all():
+                return value, gradient * self.scales
         self.calls += 1
         # Line searches may visit extreme points; their infinite values are refused there.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, gradient = self.objective(z * self.scales)
+            value, gradient = self.objective(x)
+        if self._keeps:
+            latest = x.copy(), value, gradient
+            self._known = latest, min((latest, *self._known), key=lambda point: point[1])
         return value, gradient * self.scales
+
+    def keep(self) -> None:
+        """Evaluate anew what was met before, and from here on do not ask twice for the latest and for the lowest point.
+
+        Where the conditional mode is not unique a deviance depends on where its search began: one that was met on the way down
+        may not be there for those who come back.
+        """
+        self._keeps = True
 
     def metric(self, z: Array) -> Array:
         """Return the objective's own approximate second derivatives at z."""

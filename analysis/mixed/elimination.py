@@ -25,6 +25,7 @@ from .meeting import AT_ONCE, Cliques, Pairs, Shared, cliques
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+Indices = Index | NDArray[np.int32]
 
 MOST_DENSE = 20_000
 """Order of the largest matrix that is held densely; 3.2 GB."""
@@ -169,6 +170,7 @@ class BlockStructure:
         counts = np.bincount(level, minlength=m)
         self.work = rest.work + k * float(counts @ counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+        self.sparse_form = for_scipy(column), for_scipy(self.starts)
         self.buckets: list[Pairs] = []
         self.cliques: list[Cliques] = []
         self.shared: list[Shared] = []
@@ -248,10 +250,11 @@ class _BlockFactor:
         mk, c = s.m * s.k, r.shape[1]
         inverse = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
         meets = sparse.bsr_array(
-            (self.meets[..., None], s.column, s.starts), shape=(mk, s.rest.order), blocksize=(s.k, 1)
+            (self.meets[..., None], *s.sparse_form), shape=(mk, s.rest.order), blocksize=(s.k, 1)
         )
         first = (inverse @ r[:mk].reshape(s.m, s.k, c)).reshape(mk, c)
-        later = self.later.solve(r[mk:] - meets.T @ first)
+        below = transposed_times(self.meets[..., None], *s.sparse_form, s.rest.order, first)
+        later = self.later.solve(r[mk:] - below)
         first -= (inverse @ (meets @ later).reshape(s.m, s.k, c)).reshape(mk, c)
         return np.concatenate([first, later])
 
@@ -275,6 +278,38 @@ class _BlockFactor:
             p11[shared.levels] -= np.swapaxes(e, 1, 2) @ meets
         out[: s.at_entries] = p11.ravel()
         out[s.at_entries : s.at_rest] = p12[: len(self.meets)].ravel()
+
+
+def for_scipy(indices: Index) -> Indices:
+    """Return indices as scipy keeps them, so that it does not convert them for each product."""
+    fits = indices.max(initial=0) <= np.iinfo(np.int32).max
+    return indices.astype(np.int32) if fits else indices
+
+
+def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int, part: Array) -> Array:
+    """Multiply the transpose of a sparse matrix of blocks, which is never made, and a dense one.
+
+    Parameters
+    ----------
+    blocks : ndarray, shape (entries, k, l)
+        By rows of blocks.
+    columns : ndarray of int, shape (entries,)
+        Column of each block, of ``many``.
+    starts : ndarray of int, shape (m + 1,)
+        Where each row's blocks begin.
+    part : ndarray, shape (m k, c)
+
+    Returns
+    -------
+    ndarray, shape (many l, c)
+    """
+    _, k, width = blocks.shape
+    found = np.zeros((many * width, part.shape[1]))
+    for i, j in np.ndindex(k, width):
+        # read by columns, what is stored by rows is the transpose
+        across = sparse.csc_array((blocks[:, i, j], columns, starts), shape=(many, len(starts) - 1))
+        found[j::width] += np.asarray(across @ part[i::k])
+    return found
 
 
 class SortedStructure:

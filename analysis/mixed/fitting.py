@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from .inference import laplace_vcov
 from .linear import LinearDeviance
 from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
-from .optimise import Optimum, minimise
+from .optimise import Optimum, finish, minimise
 from .penalty import PenalisedDeviance
 from .responses import ProfiledResponse
 from .result import Fit, Model, VarianceComponent
@@ -41,6 +42,10 @@ MANY = 100_000
 Their error is the third derivative times half a thousandth of a standard error: SEs of 200,000 rows and 13 random-effect
 parameters differ from those of central differences by 2e-7 of themselves, those of 2,400 rows by 2e-6.
 """
+
+SKETCHED = (
+    "a sketch: standard errors are of the average information; completed() makes those of second derivatives"
+)
 
 
 @dataclass(frozen=True)
@@ -201,12 +206,33 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def fit_model(model: Model) -> Fit:
-    """Fit a model whose matrices are made: the last step of ``fit``, and the first for a simulated response."""
+def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
+    """Fit a model whose matrices are made: the last step of ``fit``, and the first for a simulated response.
+
+    ``is_sketch`` lets a singular fit of many rows go without second derivatives; see :func:`sketch`.
+    """
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
     with _threads().limit(limits=1, user_api="blas"):
-        found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model)
+        found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model, is_sketch)
         return _assemble(model, found)
+
+
+def sketch(formula: str, data: pd.DataFrame, **settings: Any) -> Fit:
+    """Fit as :func:`fit` does, but leave out what a model that is singular, and will be simplified for that, does not need.
+
+    Second derivatives take as many evaluations as there are parameters, as many as the search. A singular generalised fit of
+    ``MANY`` rows or more that has converged by the average information has its standard errors from there, and says so among its
+    warnings. Estimates, variances and likelihood are those of ``fit``; :func:`completed` adds the rest.
+    """
+    return fit_model(make_model(formula, data, **settings), is_sketch=True)
+
+
+def completed(found: Fit) -> Fit:
+    """Give a sketch its second derivatives, from where its search ended; any other fit comes back as it is."""
+    if not found.is_sketch:
+        return found
+    with _threads().limit(limits=1, user_api="blas"):
+        return _assemble(found.model, _fit_generalised(found.model, end=found.end))
 
 
 def _fit_linear(model: Model) -> _Estimates:
@@ -240,21 +266,29 @@ def _fit_linear(model: Model) -> _Estimates:
     )
 
 
-def _fit_generalised(model: Model) -> _Estimates:
+def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = None) -> _Estimates:
+    """Search for the estimates; ``end`` is where a search ended before."""
     criterion = model.criterion
     objective = make_objective(model.frame, model.matrices, model.family, model.link, criterion)
     search: Callable[[Array], tuple[float, Array]] = objective
     penalty = 0.0
     if criterion.penalty is not None:
         search = PenalisedDeviance(objective, criterion.penalty, model.matrices)
-    optimum = minimise(
-        search,
-        objective.start,
-        objective.scales(),
-        objective.diagonal(),
-        objective.standardise,
-        is_rough=len(model.frame.y) >= MANY,
-    )
+    is_rough = len(model.frame.y) >= MANY
+    if end is None:
+        optimum = minimise(
+            search,
+            objective.start,
+            objective.scales(),
+            objective.diagonal(),
+            objective.standardise,
+            is_rough=is_rough,
+            may_be_sketched=lambda x: (
+                is_sketch and is_rough and bool(singular_terms(model.matrices, objective.split(x)[0]))
+            ),
+        )
+    else:
+        optimum = finish(search, end, objective.scales(), objective.standardise, is_rough=is_rough)
     if not np.isfinite(optimum.value):
         raise UserError(
             "the likelihood cannot be computed anywhere near the start",
@@ -284,7 +318,11 @@ def _fit_generalised(model: Model) -> _Estimates:
         effects=objective.layout.scale(objective.covariance.lambdas(theta), point.u),
         eta=point.eta,
         satterthwaite=None,
-        notes=criterion_notes(model, point.response.dispersion) + ([] if exact else [APPROXIMATE]),
+        notes=[
+            *criterion_notes(model, point.response.dispersion),
+            *([] if exact else [APPROXIMATE]),
+            *([SKETCHED] if optimum.is_sketch else []),
+        ],
     )
 
 
@@ -371,4 +409,6 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         theta=found.theta,
         eta=found.eta,
         model=model,
+        end=optimum.x,
+        is_sketch=optimum.is_sketch,
     )

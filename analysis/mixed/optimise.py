@@ -52,6 +52,8 @@ class Optimum:
         Smallest eigenvalue of the scaled Hessian over the largest.
     evaluations : int
         How often the deviance was computed.
+    is_sketch : bool
+        Whether the second derivatives are the objective's own approximation.
     """
 
     x: Array
@@ -61,6 +63,7 @@ class Optimum:
     decrement: float
     lowest: float
     evaluations: int
+    is_sketch: bool = False
 
     @property
     def converged(self) -> bool:
@@ -151,6 +154,7 @@ def _examine(f: Scaled, z: Array, curvature: Array) -> tuple[_Candidate, Array, 
 
 def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
     """Newton steps until the decrement is rounding error."""
+    f.keep()
     z, curvature = _curvature(f, z, is_rough)
     best, step, out = _examine(f, z, curvature)
     for _ in range(12):
@@ -183,6 +187,7 @@ def minimise(
     standardise: Callable[[Array], Array],
     *,
     is_rough: bool = False,
+    may_be_sketched: Callable[[Array], bool] = lambda x: False,
 ) -> Optimum:
     """Find the minimum of a deviance that is even in the signs of theta's columns.
 
@@ -200,6 +205,8 @@ def minimise(
         Chooses among equivalent signs.
     is_rough : bool
         Whether the Hessian may come from differences to one side, at half the cost.
+    may_be_sketched : callable
+        x -> whether the objective's own metric will do for a Hessian there.
     """
     f = Scaled(objective, scales)
     if f.curved is not None:
@@ -213,7 +220,25 @@ def minimise(
         if not (value > f(x / f.scales)[0] and (slope[near_zero] > 0.0).all()):
             again = standardise(descend(f, beyond) * f.scales)
             x = min((x, again), key=lambda at: f(at / f.scales)[0])
-    best = _polish(f, x / f.scales, is_rough)
+    if f.curved is not None and may_be_sketched(x):
+        f.keep()
+        sketched = _examine(f, x / f.scales, f.metric(x / f.scales))[0]
+        if sketched.decrement < DECREMENT:
+            return _optimum(f, sketched, standardise, is_sketch=True)
+    return _optimum(f, _polish(f, x / f.scales, is_rough), standardise)
+
+
+def finish(
+    objective: Objective, x: Array, scales: Array, standardise: Callable[[Array], Array], *, is_rough: bool
+) -> Optimum:
+    """Judge a minimum that ``minimise`` sketched by its second derivatives; arguments as there, x the minimum."""
+    f = Scaled(objective, scales)
+    return _optimum(f, _polish(f, x / f.scales, is_rough), standardise)
+
+
+def _optimum(
+    f: Scaled, best: _Candidate, standardise: Callable[[Array], Array], *, is_sketch: bool = False
+) -> Optimum:
     x = standardise(best.z * best.scales)
     flipped = np.where(np.sign(x) * np.sign(best.z) < 0, -1.0, 1.0)
     return Optimum(
@@ -224,4 +249,5 @@ def minimise(
         best.decrement,
         best.lowest,
         f.calls,
+        is_sketch,
     )

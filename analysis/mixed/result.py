@@ -145,6 +145,10 @@ class Fit:
         Linear predictor with random effects and offset, in the order of the rows used.
     model : Model
         What was fitted.
+    end : ndarray, shape (d,)
+        Where the search ended: theta, then for generalised models log dispersion and whitened coefficients.
+    is_sketch : bool
+        Whether standard errors are of the average information; see ``fitting.sketch``.
     """
 
     formula: str
@@ -174,6 +178,8 @@ class Fit:
     theta: Array
     eta: Array
     model: Model
+    end: Array
+    is_sketch: bool = False
 
     @cached_property
     def fixed(self) -> pd.DataFrame:

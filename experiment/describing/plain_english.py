@@ -5,7 +5,6 @@ Minutes and tokens are rough and said to be: see :mod:`experiment.session_minute
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from experiment.describing.as_published import papers_wording, sent_as_published
 from experiment.describing.dollars import cost_words
 from experiment.describing.judged import judging_of
 from experiment.describing.sessions import SessionInWords, session_told
-from experiment.lists import items_of_list, list_ids, session_levels
+from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
@@ -266,10 +265,17 @@ def _analysis(study: Study) -> str:
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
+    """Count the first session's test items in each condition that it could show, those that it does not show too."""
+    held = session_levels(study, items, lists[0])["condition"]
+    counts = {_cell(item): 0 for item in items if item.role == "test" and is_shown_at(item, held)}
     for item in items_of_list(study, items, lists[0]):
-        counts[", ".join(item.condition.values()) or "all"] += 1
-    return dict(counts)
+        if item.role == "test":
+            counts[_cell(item)] += 1
+    return counts
+
+
+def _cell(item: Item) -> str:
+    return ", ".join(item.condition.values()) or "all"
 
 
 def _first_lists(study: Study, items: Sequence[Item], lists: Sequence[int]) -> list[int]:

@@ -117,8 +117,9 @@ def _lists(numbers: Mapping[str, Any], has_factors: bool) -> str:
     if not has_factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
-    per_cell = f"{min(cells)}" if min(cells) == max(cells) else f"{min(cells)} to {max(cells)}"
-    return f"{lists}; a session shows each condition {'once' if per_cell == '1' else f'{per_cell} times'}."
+    least, most = min(cells), max(cells)
+    often = {(1, 1): "once", (0, 1): "once at most", (least, least): f"{least} times"}
+    return f"{lists}; a session shows each condition {often.get((least, most), f'{least} to {most} times')}."
 
 
 ARMS_IN_WORDS = {

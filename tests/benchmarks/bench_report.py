@@ -80,9 +80,9 @@ def each_fit_told() -> AbstractContextManager[object]:
 
     plain = fitting.fit_model
 
-    def timed(model: Any) -> Any:
+    def timed(model: Any, **how: Any) -> Any:
         begun = time.process_time()
-        found = plain(model)
+        found = plain(model, **how)
         seconds = time.process_time() - begun
         if seconds >= 1.0:
             state = "converged" if found.converged else "did not converge"

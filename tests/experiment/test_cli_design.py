@@ -84,6 +84,17 @@ def test_check_gives_numbers_as_json(tmp_path: Path) -> None:
     assert numbers["models"]["guesser"]["sessions"] == 4 * 5
 
 
+def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp_path: Path) -> None:
+    wrods("new", tmp_path / "s", "--from", "letter-position")
+    sentences = tmp_path / "s" / "sentences.csv"
+    kept = sentences.read_text("utf-8").splitlines(keepends=True)[:4]
+    sentences.write_text("".join(kept), "utf-8")
+    told = wrods("check", tmp_path / "s")
+    assert "a session shows each condition once at most" in " ".join(told.output.split())
+    numbers = json.loads(wrods("check", tmp_path / "s", "--json").output)
+    assert sorted(numbers["trials_per_cell"].values()) == [0, 1, 1, 1]
+
+
 def test_new_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine.txt").write_text("keep", "utf-8")

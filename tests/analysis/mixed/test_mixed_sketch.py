@@ -1,0 +1,130 @@
+"""A model that will be simplified is sketched: found as ever, but without the second derivatives that nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import load
+from analysis.estimation import fitted, fitted_as_written
+from analysis.frames import accuracy_data
+from analysis.mixed import Fit, completed, fit, fitting, optimise, sketch
+from analysis.mixed.criterion import make_objective
+from analysis.planned import plans
+from analysis.random_structure import justified
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import study_rows
+
+SINGULAR = "correct ~ cond + (1 + cond | participant) + (1 | item) + (1 | none)"
+PLAIN = "correct ~ cond + (1 | participant)"
+
+
+@pytest.fixture
+def answers(crossed: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """Answers in which a grouping column without any variance stands beside participants and items."""
+    data = crossed(seed=3, participants=30, items=24)
+    return data.assign(none=np.arange(len(data)) % 6)
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "MANY", 1)
+
+
+def test_a_singular_fit_of_many_rows_is_found_without_second_derivatives(
+    answers: pd.DataFrame, many: None
+) -> None:
+    whole, drawn = fit(SINGULAR, answers, "binomial"), sketch(SINGULAR, answers, family="binomial")
+    assert whole.singular and drawn.singular and drawn.converged
+    assert drawn.is_sketch and not whole.is_sketch
+    assert whole.evaluations - drawn.evaluations >= whole.n_parameters
+    assert drawn.loglik == pytest.approx(whole.loglik, abs=1e-6)
+    assert drawn.fixed["estimate"].to_numpy() == pytest.approx(whole.fixed["estimate"].to_numpy(), abs=1e-4)
+    for one, other in zip(drawn.variance, whole.variance, strict=True):
+        assert one.cov == pytest.approx(other.cov, abs=2e-3)
+    assert fitting.SKETCHED in drawn.warnings
+    assert drawn.fixed["se"].to_numpy() == pytest.approx(whole.fixed["se"].to_numpy(), rel=0.05)
+
+
+def test_a_sketch_is_completed_from_where_it_ended(answers: pd.DataFrame, many: None) -> None:
+    whole = fit(SINGULAR, answers, "binomial")
+    found = completed(sketch(SINGULAR, answers, family="binomial"))
+    assert found.fixed["se"].to_numpy() == pytest.approx(whole.fixed["se"].to_numpy(), rel=1e-4)
+    assert found.converged and not found.is_sketch
+    assert found.warnings == whole.warnings
+    assert found.evaluations <= whole.n_parameters + 3, "no second search"
+    assert completed(found) is found
+
+
+@pytest.mark.parametrize(("formula", "rows"), [(PLAIN, 1), (SINGULAR, 10**6)])
+def test_where_nothing_is_simplified_or_rows_are_few_a_sketch_is_the_fit(
+    formula: str, rows: int, answers: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "MANY", rows)
+    drawn = sketch(formula, answers, family="binomial")
+    assert not drawn.is_sketch
+    assert drawn.to_json() == fit(formula, answers, "binomial").to_json()
+
+
+def test_only_the_reported_model_of_a_reduction_has_second_derivatives(handover: Make, many: None) -> None:
+    tables = load(handover(study_rows(human=14, models=("m",), items=16)))
+    plan = plans(tables)[0]
+    data = accuracy_data(tables.trials, plan)
+    terms, _ = justified(data, plan.factor)
+    with patch.object(optimise, "_curvature", wraps=optimise._curvature) as curved:
+        model = fitted(plan, data, terms)
+    assert len(model.steps) > 1, "the design's structure is more than these data carry"
+    assert curved.call_count <= 2, "for the last one alone, and once more after a Newton step"
+    assert model.source is not None and not model.source.is_sketch
+    assert fitting.SKETCHED not in model.warnings
+    usual = fitted(plan, data, terms, engine=fit)
+    assert [step.formula for step in model.steps] == [step.formula for step in usual.steps]
+    assert [one.se for one in model.coefficients] == pytest.approx(
+        [one.se for one in usual.coefficients], rel=1e-4
+    )
+
+
+def test_a_written_model_that_has_no_fallback_is_completed(handover: Make, many: None) -> None:
+    tables = load(handover(study_rows(human=14, models=("m",), items=16)))
+    usual = plans(tables)[0]
+    data = accuracy_data(tables.trials, usual)
+    data = replace(data, rows=data.rows.assign(none=np.arange(len(data.rows)) % 6))
+    text = "correct ~ position + (1 | item) + (1 | none)"
+    for fallback in (None, "correct ~ position + (1 | nowhere)"):
+        plan = replace(usual, formula=text, fallback=fallback)
+        model, _ = fitted_as_written(plan, data)
+        assert model is not None and model.singular and model.formula == text
+        assert fitting.SKETCHED not in model.warnings
+
+
+def information(found: Fit, most: int) -> np.ndarray:
+    model = found.model
+    with patch("analysis.mixed.laplace.MANY_ALIKE", most):
+        deviance = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
+    assert (deviance.alike is None) == (most == 0)
+    return np.asarray(deviance.metric(found.end))
+
+
+@pytest.mark.parametrize("formula", ["correct ~ cond + (1 + cond | participant) + (1 | item)", SINGULAR])
+def test_rows_of_x_that_are_alike_are_summed_first(formula: str, answers: pd.DataFrame) -> None:
+    found = fit(formula, answers, "binomial")
+    assert information(found, 2) == pytest.approx(information(found, 0), rel=1e-9, abs=1e-9)
+
+
+def test_who_judges_a_minimum_does_not_ask_twice_for_a_point(answers: pd.DataFrame) -> None:
+    found = fit(PLAIN, answers, "binomial")
+    model = found.model
+    deviance = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
+    asked: list[bytes] = []
+
+    def counted(x: np.ndarray) -> tuple[float, np.ndarray]:
+        asked.append(np.round(x, 15).tobytes())
+        return deviance(x)
+
+    optimise.finish(counted, found.end, deviance.scales(), deviance.standardise, is_rough=True)
+    assert len(asked) == len(set(asked)) == len(found.end) + 1
