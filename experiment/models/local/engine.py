@@ -222,7 +222,7 @@ class LocalEngine:
     def _jobs(self, jobs: Sequence[Job], *, holds: bool) -> Iterator[tuple[Job, str]]:
         """Yield jobs as they are done, and the way that was taken."""
         yield from ((job, "none") for job in jobs if not job.rows)
-        work = merged(jobs)
+        work = merged(jobs, apart=self.timing)
         if not work:
             return
         computing = self._begun([one.row for one in work])

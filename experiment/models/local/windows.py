@@ -92,8 +92,8 @@ class Work:
     waiting: list[tuple[Job, int]]
 
 
-def merged(jobs: Sequence[Job]) -> list[Work]:
-    """Return the rows of all jobs, those that say the same once."""
+def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
+    """Return the rows of all jobs, those that say the same once; ``apart`` keeps those of different jobs apart."""
     found: dict[tuple[object, ...], Work] = {}
     for job in jobs:
         for place, row in enumerate(job.rows):
@@ -103,7 +103,7 @@ def merged(jobs: Sequence[Job]) -> list[Work]:
                 draws = (how.temperature, how.seed, how.top_p, how.top_k) if how.temperature > 0 else ()
                 said = (how.max_tokens, job.request.stop, job.thought_only, *draws)
             source = None if row.source is None else row.source.tobytes()
-            key = (source, row.ids.tobytes(), said)
+            key = (id(job) if apart else None, source, row.ids.tobytes(), said)
             one = found.get(key)
             if one is None:
                 found[key] = one = Work(row, [])

@@ -163,6 +163,26 @@ def test_a_self_test_reports_a_promise_that_is_broken(plain_model, monkeypatch) 
     assert all(one.largest_difference > 0 for one in found.comparisons)
 
 
+def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local) -> None:
+    """In one list a text of one sentence reads alike intact and with its sentences shuffled: times are of either."""
+    requests = [
+        *(ask(f"same {n}", "The dog barks.", max_tokens=4) for n in range(4)),
+        *(ask(f"alike {n}", "Which one?", labels=("A", "B")) for n in range(4)),
+    ]
+    engine = local(plain_model, timing=True)
+    replies = list(engine.answer(requests))
+    assert all(reply.cached_tokens == 0 for reply in replies)
+    assert len({reply.latency_ms for reply in replies}) == len(replies)
+    forwarded = engine._load().forwarded
+    untimed = local(plain_model, determinism="exact")
+    shared = list(untimed.answer(requests))
+    assert sum(reply.cached_tokens > 0 for reply in shared) == 6
+    assert forwarded == 4 * untimed._load().forwarded
+    assert [reply.text for reply in sorted(replies, key=lambda one: one.work_key)] == [
+        reply.text for reply in sorted(shared, key=lambda one: one.work_key)
+    ]
+
+
 def test_only_timed_trials_have_times_and_they_come_in_a_drawn_order(plain_model, local) -> None:
     requests = [*requests_of(20), ask("t", "The dog", max_tokens=4)]
     engine = local(plain_model, timing=True, order_seed=3)
