@@ -1,10 +1,11 @@
 """What a whole report takes: processor seconds and peak memory of each part, chapter by chapter.
 
-Run ``python -m tests.benchmarks.bench_report [TRIALS] [--models=6] [--conditions=5] [--fits] [--without-models]
+Run ``python -m tests.benchmarks.bench_report [TRIALS] [--models=6] [--conditions=5] [--fits] [--planned] [--without-models]
 [--chapter=NAME …]``; 1,000,000 trials by default: half of them are people's, half the language models' (the study of
 ``bench_analysis``). Peaks are of the process, the trials table included, and are set back between parts where the system lets a
 process do so (Linux); elsewhere they are the peak so far. ``--fits`` prints every mixed model with its rows, parameters,
-evaluations and processor seconds. ``--without-models`` leaves out the models that the report starts with, and with them what
+evaluations and processor seconds. ``--planned`` takes the report's models for planned ones, which have all of their rows.
+``--without-models`` leaves out the models that the report starts with, and with them what
 chapters say of these; ``--chapter`` (repeatable) leaves out all chapters but those named.
 """
 
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,9 @@ def measured(name: str, step: Callable[[], Any]) -> Any:
     return found
 
 
-def report(folder: Path, out: Path, *, models: bool = True, wanted: Collection[str] = ()) -> None:
+def report(
+    folder: Path, out: Path, *, models: bool = True, planned: bool = False, wanted: Collection[str] = ()
+) -> None:
     """Write the report of a handover, measuring each part; ``wanted`` names the only chapters, if any."""
     from analysis import load
     from analysis.carrying_out import carry_out_all
@@ -66,7 +70,8 @@ def report(folder: Path, out: Path, *, models: bool = True, wanted: Collection[s
     chapters.WRITERS = tuple(timed(one) for one in chapters.WRITERS if not wanted or name_of(one) in wanted)
 
     def fitted(plans: Iterable[Plan], *given: Any) -> Any:
-        return measured("models", lambda: carry_out_all(plans if models else (), *given))
+        taken = [replace(plan, planned=planned) for plan in plans] if models else []
+        return measured("models", lambda: carry_out_all(taken, *given))
 
     tables = measured("load", lambda: load(folder))
     with patch.object(content, "carry_out_all", fitted):
@@ -111,7 +116,10 @@ def main(given: list[str]) -> None:
         print(f"{trials:,} trials, {models} models, {conditions} conditions")
         print(f"{'part':<34}{'CPU s':>9}{'peak MB':>9}")
         with_models = "--without-models" not in given
-        report(Path(place), Path(place) / "reports", models=with_models, wanted=told("chapter"))
+        planned = "--planned" in given
+        report(
+            Path(place), Path(place) / "reports", models=with_models, planned=planned, wanted=told("chapter")
+        )
 
 
 if __name__ == "__main__":
