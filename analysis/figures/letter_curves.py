@@ -27,6 +27,8 @@ KIND_WORDS = {
     "shuffle": "several letters moved",
     "other": "other changes",
 }
+PLACE_TICKS = {"outer": "both ends"}
+"""Places whose names in tables of data are not those of the text."""
 FEWEST_ITEMS = 3
 """A point of fewer items has no interval: resampling could not tell items apart."""
 MOST_ROWS = 5
@@ -187,7 +189,7 @@ def _panel(
         inch = (len(places) + 0.2) / (share * WIDTH)
         axes.set_ylim(*limits)
         axes.axhline(0, color="#333333", lw=0.8, zorder=1)
-        axes.set_xticks(range(len(places)), places)
+        axes.set_xticks(range(len(places)), [PLACE_TICKS.get(place, place) for place in places])
         axes.tick_params(axis="x", labelsize=8)
         if last:
             axes.set_xlabel(title, fontsize=8.5, labelpad=3)
@@ -268,7 +270,9 @@ def _in_words(panels: Sequence[CurvePanel]) -> str:
         for title, places, points in panel.segments:
             for kind in kinds_in([panel]):
                 own = {point.place: point for point in points if point.kind == kind}
-                values = ", ".join(f"{p} {apa.number(own[p].cost, 1)}" for p in places if p in own)
+                values = ", ".join(
+                    f"{PLACE_TICKS.get(p, p)} {apa.number(own[p].cost, 1)}" for p in places if p in own
+                )
                 parts += [f"{KIND_WORDS[kind]}, {title}: {values}"] if values else []
         who = looks({panel.group: panel.kind})[panel.group].label
         told.append(

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, keep_width, looks, mark_not_data, styled
-from analysis.figures.letter_curves import KIND_LOOKS, CurvePanel, drawn, shortened
+from analysis.figures.letter_curves import KIND_LOOKS, PLACE_TICKS, CurvePanel, drawn, shortened
 
 KIND_NAMES = {
     "transposition": "transposed",
@@ -68,7 +68,7 @@ def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], most: float, first:
     axes.set_xlim(0, len(places))
     axes.set_ylim(len(rows), 0)
     axes.grid(False)
-    axes.set_xticks(np.arange(len(places)) + 0.5, places, fontsize=8.5)
+    axes.set_xticks(np.arange(len(places)) + 0.5, [PLACE_TICKS.get(one, one) for one in places], fontsize=8.5)
     axes.set_yticks(
         np.arange(len(rows)) + 0.5, [KIND_NAMES[kind] for kind in rows] if first else [""] * len(rows)
     )
@@ -98,7 +98,8 @@ def _in_words(panels: Sequence[CurvePanel], look: dict[str, Look]) -> str:
     told = []
     for panel in panels:
         values = ", ".join(
-            f"{KIND_NAMES[p.kind]} {p.place} {apa.number(p.cost, 1)}" for p in panel.segments[0][2]
+            f"{KIND_NAMES[p.kind]} {PLACE_TICKS.get(p.place, p.place)} {apa.number(p.cost, 1)}"
+            for p in panel.segments[0][2]
         )
         told.append(f"{look[panel.group].label}, {panel.axis}: {values}.")
     return " ".join(told)

@@ -148,6 +148,9 @@ def _too_few(own: pd.DataFrame, measure: str) -> str:
     if measure == "correct":
         rarer = int(min(own["value"].sum(), len(own) - own["value"].sum()))
     if own["value"].nunique() > 1 and items >= FEWEST_ITEMS and rarer >= FEWEST_ROWS:
+        by_item = own.groupby("item")["value"]
+        if measure == "correct" and len(own) > items and int(by_item.nunique().max()) < 2:
+            return "each item is always answered right or always wrong, so that no predictor of what changes has anything to explain."
         return ""
     what = "of the rarer answer" if measure == "correct" else "with letters changed"
     told = f"{rarer:,} trials {what}, {items:,} items: too few to compare predictors"

@@ -22,8 +22,8 @@ from analysis.letters.costs_of_letters import GroupCosts
 from analysis.letters.surprisal_parts import surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Block
-from analysis.report.chapters import letters_beside, letters_measured
+from analysis.report.blocks import Block, Material
+from analysis.report.chapters import letters, letters_beside, letters_measured
 from analysis.report.chapters.letters_beside import costs_beside
 from tests.analysis.letter_study import TIME, study_rows, write_handover
 from tests.analysis.word_study import BITS as WORD_BITS
@@ -80,6 +80,20 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     drawing = next(one for one in blocks if isinstance(one, Drawing))
     assert "tells no surprisal" in drawing.svg or len(drawing.figure.axes) == 4
     assert "9.00 bits" in drawing.alternative
+
+
+def test_the_chapter_opens_with_the_main_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "explanations", lambda *_: letters.Explanations())
+    blocks_of(tmp_path / "s", monkeypatch, human=6, models=("restorer",))
+    tables = load(tmp_path / "s")
+    chapter = letters.write(Material(tables, (), kinds_of(tables.trials)))
+    assert chapter is not None
+    assert [one.name for one in chapter.blocks if isinstance(one, Drawing)][:2] == [
+        "letter_costs_beside",
+        "letter_curves",
+    ]
+    heads = [one for one in chapter.blocks if str(one).startswith("<h3>")]
+    assert [str(one) for one in heads][:2] == ["<h3>People beside models</h3>", "<h3>Place by place</h3>"]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,15 @@ from analysis.figures import Drawing
 from analysis.figures.letter_curves import CurvePanel, CurvePoint, letter_curves, pages, shortened
 from analysis.figures.letter_weights import Explained, letter_weights
 from analysis.letters import letter_contrast
+from analysis.letters.competing import competing_predictors
+from analysis.letters.rows import LetterRows
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import letters, letters_competing
 from analysis.report.chapters.letters_competing import gathered
+from analysis.report.chapters.letters_measured import MEASURES, Measured
+from analysis.report.chapters.letters_words import contrasts_in_words
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import WORDS, rewrite_dictionary, shown_words, study
 
@@ -71,11 +75,11 @@ def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> 
         cells = zones["reader-net"][f"Two letters transposed, {level}"]
         assert cells[-1] == f"{bits} [{bits}, {bits}]"
     times = {
-        level: float(zones["People"][f"Two letters transposed, {level}"][2].split()[0])
+        level: float(zones["People"][f"Two letters transposed, {level}"][3].split()[0])
         for level in LEVELS[1:]
     }
     assert times["initial"] > times["final"] > times["internal"] > 0
-    assert zones["People"]["Two letters transposed, initial"][3] == "–"
+    assert zones["People"]["Two letters transposed, initial"][4] == "–"
 
 
 def test_the_prose_says_the_numbers_of_the_tables(words: Chapter) -> None:
@@ -86,8 +90,47 @@ def test_the_prose_says_the_numbers_of_the_tables(words: Chapter) -> None:
     said = "changes of the first letter cost 5.00 bits more than changes of inner letters, 95%\u00a0CI\u00a0[5.00, 5.00]"
     assert said in text
     assert "What was done to letters was found by comparing the form shown" in str(words.methods[0])
-    cell = table_of(words, "letter_zones")["People"]["Two letters transposed, initial"][2]
+    cell = table_of(words, "letter_zones")["People"]["Two letters transposed, initial"][3]
     assert f"{cell} initial" in text
+
+
+def test_a_time_is_said_to_be_longer_since_percent_of_it_are_not_percent_of_a_cost() -> None:
+    """Where inner letters add 12% and the first letter 49%, "cost 33 percent more" would be read as 16%."""
+    measured_as = next(one for one in MEASURES if one.name == "time_changed")
+    given = LetterRows(pd.DataFrame(), has_intact=True)
+    row = {
+        "contrast": "initial − internal",
+        "difference": 0.29,
+        "low": 0.20,
+        "high": 0.38,
+        "p": 0.01,
+        "p_adjusted": 0.02,
+    }
+    own = pd.DataFrame([{**row, "reader_group": "human"}])
+    (said,) = contrasts_in_words([Measured(measured_as, given, {}, own)], {"human": "human"})
+    assert "changes of the first letter made times 33.6 percent longer than changes of inner letters" in said
+
+
+def test_items_and_the_words_in_them_are_counted_apart(tmp_path: Path, quick: None) -> None:
+    """A sentence of two changed words is one item of an accuracy and two words of a reading time."""
+    folder = with_forms(study(tmp_path, people=8, items=12))
+    table = next(one for one in chapter_of(load(folder)).blocks if isinstance(one, ApaTable))  # type: ignore[union-attr]
+    assert table.columns[:4] == ("", "Items", "Words", "Accuracy lost (points) [95% CI]")
+    own = table_of(chapter_of(load(folder)), "letter_zones")["People"]["Two letters transposed, initial"]  # type: ignore[arg-type]
+    changed = sum(one != other for one, other in zip(shown_words("initial"), WORDS, strict=True))
+    assert own[:2] == ("12", str(12 * changed))
+
+
+def test_answers_that_no_change_ever_turns_explain_nothing(tmp_path: Path) -> None:
+    """Of a model that says Yes whatever stands there, half of the items are right in every condition: no predictor competes."""
+    folder = with_forms(write_handover(tmp_path / "study", study_rows(human=12, models=("m",), items=24)))
+    trials = pd.read_parquet(folder / "trials.parquet")
+    own = trials["reader_kind"] == "model"
+    trials.loc[own, "correct"] = trials.loc[own, "item_id"].map(lambda one: int(str(one)[-1]) % 2 == 0)
+    trials.to_parquet(folder / "trials.parquet")
+    found = competing_predictors(load(folder), "correct", groups=["m"])
+    assert found.table.empty
+    assert found.remarks[0].startswith("m: each item is always answered right or always wrong")
 
 
 def test_places_are_drawn_from_both_ends_where_words_tell_them_apart(words: Chapter) -> None:

@@ -41,7 +41,9 @@ def write(material: Material) -> Chapter | None:
         return _explained_alone(found, remarks, explained, kinds)
     remarks = [*remarks, *(f"{one.measure.noun.capitalize()}: {FEW_ALIKE}." for one in few)]
     found = [one for one in found if _has_a_place(one)]
-    blocks: list[Block] = [Markup(" ").join(_opening(found))]
+    main = costs_beside(tables, found, kinds)
+    blocks: list[Block] = [*main, Markup("<h3>Place by place</h3>")] if main else []
+    blocks.append(Markup(" ").join(_opening(found)))
     for number, own in enumerate(pages(panels(found)), 1):
         name = "letter_curves" if number == 1 else f"letter_curves_{number}"
         title = (
@@ -51,7 +53,6 @@ def write(material: Material) -> Chapter | None:
     blocks += [text for one in found for text in places_in_words(one, kinds)]
     blocks += maps(found, kinds)
     blocks += [one for one in _tables(found) if one is not None]
-    blocks += costs_beside(tables, found, kinds)
     told = contrasts_in_words(found, kinds)
     contrasts = contrasts_table("letter_contrasts", found)
     if contrasts is not None:
@@ -133,8 +134,8 @@ def _opening(found: Sequence[Measured]) -> list[Markup]:
 def _tables(found: Sequence[Measured]) -> list[Block | None]:
     note = (
         "Intervals are 95% percentile bootstraps over participants and items, or over a model's items; cells "
-        "of fewer than three items "
-        "have none."
+        "of fewer than three "
+        f"{'items or words' if any(one.measure.name.endswith('_changed') for one in found) else 'items'} have none."
     )
     what = "Costs of changed letters" if found[0].given.has_intact else "Errors and times"
     laid: list[Block | None] = [
@@ -156,8 +157,8 @@ def _methods(
     found: Sequence[Measured], derived: bool, mixed: bool, explained: Explanations
 ) -> tuple[Markup, ...]:
     told = (
-        "A change was initial or final where the first or the last letter of the word took part in it, outer where both did, else "
-        "internal. Two letters that changed places are a transposition, letters replaced by others a substitution. Trials of all "
+        "A change was initial or final where the first or the last letter of the word took part in it, at both ends where both did, "
+        "else internal. Two letters that changed places are a transposition, letters replaced by others a substitution. Trials of all "
         "other factors were pooled. "
     )
     told += (

@@ -196,7 +196,7 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
     places("initial − internal", ["initial"], ["internal"])
     places("final − internal", ["final"], ["internal"])
     places("initial − final", ["initial"], ["final"])
-    places("external − internal", ["initial", "final"], ["internal"])
+    places("initial and final − internal", ["initial", "final"], ["internal"])
     places("both ends − internal", ["outer"], ["internal"])
     pairs = [
         ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"])

@@ -45,7 +45,8 @@ def places_table(name: str, title: str, by: str, found: Sequence[Measured], note
         return None
     shown = [one for one in found if one.measure.name in told]
     every = pd.concat(told.values(), ignore_index=True)
-    columns = ["", "Items"]
+    counted = _counted(shown)
+    columns = ["", *counted]
     columns += [f"{one.axis.replace(chr(10), ' ')} [95% CI]" for one in shown]
     rows: list[tuple[str, ...]] = []
     groups = every.drop_duplicates("reader_group")[["reader_group", "reader_kind"]]
@@ -59,10 +60,25 @@ def places_table(name: str, title: str, by: str, found: Sequence[Measured], note
                     t[(t["reader_group"] == group) & (t["change"] == change) & (t["place"] == place)]
                     for t in told.values()
                 ]
-                cells.append(apa.count(max(int(one["items_of_level"].iloc[0]) for one in here if len(one))))
+                for names in counted.values():
+                    many = [
+                        int(t["items_of_level"].iloc[0])
+                        for t, m in zip(here, shown, strict=True)
+                        if len(t) and m in names
+                    ]
+                    cells.append(apa.count(max(many)) if many else apa.MISSING)
                 cells += [_cell(one, m.measure.decimals) for one, m in zip(here, shown, strict=True)]
                 rows.append(tuple(cells))
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _origin(shown), drawn=by != "zone")
+
+
+def _counted(shown: Sequence[Measured]) -> dict[str, list[Measured]]:
+    """Return what stands behind a cost, items or the single words in them, with the measures that count it."""
+    found: dict[str, list[Measured]] = {}
+    for noun, of_words in (("Items", False), ("Words", True)):
+        own = [one for one in shown if one.measure.name.endswith("_changed") == of_words]
+        found |= {noun: own} if own else {}
+    return found
 
 
 def _origin(shown: Sequence[Measured]) -> Origin:

@@ -28,7 +28,7 @@ COMPARED = {
     "initial − internal": ("changes of the first letter", "changes of inner letters"),
     "final − internal": ("changes of the last letter", "changes of inner letters"),
     "initial − final": ("changes of the first letter", "changes of the last letter"),
-    "external − internal": ("changes at either end", "changes of inner letters"),
+    "initial and final − internal": ("changes at either end", "changes of inner letters"),
     "both ends − internal": ("changes at both ends", "changes of inner letters"),
     "substitution − transposition": ("substituted letters", "transposed letters"),
 }
@@ -134,6 +134,8 @@ def _whose(one: Measured, group: str, kinds: dict[str, str]) -> str:
 
 def _dearer(one: Measured, size: str, *, less: bool) -> str:
     more = "less" if less else "more"
+    if one.given.has_intact and one.measure.people:
+        return f"made times {size} {'shorter' if less else 'longer'}"
     if one.given.has_intact:
         return f"cost {size} {more}"
     if one.measure.name == "correct":
@@ -157,7 +159,9 @@ def curve_note(found: Sequence[Measured], own: Sequence[CurvePanel]) -> str:
         most = max((len(places) for panel in own for _, places, _ in panel.segments), default=0)
         told += ["Positions beyond the tenth are in the tables."] if most >= 10 else []
     else:
-        told.append("Initial and final: the first or last letter takes part; outer: both; internal: neither.")
+        told.append(
+            "Initial and final: the first or last letter takes part; both ends: both do; internal: neither."
+        )
     told.append(
         "Bars are 95% percentile bootstrap intervals over participants and items, or over a model's items"
     )
