@@ -20,6 +20,7 @@ from scipy import stats
 
 from analysis.answers import is_valid
 from analysis.intervals import over_items, reach, share_over_items, without_spread
+from analysis.preparing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.seeds import stable_seed
@@ -47,7 +48,7 @@ class Asked:
         Analysed trials, with ``k`` (solved examples; NaN where the study does not vary them), ``making`` (released, fresh,
         matched; empty where it does not vary them), ``right`` (1 or 0: what cannot be read is wrong) and ``answered``.
     statements : pandas.DataFrame
-        Trials that asked for the rule, with ``k`` and ``making``.
+        Trials that asked for the rule, with ``k`` and ``making``; those of sessions that are left out are not among them.
     ks : tuple of int
         From few to many; empty where not varied.
     makings : tuple of str
@@ -76,7 +77,9 @@ def asked(tables: Tables) -> Asked | None:
     every = usable[~usable["is_filler"].astype(bool)]
     rows = every[every["response_status"] != UNANSWERED]
     extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
-    stated = trials[~extra & trials["item_id"].astype(str).str.endswith(RULE)]
+    # what asks for a rule is marked as a filler; any other reason holds for its session, or for the trial as it does elsewhere
+    counts = trials["excluded_reason"].isna() | (trials["excluded_reason"] == FILLER)
+    stated = trials[~extra & counts & trials["item_id"].astype(str).str.endswith(RULE)]
     if rows.empty and stated.empty:
         return None
     rows = rows.assign(

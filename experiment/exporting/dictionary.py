@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from experiment.custody.freezing import changes_since, read_freeze
 from experiment.custody.registering import registration_of
 from experiment.exporting.collected import told_of_calls, told_of_people, told_of_procedure
+from experiment.exporting.rated import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import queries
 from experiment.study import Study
@@ -73,6 +74,7 @@ def dictionary_of(
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,
         "participants": told_of_people(study, connection),
         "procedure": told_of_procedure(study),
+        "rating": told_of_rating(study, connection),
         "frozen": _frozen(study),
         "registration": None if registration is None else registration.to_json(),
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),

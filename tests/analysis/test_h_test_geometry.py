@@ -23,9 +23,9 @@ from analysis.published.h_test_geometry import (
     share,
 )
 from analysis.published.h_test_tables import accuracy, asked, mean_with_ends
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test_geometry import beside_figure, write
+from analysis.report.chapters.h_test_geometry import beside_figure, geometry_table, write
 from analysis.report.h_test_together import together
 from stimuli.errors import UserError
 from stimuli.recipes.geometry import geometry_released_items
@@ -95,6 +95,21 @@ def test_the_chapter_tells_each_kind_of_question(both: tuple[Tables, Tables]) ->
         name for reader in ("large", "small") for name in (reader, "Rotation", "Flip", "All questions")
     ]
     assert table.rows[3][3] == "90.0" and "large 75.0%" in " ".join(str(one) for one in chapter.blocks)
+
+
+def test_a_baseline_leaves_the_adjusted_p_of_others_as_it_is(both: tuple[Tables, Tables]) -> None:
+    rows = geometry(both[1])
+    assert rows is not None
+    kinds = {"human": "human", "large": "model", "small": "model"}
+    alone = geometry_table("g", rows, kinds)
+    guesser = rows[rows["reader"] == "small"].assign(reader="guesser", reader_group="guesser")
+    beside = geometry_table(
+        "g", pd.concat([rows, guesser.assign(reader_kind="baseline")]), kinds | {"guesser": "baseline"}
+    )
+    added = [row for row in beside.rows if row not in alone.rows]
+    assert [row[-1] for row in added if not isinstance(row, Head)] == ["–"] * 3 and beside.rows[
+        : len(alone.rows)
+    ] == alone.rows
 
 
 @pytest.mark.shared

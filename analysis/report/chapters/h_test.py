@@ -43,7 +43,7 @@ from analysis.report.chapters.h_test_laid_out import (
     thoughts_table,
 )
 from analysis.report.chapters.h_test_pictures import bound_of, pictures
-from analysis.report.chapters.h_test_readings import readings, sorted_and_stated
+from analysis.report.chapters.h_test_readings import raters_said, readings, sorted_and_stated
 
 MOST_TOLD = 8
 """More comparisons than these are counted in the text, and told in the table."""
@@ -74,7 +74,7 @@ def write(material: Material) -> Chapter | None:
         blocks += pictures(found.trials, readers, *bound_of(material), _seed(material))
         blocks += _makings(found, kinds, material)
         blocks += readings(found, kinds, material)
-    blocks += _stated(found, kinds)
+    blocks += _stated(found, kinds, material.tables.dictionary.get("rating"))
     blocks += [
         Markup(
             "[[table:h_test_printed]] has the averages of the paper's Table 6 beside the means of its cells: these numbers are "
@@ -397,7 +397,7 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     yield makings_table("h_test_makings", rows, kinds, bound)
 
 
-def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
+def _stated(found: Asked, kinds: dict[str, str], rating: Mapping[str, Any] | None) -> Iterator[Block]:
     """Lay out how many rules were stated right."""
     statements = found.statements[found.statements["reader_kind"] != "baseline"]
     if statements.empty:
@@ -412,6 +412,8 @@ def _stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
         if rated
         else " None is rated yet: raters do so on the dashboard, and the report is then written again."
     )
-    yield Markup("[[table:h_test_rules]] has the rules that were stated.") + escape(said)
+    yield Markup("[[table:h_test_rules]] has the rules that were stated.") + escape(
+        said or f" {raters_said(rating)}".rstrip()
+    )
     yield rules_table("h_test_rules", stated, kinds)
     yield from sorted_and_stated(found, kinds)

@@ -115,6 +115,9 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
         found += [(group, NAMES[family], share(own[own["task"] == family])) for family in present]
         found.append((group, ALL, share(own)))
     adjusted = np.array([one.p for *_, one in found], dtype=np.float64)
+    # baselines are no data: they take part in what p is adjusted over only where nothing else is there
+    counts = np.array([kinds[group] != "baseline" for group, *_ in found])
+    adjusted[~counts] = np.nan if counts.any() else adjusted[~counts]
     told = np.isfinite(adjusted)
     adjusted[told] = corrected(adjusted[told], "BH")
     cells: list[tuple[str, ...]] = []
@@ -136,7 +139,8 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
         )
     columns = ("Questions", "n", "Answers", "% right", "95% CI", "p", "p adjusted")
     note = (
-        f"n: questions. What cannot be read is wrong. p: against {100 * CHANCE:.0f}%, adjusted after Benjamini and Hochberg. "
+        f"n: questions. What cannot be read is wrong. p: against {100 * CHANCE:.0f}%, adjusted after Benjamini and Hochberg over the "
+        "table; baselines, which are no data, are not part of that. "
         "The paper's Table 6 prints one number a model, over all 90 questions."
     )
     origin = Origin(

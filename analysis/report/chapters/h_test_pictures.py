@@ -170,9 +170,10 @@ def pictures_table(
         "participants' font. Paired by item (n: items; changed: those with another share right); pictures minus text, in points. "
         "Only what both were asked counts: the same items behind as many examples, with the same labels. "
         "p: McNemar's exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted "
-        "after Benjamini and Hochberg over the table. Rows of a making or of a number of examples (k) have all "
-        f"{words.noun}s in them; parts with fewer than ten items are left out."
+        "after Benjamini and Hochberg over the table. Parts with fewer than ten items are left out."
     )
+    if any(part.making or part.k is not None for own in tested.values() for part, _ in own):
+        note += f" Rows of a making or of a number of examples (k) have all {words.noun}s in them."
     if bound:
         note += f" p equal: two one-sided tests against {bound}, the bound of the plan; small values say that both are alike."
     columns = compared_columns("Items", "% text", "% pictures", has_bound=bound is not None)

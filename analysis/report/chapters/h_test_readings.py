@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -82,6 +83,34 @@ def _labels(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:
     leaning = f"Answers that say A, to labels as published: {'; '.join(says_a)}." if says_a else ""
     yield Markup("[[table:h_test_labels]] has both ways of labelling and their mean. ") + escape(leaning)
     yield labels_table("h_test_labels", maps, kinds)
+
+
+def raters_said(rating: Mapping[str, Any] | None) -> str:
+    """Say how many people rated how much, and how far they agree; nothing where nobody has rated."""
+    if not rating or not rating["agreements"]:
+        return ""
+    complete, differing = rating["complete"], rating["differing"]
+    told = [
+        f"{apa.count(rating['raters'])} people rated each answer, seeing neither who gave it nor the condition; "
+        f"{apa.count(complete)} of {apa.counted(rating['answers'], 'answer')} have all ratings."
+    ]
+    for one in rating["agreements"]:
+        weights = ", quadratic weights" if one["weights"] == "quadratic" else ""
+        kappa = (
+            "Cohen's κ is not defined, since both gave one rating throughout"
+            if one["kappa"] is None
+            else f"Cohen's κ = {apa.correlation(one['kappa'])}{weights}, 95% CI {apa.correlations(one['low'], one['high'])}"
+        )
+        told.append(
+            f"Raters {apa.listing([str(number) for number in one['raters']])} gave the same to {apa.count(one['same'])} of "
+            f"{apa.count(one['answers'])} ({apa.percent(one['same'] / one['answers'])}); {kappa}."
+        )
+    if differing:
+        told.append(
+            f"Of {apa.count(differing)} on which raters differ {apa.count(rating['decided'])} "
+            f"{'is' if rating['decided'] == 1 else 'are'} decided; the others count as not rated."
+        )
+    return " ".join(told)
 
 
 def sorted_and_stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:

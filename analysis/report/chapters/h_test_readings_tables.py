@@ -18,7 +18,10 @@ from analysis.report.chapters.h_test_laid_out import (
     in_order_of_makings,
 )
 
-LABEL_NOTE = "The published parser takes any reply with an “a” and no “b” for A, such as “I cannot tell”."
+LABEL_NOTE = (
+    "The published parser takes any reply with an “a” and no “b” for A, such as “I cannot tell”. All numbers of examples and makings "
+    "are together; thoughts are left out, which a second model read."
+)
 
 
 def parsers_table(
@@ -54,10 +57,8 @@ def parsers_table(
         *("Turned", "% unread, published", "% unread, correct"),
     )
     note = (
-        "All numbers of examples and makings together; thoughts are left out, which a second model read. Difference: "
-        "correct minus published parser, in points, paired by item (fewer than ten items: no test). "
-        f"{how} Turned: replies that "
-        "the two judge differently, as right, wrong or unread. Unread: no answer was found, which counts as wrong."
+        f"Difference: correct minus published parser, in points, paired by item (fewer than ten items: no test). {how} Turned: "
+        "replies that the two judge differently, as right, wrong or unread. Unread: no answer was found, which counts as wrong."
     )
     origin = Origin(
         columns=("published", "corrected"),

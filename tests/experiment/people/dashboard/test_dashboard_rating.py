@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
+from experiment.exporting.rated import told_of_rating
 from experiment.people.dashboard.answers import Answer, Given, answers_of, in_order_for
 from experiment.people.dashboard.kappa import cohens_kappa
 from experiment.people.dashboard.rating import Agreement, agreement_of, agreements, score_of
@@ -20,6 +21,7 @@ from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
+from experiment.study import read_study
 from experiment.study.texts import render_text
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -147,6 +149,14 @@ def test_an_order_stays_when_further_answers_come_in() -> None:
     assert before == after != answers[:20]
 
 
+def told_of(site: Any) -> dict[str, Any]:
+    study = read_study(site.service.folder)
+    with site.store.read() as connection:
+        told = told_of_rating(study, connection)
+    assert told is not None
+    return told
+
+
 def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     rated: Any, visit: Callable[..., Visitor]
 ) -> None:
@@ -173,6 +183,27 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     assert (rows["A game"]["scorer"], rows["A game"]["score"]) == ("rated", 1.0)
     assert (rows["It is about plants."]["score"], rows["A round thing in the sky"]["score"]) == (1.0, 0.5)
     assert "nothing to decide" in dan.get("/admin/small/rating/agreement").text
+
+
+def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(
+    rated: Any, visit: Callable[..., Visitor]
+) -> None:
+    told = told_of(rated)
+    assert (told["answers"], told["complete"], told["agreements"]) == (6, 0, [])
+    rate_all(visit("dan", rated), lambda text: 0 if "game" in text else 2 if "plants" in text else 1)
+    rate_all(visit("cora", rated), lambda text: 2 if "plants" in text else 1)
+    told = told_of(rated)
+    assert [told[name] for name in ("raters", "answers", "complete", "differing", "decided")] == [
+        2,
+        6,
+        6,
+        1,
+        0,
+    ]
+    (pair,) = told["agreements"]
+    assert (pair["raters"], pair["answers"], pair["same"], pair["weights"]) == ([1, 2], 6, 5, "quadratic")
+    assert pair["low"] < pair["kappa"] < pair["high"]
+    assert "cora" not in str(told)
 
 
 def test_what_people_rated_stands_when_answers_are_scored_again(

@@ -1,0 +1,46 @@
+"""What a report tells of rating: how many answers were rated by how many people, how far they agree, what was decided.
+
+Counts only: neither an answer nor a rater's name leaves the store this way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+
+from experiment.people.dashboard.answers import answers_of
+from experiment.people.dashboard.rating import agreements
+from experiment.people.rubric import rating_for
+from experiment.study import Study
+
+
+def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
+    """Return how a study's free answers were rated; None where it has none rated.
+
+    Returns
+    -------
+    dict or None
+        ``raters`` (how many are to rate each answer), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those
+        among them that raters gave different ratings), ``decided`` (those among the differing), and ``agreements``: for each two
+        raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
+        :class:`experiment.people.dashboard.rating.Agreement`.
+    """
+    rating = rating_for(study)
+    if rating is None:
+        return None
+    answers = answers_of(connection, study.id, rating)
+    complete = [one for one in answers if one.is_complete(rating)]
+    numbers = {name: n for n, name in enumerate(sorted({g.rater for one in answers for g in one.ratings}), 1)}
+    return {
+        "raters": rating.raters,
+        "answers": len(answers),
+        "complete": len(complete),
+        "differing": sum(len({given.value for given in one.ratings}) > 1 for one in complete),
+        "decided": sum(one.decided is not None for one in complete),
+        "agreements": [
+            asdict(one) | {"raters": [numbers[name] for name in one.raters]}
+            for one in agreements(answers, rating)
+        ],
+    }
