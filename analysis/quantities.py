@@ -113,7 +113,7 @@ def words_data(tables: Tables, plan: Plan) -> ModelData:
 
     An answer that is not there, or could not be read, recovers nothing. Trials in which no word was changed have nothing to
     recover and are left out. Where nearly all answers (:data:`ALL_OR_NONE`) recover all of their changed words or none, the variance
-    between answers would run away: each answer then counts once.
+    between answers would run away: each answer then counts once. Where each has one changed word there is no such variance.
 
     Raises
     ------
@@ -136,9 +136,9 @@ def words_data(tables: Tables, plan: Plan) -> ModelData:
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
     rows["share_recovered"] = rows[column] / rows["changed"]
     alike = _all_or_none(rows)
-    if alike is None:
+    if alike is None and (rows["changed"] > 1).any():
         rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
-    else:
+    elif alike is not None:
         rows = _one_an_answer(rows)
         remarks.append(
             f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials "

@@ -22,6 +22,7 @@ from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
 
 TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time"}
+SIMULATED = "simulated"
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,34 @@ class Recovered:
         return None if self.low is None or self.high is None else self.low <= self.truth <= self.high
 
 
+def reads_word_by_word(tables: Tables) -> bool:
+    """Whether simulated readers have times on single words: their reading time is then the sum of these."""
+    return any(
+        ((batch["reader_kind"] == SIMULATED) & (pd.to_numeric(batch["rt"]) > 0)).any()
+        for batch in tables.region_batches()
+        if "rt" in batch and "reader_kind" in batch
+    )
+
+
 def recovery_plans(tables: Tables) -> list[Plan]:
-    """Return the analyses of simulated readers alone that the truth in the dictionary can be compared with."""
+    """Return the analyses of simulated readers alone that the truth in the dictionary can be compared with.
+
+    A reading time that is the sum of words' times follows other effects than those under ``time``
+    (:mod:`analysis.recovery_of_words`), and is not among them.
+    """
     truth = tables.dictionary["truth"]
     used = tables.trials[
-        tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == "simulated")
+        tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == SIMULATED)
     ]
     if not truth or used.empty:
         return []
+    summed = "reading_time" if reads_word_by_word(tables) else None
     found = []
     for factor, levels in tables.factors.items():
         for name, measure in MEASURES.items():
             given = truth.get(TRUTH_OF[name])
+            if name == summed:
+                continue
             if given and factor in given.get("effects", {}) and used[name].notna().any():
                 contrasts = against_reference(levels)
                 label = f"recovery of {measure.noun}"

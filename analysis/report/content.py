@@ -21,6 +21,7 @@ from analysis.preparing import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
 from analysis.recovery_check import recovered, recovered_lapses, recovery_plans
+from analysis.recovery_of_words import recovered_words
 from analysis.report import description_tables, model_tables
 from analysis.report.blocks import Chapter, Material, marks_of
 from analysis.report.chapters import write_chapters
@@ -95,6 +96,7 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         source = None if model is None else model.source
         recovering += [source] if effects_found and source is not None else []
         found += effects_found
+    found += [one for factor in tables.factors for one in recovered_words(tables, factor)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     found += recovered_lapses(tables)

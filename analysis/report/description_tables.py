@@ -179,14 +179,22 @@ def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -
         "Simulated readers and baselines only; not data. Put in: as the study states it, an intercept at the reference of all "
         "factors. To be expected: what that leads to in a model of this factor alone, averaged over the others, with lapses, "
         "learning, and tails of times. Of 100 such intervals about 95 hold it, so that one outside is no fault by itself. Standard "
-        "deviations have no interval. Timeouts count as wrong, which pulls accuracy effects towards those of time."
+        "deviations have no interval. Timeouts count as wrong, which pulls accuracy effects towards those of time, and have no time, "
+        "which makes effects on times smaller."
     )
+    of_words = ""
+    if any(one.measure == "time_changed" for one in recovered):
+        of_words = ", times on single words in regions.csv.gz"
+        note += (
+            " Time on changed words: means over readers of their log times on these words less those on the same words intact, "
+            "with Student's intervals; read word by word, a text's reading time is the sum of its words' times and follows them."
+        )
     columns = ("Effect", "Put in", "To be expected", "Recovered", "95% CI", "Expected lies inside")
     title = "Effects put into simulated readers and effects recovered"
     origin = Origin(
         fits,
         computed="effects put in: truth in numbers.json (dictionary); to be expected: their means over the rows of the models; "
         "effects recovered: fixed effects of these models, standard "
-        "deviations of their random effects, shares of failed answers in trials.csv",
+        "deviations of their random effects, shares of failed answers in trials.csv" + of_words,
     )
     return ApaTable("recovery", title, columns, tuple(rows), note, origin)

@@ -91,9 +91,18 @@ def class_study(folder: Path, *, people: int = 16, items: int = 40, seed: int = 
 
 
 def typed_study(
-    folder: Path, *, people: int = 16, whole: bool = False, seed: int = 4, **dictionary: Any
+    folder: Path,
+    *,
+    people: int = 16,
+    whole: bool = False,
+    single: bool = False,
+    seed: int = 4,
+    **dictionary: Any,
 ) -> Path:
-    """Write a study of restored sentences: each changed word comes back with a known chance, or all of an answer together."""
+    """Write a study of restored sentences, or of single words.
+
+    Each changed word comes back with a known chance, or all of an answer together.
+    """
     draw = np.random.default_rng(seed)
     chance = {"red": 1.0, "green": 0.85, "blue": 0.3}
     rows: list[dict[str, Any]] = []
@@ -101,7 +110,7 @@ def typed_study(
         shift = draw.normal(0, 0.3)
         for item in range(18):
             level = LEVELS[(item + number) % 3]
-            sentence = f"{SENTENCES[item % 2]} {item}"
+            sentence = f"{SENTENCES[item % 2].split()[-1] if single else SENTENCES[item % 2]} {item}"
             p = (
                 1.0
                 if level == "red"

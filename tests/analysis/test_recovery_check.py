@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from analysis import load
 from analysis.intervals import wilson
-from analysis.recovery_check import LAPSING, Recovered, recovered_lapses
+from analysis.recovery_check import LAPSING, Recovered, recovered_lapses, recovery_plans
+from analysis.recovery_of_words import recovered_words
 from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.word_study import BASE_MS, COSTS_MS, WORDS, rewrite_dictionary, shown_words, study
 
 RATE, ITEMS = 0.3, 250
 
@@ -53,3 +56,30 @@ def test_an_oracle_that_is_mostly_wrong_lapses_in_no_more_than_all_trials(tmp_pa
 @pytest.mark.parametrize("reader", [stated(settings={}), stated(use="baseline:random"), {}])
 def test_without_a_stated_rate_nothing_is_compared(tmp_path: Path, reader: dict[str, Any]) -> None:
     assert found(tmp_path, reader, wrong=150) == []
+
+
+def test_a_moving_windows_words_are_held_against_the_costs_of_words_not_of_texts(tmp_path: Path) -> None:
+    changed = {place: float(np.log1p(cost / BASE_MS)) for place, cost in COSTS_MS.items()}
+    effects = {"scale": "log_ms", "intercept": 8.0, "effects": {"position": dict.fromkeys(COSTS_MS, 1.0)}}
+    truth = {"time": effects, "words": {"changed": changed, "substituted": 3.0, "farther": 2.0}}
+    study(tmp_path, kind="simulated", dictionary={"truth": truth})
+    items = pd.read_parquet(tmp_path / "items.parquet")
+    items["intact"] = json.dumps({"sentence": " ".join(WORDS)})
+    items["shown"] = [json.dumps({"sentence": " ".join(shown_words(level))}) for level in items["position"]]
+    items.to_parquet(tmp_path / "items.parquet")
+    tables = load(tmp_path)
+    assert "reading_time" not in [plan.measure.name for plan in recovery_plans(tables)]
+    rows = recovered_words(tables, "position")
+    assert [one.label for one in rows] == ["initial − intact", "internal − intact", "final − intact"]
+    assert [one.truth for one in rows] == pytest.approx([changed[one.label.split()[0]] for one in rows])
+    assert [one.estimate for one in rows] == pytest.approx([one.truth for one in rows], abs=0.06)
+    assert all(one.covered for one in rows)
+    wrong = {"time": effects, "words": {"changed": {place: cost + 0.2 for place, cost in changed.items()}}}
+    rewrite_dictionary(tmp_path, truth=wrong)
+    assert not any(one.covered for one in recovered_words(load(tmp_path), "position"))
+
+
+def test_without_times_on_words_none_are_compared(tmp_path: Path) -> None:
+    truth = {"words": {"changed": {"initial": 0.3}}}
+    tables = load(write_handover(tmp_path, study_rows(simulated=4, items=4), truth=truth))
+    assert recovered_words(tables, "position") == []

@@ -280,6 +280,16 @@ PLANNED = {
 }
 
 
+def test_single_words_have_no_variance_between_answers(tmp_path: Path) -> None:
+    tables = load(typed_study(tmp_path, people=24, single=True, planned=PLANNED))
+    (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
+    assert analysis.model is not None and "answer_given" not in analysis.model.steps[0].formula
+    assert not any("each answer counts once" in one for one in analysis.remarks)
+    (contrast,) = analysis.contrasts
+    truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
+    assert contrast.estimable and abs(contrast.estimate - truth) < 3 * contrast.se
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, whole: bool) -> None:
     tables = load(typed_study(tmp_path, whole=whole, planned=PLANNED))
