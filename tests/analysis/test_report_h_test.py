@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from analysis.published.h_test_tables import (
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
+from analysis.report.wording import LONGEST
 
 KS = (4, 14, 28, 50)
 BETWEEN: dict[str, dict[str, Any]] = {
@@ -39,6 +41,7 @@ READERS: dict[str, dict[str, Any]] = {
     "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
     "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
 }
+BOUND = {"measure": {"human": "correct", "small": "correct"}, "equivalence": "5 points"}
 RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
 
 
@@ -250,6 +253,20 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "No bound was fixed beforehand" in text and "large 80.0%" in text
+
+
+def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
+    tables = replace(tables, dictionary={**tables.dictionary, "planned": {"k": dict(BOUND)}})
+    chapter = write(Material(tables))
+    assert chapter is not None
+    said = " ".join(str(one) for one in chapter.blocks)
+    assert "The plan&#39;s bound for equivalence was not frozen before the data" in said
+    assert "No bound was fixed beforehand" not in said
+
+
+def test_tests_of_conditions_are_printed_however_many_they_are(chapter: Chapter) -> None:
+    long = table(chapter, "h_test_paired")
+    assert sum(not isinstance(row, Head) for row in long.rows) > LONGEST and long.of_paper
 
 
 def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(

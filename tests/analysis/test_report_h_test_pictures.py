@@ -176,3 +176,5 @@ def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) 
     assert list(told) == ["Rotation", "Flip", "All questions"]
     assert told["All questions"][:5] == ("40", "20", "25.0", "75.0", "50.0")
     assert told["All questions"][6] == "< .001"
+    assert table.note is not None and "the question is a picture in the participants' font" in table.note
+    assert "making" not in table.note

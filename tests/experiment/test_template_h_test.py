@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from analysis import load
 from analysis.published.h_test_readings import both_parsers
-from analysis.published.h_test_tables import asked
+from analysis.published.h_test_tables import TASKS, asked
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write
@@ -37,6 +37,7 @@ from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
+from stimuli.htest.rules import rule
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.experiment.models.tiny_seers import tiny_llava
 from tests.scripted_answers import last_text
@@ -454,3 +455,10 @@ def asked_rows(material: Material) -> pd.DataFrame:
     found = asked(material.tables)
     assert found is not None
     return found.trials
+
+
+@pytest.mark.parametrize("template", ["h-test", "htest-people"])
+def test_the_rubric_tells_raters_every_rule_that_is_stated(template: str) -> None:
+    rubric = (Path("experiment/templates") / template / "rubric.md").read_text("utf-8")
+    for task in TASKS:
+        assert f"*{task.replace('_', ' ')}*: {rule(task).statement}" in rubric

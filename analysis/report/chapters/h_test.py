@@ -350,7 +350,7 @@ def _compared(
             f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
         )
     if bound is None:
-        told.append("No bound was fixed beforehand, so that none of the others is said to be without effect.")
+        told.append(f"{_no_bound(material)}, so that none of the others is said to be without effect.")
     else:
         told.append(
             f"Within {bound} of each other by two one-sided tests: "
@@ -360,6 +360,20 @@ def _compared(
         " ".join(told)
     )
     yield paired_table("h_test_paired", rows, order, kinds, bound)
+
+
+def _no_bound(material: Material) -> str:
+    """Say why there is no bound: the plan has none, or it was not frozen before the data."""
+    plans = (material.tables.dictionary.get("planned") or {}).values()
+    if any(plan.get("equivalence") and "correct" in _measures(plan) for plan in plans):
+        return "The plan's bound for equivalence was not frozen before the data"
+    return "No bound was fixed beforehand"
+
+
+def _measures(plan: Mapping[str, Any]) -> Iterable[Any]:
+    """Return what a plan measures, one for all readers or by reader."""
+    measure = plan.get("measure")
+    return measure.values() if isinstance(measure, Mapping) else [measure]
 
 
 def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:

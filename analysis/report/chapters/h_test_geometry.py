@@ -102,6 +102,8 @@ QUESTIONS = Wording(
     "kind",
     "answers",
     "of the questions",
+    "Options and instructions",
+    "the question",
 )
 PARSER_NOTE = "The published parser takes a reply that is exactly the symbol."
 

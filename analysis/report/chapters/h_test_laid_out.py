@@ -164,7 +164,9 @@ def paired_table(
     if bound:
         note += f" p equal: two one-sided tests against {bound}, the bound of the plan; small values say that conditions are alike."
     columns = compared_columns("Comparison", "% first", "% second", has_bound=bound is not None)
-    return ApaTable(name, "Conditions compared over the same items", columns, tuple(rows), note, ORIGIN)
+    title = "Conditions compared over the same items"
+    # printed however long: it has the tests that the paper's claims of no effect go without
+    return ApaTable(name, title, columns, tuple(rows), note, ORIGIN, of_paper=True)
 
 
 def makings_table(

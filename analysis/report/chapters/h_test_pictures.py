@@ -60,6 +60,8 @@ class Wording:
         What one of them is.
     verb, of : str
         What a model does right, and the whole of it, such as ``sorts`` and ``lines``.
+    text, picture : str
+        What is text in both, and what is a picture in one of them.
     """
 
     table: str
@@ -68,9 +70,20 @@ class Wording:
     noun: str
     verb: str
     of: str
+    text: str
+    picture: str
 
 
-LINES = Wording("h_test_pictures", TASKS, {**NAMES, ALL: "All tasks"}, "task", "sorts", "of the lines")
+LINES = Wording(
+    "h_test_pictures",
+    TASKS,
+    {**NAMES, ALL: "All tasks"},
+    "task",
+    "sorts",
+    "of the lines",
+    "Labels and instructions",
+    "the line, with the examples unless they are said to be text,",
+)
 
 
 def pictures(
@@ -166,8 +179,8 @@ def pictures_table(
             for part, p in own
         ]
     note = (
-        "Questions, labels and instructions are the same text in both; what is shown of the item is a picture in the "
-        "participants' font. Paired by item (n: items; changed: those with another share right); pictures minus text, in points. "
+        f"{words.text} are the same text in both; {words.picture} is a picture in the participants' font. "
+        "Paired by item (n: items; changed: those with another share right); pictures minus text, in points. "
         "Only what both were asked counts: the same items behind as many examples, with the same labels. "
         "p: McNemar's exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted "
         "after Benjamini and Hochberg over the table. Parts with fewer than ten items are left out."
