@@ -17,17 +17,18 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from analysis import Tables, load
-from analysis.costs import fewer_participants, linking, reading_profile
+from analysis.costs import SpillOver, fewer_participants, linking, reading_profile
 from analysis.costs.ratios import cost_profiles
 from analysis.costs.spread import log_density, time_spreads
 from analysis.costs.tradeoff import shown_profiles
 from analysis.costs.units import unit_costs
 from analysis.figures import Drawing
+from analysis.ladder import Climb
 from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, referred
-from analysis.report.chapters import cost_linking
+from analysis.report.chapters import cost_linking, cost_words
 from analysis.report.chapters.cost import MOST_PARTS, write
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
@@ -161,6 +162,35 @@ def test_times_that_a_bit_shortens_are_said_to_fall() -> None:
     assert "fell by 0.08 [−0.34, 0.50] ms a bit" in fell
     (rose,) = cost_linking._linked(pd.DataFrame([row | {"slope": 0.08}]), "people", "gpt")
     assert "rose by 0.08 [−0.50, 0.34] ms a bit" in rose
+
+
+def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slopes_by_their_number() -> None:
+    levels = ["intact", *(f"c{number}" for number in range(9))]
+    rows = [
+        {
+            "scale": scale, "form": level, "intact": 320.0, "estimate": 10.0 * place, "low": 1.0, "high": 99.0,
+            "percent": 3.0 * place, "percent_low": 1.0, "percent_high": 30.0,
+        }
+        for scale in ("log", "ms")
+        for place, level in enumerate(levels[1:])
+    ]  # fmt: skip
+    said = cost_words._zone_sentence(pd.DataFrame(rows), "form", "intact", "people", "target")
+    assert "from c0 0.0 [1.0, 99.0] ms or 0.0% [1.0, 30.0] to c8 80.0" in said and "c4" not in said
+    slopes = " + ".join(f"form_c{number}" for number in range(9))
+    climbed = Climb(
+        None,
+        "",
+        (
+            f"log_rt ~ form + (1 + {slopes} | participant) + (1 | item): singular; the next one was tried",
+            "b + (1 | item)",
+        ),
+    )
+    (told,) = cost_words._reductions(
+        SpillOver(pd.DataFrame(), {("human", "target", "log"): climbed}, ()), "form", levels
+    )
+    assert told.startswith(
+        "Random effects of the models of the changed word (log scale): (1 + 9 conditions | participant) + (1 | item): singular"
+    )
 
 
 def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
@@ -307,7 +337,7 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     )
     heads = [row[0] for row in found.table("cost_ratios_form").rows if isinstance(row, Head)]
     assert heads and not any("m: completion tokens" in one or "cost of calls" in one for one in heads)
-    assert "dearest" not in found.words and "no condition costs more" in found.words
+    assert "dearest" not in found.words and "no condition costs half a percent more" in found.words
 
 
 def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.figures.letter_curves import CurvePanel, CurvePoint, letter_curves, pages, shortened
+from analysis.figures.letter_map import letter_map
 from analysis.figures.letter_weights import Explained, letter_weights
 from analysis.letters import letter_contrast
 from analysis.letters.competing import competing_predictors
@@ -379,6 +380,24 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
     assert "was found by comparing the form shown with the intact one" in str(chapter.methods[0])
     found = letter_contrast(decisions, "transposition", "substitution", "kind", "rt", resamples=300).iloc[0]
     assert 0 < found["low"] < found["high"] < 0.2
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3, 5])
+def test_intervals_in_a_map_stay_in_their_cells(readers: int) -> None:
+    """Four places of three readers side by side once had intervals that ran over each other."""
+    points = [
+        CurvePoint(place, kind, -12.3, -20.6, -10.8, 90)
+        for place in ("initial", "internal", "final", "outer")
+        for kind in ("transposition", "substitution")
+    ]
+    segment = ("place", ("initial", "internal", "final", "outer"), tuple(points))
+    panels = [CurvePanel(f"m{n}", "model", "accuracy", "Lost", (segment,)) for n in range(readers)]
+    figure = letter_map("map", panels, "T", "N").figure
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        cell = axes.get_window_extent().width / 4
+        assert [label.get_text() for label in axes.get_xticklabels()][-1] == "both ends"
+        assert all(one.get_window_extent().width < cell for one in axes.texts)
 
 
 def test_a_figure_of_one_model_is_as_wide_as_others_so_that_its_text_is_no_larger() -> None:

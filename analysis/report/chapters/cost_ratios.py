@@ -179,7 +179,7 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
                     f"the dearest condition in {what} was {dear[factor]} (log ratio "
                     f"{apa.number(dear['log_ratio'])}), with {apa.percent(dear['correct'])} right."
                     if dear["log_ratio"] >= 0.005
-                    else f"no condition costs more {what} than that."
+                    else f"no condition costs half a percent more {what} than that."
                 )
             )
         )

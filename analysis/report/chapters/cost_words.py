@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
@@ -12,12 +14,14 @@ from analysis.costs.around import TIME, ReadingProfile
 from analysis.costs.words import TARGET, WordTable
 from analysis.families import with_adjusted
 from analysis.figures.reading_profile import reading_profile_figures
+from analysis.frames import indicator
 from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit
 from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, with_ends
 from analysis.report.filters import USED, Either, above, filled
+from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
 from analysis.tables import Tables
 from stimuli.errors import reason_of
 
@@ -64,7 +68,7 @@ def spilling(
     part.say(
         *_scales_apart(table, factor), *map(sentence, found.remarks), *(sentence(one) for one in thinned)
     )
-    part.say(*_reductions(found))
+    part.say(*_reductions(found, factor, words.levels))
     part.blocks.append(spill_table(name, table, found, factor, words.levels[0], kinds))
     part.fits = [
         ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", climbed.fit)
@@ -100,9 +104,14 @@ def _zone_sentence(own: pd.DataFrame, factor: str, base: str, who: str, zone: st
             told.append(with_ends(row["percent"], row["percent_low"], row["percent_high"], 1, "%"))
         values.append(f"{level} {' or '.join(told)}")
     first = own.iloc[0]
+    told_of = apa.listing(values)
+    if len(values) > MOST_TOLD:
+        sizes = logs["percent"] if len(logs) else plain["estimate"]
+        order = list(dict.fromkeys(own[factor]))
+        told_of = f"from {values[order.index(sizes.idxmin())]} to {values[order.index(sizes.idxmax())]}"
     text = (
         f"On {ZONES[zone]} {who} took {apa.milliseconds(first['intact'])} in the {base} condition "
-        f"({'geometric mean' if first['scale'] == 'log' else 'mean'} at mean covariates); against it, {apa.listing(values)}."
+        f"({'geometric mean' if first['scale'] == 'log' else 'mean'} at mean covariates); against it, {told_of}."
     )
     return escape(sentence(text))
 
@@ -123,14 +132,19 @@ def _scales_apart(table: pd.DataFrame, factor: str) -> list[str]:
     return [f"The scales do not agree on {apa.listing(names)}: whether there is a cost depends on the scale."]
 
 
-def _reductions(found: SpillOver) -> list[str]:
-    """Say how random effects were reduced, models that went the same way together, and which fits are doubtful."""
+def _reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> list[str]:
+    """Say how random effects were reduced, models that went the same way together, and which fits are doubtful.
+
+    Slopes of many conditions are told by their number: their names fill a page and say no more.
+    """
+    slopes = " + ".join(indicator(factor, level) for level in levels[1:])
+    short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_NAMED else slopes
     ways: dict[str, list[str]] = {}
     told = []
     for (group, zone, scale), climbed in found.models.items():
-        name = f"{zone} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
+        name = f"{ZONES[zone]} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
         if len(climbed.steps) > 1:
-            way = "; ".join(step[step.index(" + (1") + 3 :] for step in climbed.steps)
+            way = "; ".join(step[step.index(" + (1") + 3 :].replace(slopes, short) for step in climbed.steps)
             ways.setdefault(way, []).append(name)
         if climbed.fit is not None and not climbed.fit.converged:
             told.append(f"The model of {name} did not converge; its numbers are not to be trusted.")
@@ -236,13 +250,13 @@ def _profile_sentences(found: ReadingProfile, kinds: dict[str, str]) -> list[Mar
     own = found.table[found.table["place"] == 0]
     for (measure, group), rows in own.groupby(["measure", "reader_group"], sort=False):
         unit, places = ("ms", 0) if measure == TIME else ("bits", 2)
-        values = [
-            f"{with_ends(row['mean'], row['low'], row['high'], places)} in {row[found.factor]}"
-            for row in rows.to_dict("records")
-        ]
+        values = [with_ends(row["mean"], row["low"], row["high"], places) for row in rows.to_dict("records")]
+        levels = [str(level) for level in rows[found.factor]]
         what = "Mean time" if measure == TIME else "Mean surprisal"
-        text = f"{what} of {named(str(group), kinds)} on a changed word ({unit}): {apa.listing(values)}."
-        told.append(escape(text))
+        found_of = by_level(levels, values, rows["mean"].tolist())
+        told.append(
+            escape(f"{what} of {named(str(group), kinds)} on a changed word ({unit}): {found_of} condition.")
+        )
     return told
 
 
