@@ -90,8 +90,9 @@ def raters_said(rating: Mapping[str, Any] | None) -> str:
     if not rating or not rating["agreements"]:
         return ""
     complete, differing = rating["complete"], rating["differing"]
+    raters = apa.worded(rating["raters"], "person", "people").capitalize()
     told = [
-        f"{apa.count(rating['raters'])} people rated each answer, seeing neither who gave it nor the condition; "
+        f"{raters} rated each answer, seeing neither who gave it nor the condition; "
         f"{apa.count(complete)} of {apa.counted(rating['answers'], 'answer')} have all ratings."
     ]
     for one in rating["agreements"]:
@@ -107,8 +108,8 @@ def raters_said(rating: Mapping[str, Any] | None) -> str:
         )
     if differing:
         told.append(
-            f"Of {apa.count(differing)} on which raters differ {apa.count(rating['decided'])} "
-            f"{'is' if rating['decided'] == 1 else 'are'} decided; the others count as not rated."
+            f"Raters differ on {apa.count(differing)}, of which {apa.count(rating['decided']) if rating['decided'] else 'none'} "
+            f"{'is' if rating['decided'] < 2 else 'are'} decided; what is not decided counts as not rated."
         )
     return " ".join(told)
 
