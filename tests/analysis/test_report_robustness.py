@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import alternatives, missing, robustness
 from analysis.report.chapters.alternatives_tables import same_conclusion
+from analysis.report.chapters.robustness_shown import fitted_models
 from analysis.results import Analysis
 from analysis.robustness import deviations, drawn_readers
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
@@ -413,3 +414,13 @@ def test_a_weak_study_has_what_can_be_said_and_breaks_nothing(
 def test_a_study_without_a_trial_has_none_of_these_chapters(tmp_path: Path) -> None:
     given = material(handed(tmp_path, study_rows(human=1, items=4).iloc[:0]))
     assert [write(given) for write in WRITERS.values()] == [None, None, None]
+
+
+def test_three_analyses_of_times_leave_none_of_accuracy_unchecked(tmp_path: Path) -> None:
+    rows = study_rows(human=8, items=12, timeouts=0.0)
+    found = material(handed(tmp_path, rows, planned=PLANNED)).analyses
+    of = {one.plan.measure.name: one for one in found if one.plan.planned}
+    times, right = of["reading_time"], of["correct"]
+    explored = replace(right, plan=replace(right.plan, planned=False))
+    assert fitted_models([explored, times, times, times, right]) == [times, right, times, times, explored]
+    assert explored not in fitted_models([explored, times, right], planned=True)
