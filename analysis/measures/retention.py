@@ -50,8 +50,8 @@ def relative_gain(scrambled: float, intact: float, substituted: float) -> float:
 
 
 def as_printed(value: float, decimals: int = 2) -> str:
-    """Write a rate as Scrambled Bench's tables do: values below 0 as ``< 0``."""
-    return BELOW if value < 0 else f"{value:.{decimals}f}"
+    """Write a rate as Scrambled Bench's tables do: values below 0 as ``< 0``, a zero without a sign."""
+    return BELOW if value < 0 else f"{abs(value):.{decimals}f}"
 
 
 @dataclass(frozen=True)

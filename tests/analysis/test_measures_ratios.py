@@ -61,7 +61,7 @@ def test_relative_gain_of_a_published_cell() -> None:
     assert relative_gain(59.25, 58.96, 39.60) == pytest.approx(101.49, abs=0.02)
     assert np.isnan(relative_gain(0.5, 0.4, 0.4))
     assert as_printed(relative_gain(38.73, 47.40, 39.31)) == "< 0"
-    assert as_printed(0.0) == "0.00"
+    assert as_printed(0.0) == as_printed(relative_gain(0.6, 0.5, 0.6)) == "0.00"
 
 
 def answered(shares: dict[str, float], items: int, group: str = "m") -> list[dict[str, object]]:
