@@ -76,9 +76,10 @@ def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) ->
         A row per model and source with two levels or more: ``reader_group, source, levels``; ``sd`` (log odds; nan below five
         levels, and where the fit did not converge or has a standard deviation above 4), ``share`` (of the latent variance,
         all estimated sources and the logistic's π²/3 together), ``singular`` (whether the fit has a variance at 0);
-        ``lowest, highest`` (shares of right answers of the source's extreme levels, conditions weighted alike),
+        ``lowest, highest`` (shares of right answers of the source's extreme levels, conditions that they have weighted alike),
         ``range_points`` and ``range_by_chance`` (mean over permutations; nan for items, and where no item was answered in one
-        condition at two levels of the source: the range then holds differences between items too), ``p`` (share of
+        condition at two levels of the source: the range then holds differences between items too; of a source other than items
+        the range is of means set right for conditions that a level lacks), ``p`` (share of
         permutations with at least that range).
 
     Raises
@@ -152,6 +153,12 @@ def _of_model(
     for name, column in varied.items():
         codes = pd.factorize(own[column])[0]
         means = _level_means(own["right"].to_numpy(dtype=float), codes, _conditions(own, factor))
+        ends = means
+        if own.groupby(codes)[factor].nunique().min() < own[factor].nunique():
+            # means that are set right for conditions that a level lacks are deviations, and can lie beyond 0 and 100%
+            plain = own.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
+            ends = plain.to_numpy(dtype=float)
+            means = ends if name == "item" else means
         drawn = np.array([])
         if name != "item" and _can_be_dealt(own, factor, codes):
             seed = stable_seed(study, "asked otherwise", group, name)
@@ -166,8 +173,8 @@ def _of_model(
                 "sd": sd,
                 "share": sd**2 / total,
                 "singular": singular,
-                "lowest": float(np.nanmin(means)),
-                "highest": float(np.nanmax(means)),
+                "lowest": float(np.nanmin(ends)),
+                "highest": float(np.nanmax(ends)),
                 "range_points": 100 * reach,
                 "range_by_chance": 100 * float(drawn.mean()) if len(drawn) else float("nan"),
                 "p": float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))

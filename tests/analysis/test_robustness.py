@@ -51,6 +51,28 @@ def asked(folder: Path, prompts: list[float], maps: list[float], *, items: int =
     return load(write_handover(folder, pd.DataFrame(rows)))
 
 
+def test_items_of_one_condition_each_are_right_in_0_to_100_percent(tmp_path: Path) -> None:
+    rows = pd.DataFrame(
+        trial_rows(
+            "m",
+            "model",
+            0,
+            24,
+            np.random.default_rng(4),
+            FLAT | {LEVELS[1]: -3.0},
+            None,
+            all_conditions=True,
+            item_effects=np.zeros(24),
+        )
+    )
+    rows = rows[~rows["is_practice"].astype(bool)]
+    of_item = rows["item_id"].astype("category").cat.codes % len(LEVELS)
+    rows = rows[rows["position"] == of_item.map(dict(enumerate(LEVELS)))]
+    found = asking_variation(load(write_handover(tmp_path, rows)), "position", permutations=5)
+    item = found.set_index("source").loc["item"]
+    assert (item["lowest"], item["highest"], item["range_points"]) == (0.0, 1.0, 100.0)
+
+
 def test_the_variance_of_wordings_and_items_is_that_put_in(tmp_path: Path) -> None:
     wordings = [-1.2, -0.8, -0.3, 0.0, 0.3, 0.8, 1.2, 0.0]
     found = asking_variation(asked(tmp_path, wordings, [0.0, 0.0]), "position", permutations=200)
