@@ -65,6 +65,13 @@ NOT_BEFOREHAND = "so nothing is called equivalent by it"
 """What a remark says of a bound of equivalence that nothing shows to have been fixed before the data."""
 
 
+def why_no_bound(plans: Iterable[Plan]) -> str:
+    """Say of plans without a bound of equivalence why they have none: it was not frozen before the data, or there was none."""
+    if any(NOT_BEFOREHAND in remark for plan in plans for remark in plan.remarks):
+        return "the plan's bound of equivalence was not fixed before the data"
+    return "no bound was fixed beforehand"
+
+
 def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str, Any]) -> list[Plan]:
     """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why.
 

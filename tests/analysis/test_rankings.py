@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from scipy import sparse, stats
 
 from analysis import Tables, load
+from analysis.measures.levels import scrambled_levels
 from analysis.rankings import (
     ErrorVectors,
     error_consistency,
@@ -85,6 +87,26 @@ def family_study(folder: Path, losses: dict[str, float], items: int = 400, **rea
         for name in losses
     }
     return load(write_handover(folder, pd.concat(rows, ignore_index=True), readers=told))
+
+
+def test_text_with_other_letters_throughout_is_no_scramble(tmp_path: Path) -> None:
+    tables = family_study(tmp_path, {"m1e8": 0.3, "m1e9": 0.1})
+    trials = tables.trials.copy()
+    floor = trials["position"] == LEVELS[-1]
+    trials.loc[floor, "correct"] = False
+    operation = {LEVELS[0]: "none", LEVELS[-1]: "substitute:all"}
+    items = tables.items.copy()
+    items["provenance"] = [
+        json.dumps({"operation": operation.get(level, "transpose:initial")}) for level in items["position"]
+    ]
+    told = replace(tables, trials=trials, items=items)
+    assert scrambled_levels(told, "position") == list(LEVELS[1:-1])
+    lost = robustness_table(robustness(told, "position", resamples=20), {}).set_index("model")["lost"]
+    used = trials[~trials["is_practice"].astype(bool)]
+    shares = used.assign(right=used["correct"].astype(float)).groupby(["reader", "position"])["right"].mean()
+    for model in ("m1e8", "m1e9"):
+        kept = np.mean([shares[model, level] for level in LEVELS[1:-1]])
+        assert lost[model] == pytest.approx(100 * (shares[model, LEVELS[0]] - kept))
 
 
 def test_robustness_that_grows_with_size_is_found(tmp_path: Path) -> None:

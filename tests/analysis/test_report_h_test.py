@@ -14,7 +14,9 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
+from analysis.departures import with_bounds_fixed_beforehand
 from analysis.figures import Drawing
+from analysis.planned import plans
 from analysis.published.h_test_pairs import family_pairs, size_of, thinking_pairs
 from analysis.published.h_test_tables import (
     TASKS,
@@ -30,6 +32,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
 from analysis.report.wording import LONGEST
+from analysis.results import Analysis
 
 KS = (4, 14, 28, 50)
 BETWEEN: dict[str, dict[str, Any]] = {
@@ -41,7 +44,12 @@ READERS: dict[str, dict[str, Any]] = {
     "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
     "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
 }
-BOUND = {"measure": {"human": "correct", "small": "correct"}, "equivalence": "5 points"}
+BOUND = {
+    "measure": "correct",
+    "equivalence": "5 points",
+    "compare": "items_from",
+    "between": ["small", "large"],
+}
 RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
 
 
@@ -252,16 +260,18 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert compared["small, released items", "small, large (F)"][5] == "30.0"
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
-    assert "No bound was fixed beforehand" in text and "large 80.0%" in text
+    assert "since no bound was fixed beforehand" in text and "large 80.0%" in text
 
 
 def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
-    tables = replace(tables, dictionary={**tables.dictionary, "planned": {"k": dict(BOUND)}})
-    chapter = write(Material(tables))
+    dictionary = {**tables.dictionary, "planned": {"k": dict(BOUND)}}
+    tables = replace(tables, dictionary=dictionary)
+    plan = next(one for one in with_bounds_fixed_beforehand(plans(tables), dictionary) if one.planned)
+    chapter = write(Material(tables, (Analysis(plan, None, (), (), (), "Holm", ()),)))
     assert chapter is not None
     said = " ".join(str(one) for one in chapter.blocks)
-    assert "The plan&#39;s bound for equivalence was not frozen before the data" in said
-    assert "No bound was fixed beforehand" not in said
+    assert "since the plan&#39;s bound of equivalence was not fixed before the data" in said
+    assert "no bound was fixed beforehand" not in said
 
 
 def test_tests_of_conditions_are_printed_however_many_they_are(chapter: Chapter) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.departures import why_no_bound
 from analysis.fidelity import effects
 from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE, POINTS
 from analysis.figures.fidelity_map import MapScale, fidelity_map
@@ -172,7 +173,7 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
             f"{plan.equivalence.said or plan.equivalence.value}, fixed beforehand (their p values stand with the analysis). "
         )
     else:
-        note += "No bound was fixed beforehand, so nothing is called equivalent. "
+        note += f"Nothing is called equivalent, since {why_no_bound([plan])}. "
     note += "Not shown is no answer: it means neither yes nor no."
     left_out = list(dict.fromkeys(str(why) for why in table["why"] if why))
     if left_out:
@@ -249,7 +250,7 @@ def _questions(analysis: Analysis, people: str) -> str:
     if bound is None:
         return (
             f"Of each it is asked whether {people} and the model differ. Whether they differ so little that it counts as none "
-            "is not asked, since no bound was fixed beforehand: where no difference is shown, there may still be one."
+            f"is not asked, since {why_no_bound([analysis.plan])}: where no difference is shown, there may still be one."
         )
     return (
         f"Two questions are asked of each, and either may be left open by the data: do {people} and the model differ, and is "

@@ -42,7 +42,7 @@ from analysis.report.chapters.h_test_laid_out import (
     rules_table,
     thoughts_table,
 )
-from analysis.report.chapters.h_test_pictures import bound_of, pictures
+from analysis.report.chapters.h_test_pictures import bound_of, no_bound, pictures
 from analysis.report.chapters.h_test_readings import raters_said, readings, sorted_and_stated
 
 MOST_TOLD = 8
@@ -71,7 +71,9 @@ def write(material: Material) -> Chapter | None:
     if len(found.trials):
         blocks += _classified(found, readers, kinds)
         blocks += _compared(found, readers, kinds, material)
-        blocks += pictures(found.trials, readers, *bound_of(material), _seed(material))
+        blocks += pictures(
+            found.trials, readers, *bound_of(material), _seed(material), why=no_bound(material)
+        )
         blocks += _makings(found, kinds, material)
         blocks += readings(found, kinds, material)
     blocks += _stated(found, kinds, material.tables.dictionary.get("rating"))
@@ -350,7 +352,7 @@ def _compared(
             f"{apa.interval(100 * one.low, 100 * one.high, 1)}, adjusted {apa.p_phrase(p)}."
         )
     if bound is None:
-        told.append(f"{_no_bound(material)}, so that none of the others is said to be without effect.")
+        told.append(f"None of the others is said to be without effect, since {no_bound(material)}.")
     else:
         told.append(
             f"Within {bound} of each other by two one-sided tests: "
@@ -360,20 +362,6 @@ def _compared(
         " ".join(told)
     )
     yield paired_table("h_test_paired", rows, order, kinds, bound)
-
-
-def _no_bound(material: Material) -> str:
-    """Say why there is no bound: the plan has none, or it was not frozen before the data."""
-    plans = (material.tables.dictionary.get("planned") or {}).values()
-    if any(plan.get("equivalence") and "correct" in _measures(plan) for plan in plans):
-        return "The plan's bound for equivalence was not frozen before the data"
-    return "No bound was fixed beforehand"
-
-
-def _measures(plan: Mapping[str, Any]) -> Iterable[Any]:
-    """Return what a plan measures, one for all readers or by reader."""
-    measure = plan.get("measure")
-    return measure.values() if isinstance(measure, Mapping) else [measure]
 
 
 def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:

@@ -30,7 +30,7 @@ from analysis.published.h_test_readings import both_parsers
 from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, marks_of
-from analysis.report.chapters.h_test_pictures import Wording, bound_of, pictures
+from analysis.report.chapters.h_test_pictures import Wording, bound_of, no_bound, pictures
 from analysis.report.chapters.h_test_readings import parsers_said
 from analysis.report.chapters.h_test_readings_tables import parsers_table
 
@@ -77,7 +77,14 @@ def write(material: Material) -> Chapter | None:
             )
         )
     seed = int(material.tables.dictionary.get("seed") or 0)
-    blocks += pictures(rows, material.tables.dictionary["readers"], *bound_of(material), seed, QUESTIONS)
+    blocks += pictures(
+        rows,
+        material.tables.dictionary["readers"],
+        *bound_of(material),
+        seed,
+        QUESTIONS,
+        why=no_bound(material),
+    )
     read = both_parsers(rows, material.tables.folder, FAMILIES, seed, is_pooled=True)
     if read:
         blocks += [

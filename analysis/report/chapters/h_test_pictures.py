@@ -11,6 +11,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.departures import why_no_bound
 from analysis.mixed.adjustments import corrected
 from analysis.plan import ALPHA
 from analysis.published.h_test_pairs import ALL, Part, picture_pairs, pictures_by_part, shows_examples_as_text
@@ -42,6 +43,11 @@ def bound_of(material: Material) -> tuple[float | None, str | None]:
     if not bounds:
         return None, None
     return bounds[0].half_width / 100, bounds[0].said or f"{bounds[0].value:g} points"
+
+
+def no_bound(material: Material) -> str:
+    """Say why there is no bound for equivalence of accuracy, where :func:`bound_of` finds none."""
+    return why_no_bound(one.plan for one in material.analyses if one.plan.measure.name == "correct")
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,8 @@ def pictures(
     bound: str | None,
     seed: int,
     words: Wording = LINES,
+    *,
+    why: str = "",
 ) -> Iterator[Block]:
     """Compare models that were shown pictures with the same models shown text; nothing where a study has no such pair.
 
@@ -107,6 +115,8 @@ def pictures(
     seed : int
         Of the sign flips.
     words : Wording
+    why : str
+        Why there is no bound, where there is none.
     """
     rows_of = {str(group): own for group, own in trials.groupby("reader_group")}
     order = group_order(trials)
@@ -124,14 +134,16 @@ def pictures(
         return
     adjusted = iter(corrected(np.array([one.compared.p for one in every]), "BH"))
     tested = {pair: [(one, float(next(adjusted))) for one in own] for pair, own in parts.items() if own}
-    said = " ".join(_told(*pair, own, bound, words) for pair, own in tested.items())
+    said = " ".join(_told(*pair, own, bound, words, why) for pair, own in tested.items())
     yield Markup(
         "[[table:{}]] sets the same model, shown text and shown pictures of the same items, side by side. "
     ).format(words.table) + escape(said)
     yield pictures_table(words, tested, readers, bound)
 
 
-def _told(text: str, looks: str, tested: Sequence[Tested], bound: str | None, words: Wording) -> str:
+def _told(
+    text: str, looks: str, tested: Sequence[Tested], bound: str | None, words: Wording, why: str
+) -> str:
     """Say by how much pictures change what one model gets right, and in which tasks."""
     told = []
     for part, p in tested:
@@ -159,7 +171,7 @@ def _told(text: str, looks: str, tested: Sequence[Tested], bound: str | None, wo
     if rest:
         told.append(f"Open: {listed(rest)}.")
     if bound is None:
-        told.append(f"No bound was fixed beforehand, so that no {words.noun} is said to be alike in both.")
+        told.append(f"No {words.noun} is said to be alike in both, since {why}.")
     return " ".join(told)
 
 

@@ -83,10 +83,10 @@ def write(material: Material) -> Chapter | None:
 
 
 METHODS = Markup(
-    "Points lost are the accuracy on intact text minus the mean over the changed conditions; retention is that mean in percent of the "
-    "intact accuracy. Within a family of three or more sizes both were regressed on the decadic logarithm of the number of "
+    "Points lost are the accuracy on intact text minus the mean over the scrambled conditions (none with all letters substituted, or no "
+    "text); retention is that mean in percent of the intact accuracy. Within a family of three or more sizes both were regressed on the decadic logarithm of the number of "
     "parameters, with one interval from a bootstrap over items and one from Student's <i>t</i> over models; Kendall's tau (1938) has "
-    "an exact two-sided <i>p</i>. Orders of models in recovery and task were compared on the changed conditions alone."
+    "an exact two-sided <i>p</i>. Orders of models in recovery and task were compared on these alone."
 )
 
 
@@ -157,7 +157,7 @@ def _robustness_laid(table: pd.DataFrame, factor: str) -> ApaTable:
             cells += [apa.number(row[name], 1), apa.interval(row[f"{name}_low"], row[f"{name}_high"], 1)]
         rows.append(tuple(cells))
     note = (
-        f"From the most to the least robust. Lost: percentage points, intact minus the mean of the changed conditions of {factor}; "
+        f"From the most to the least robust. Lost: percentage points, intact minus the mean of the scrambled conditions of {factor}; "
         "retention: that mean as % of intact. Failures count as wrong. 95% bootstrap intervals over items. * = counted in the run."
     )
     columns = ("Model", "Family", "Parameters", "Intact %", "95% CI", "Lost", "95% CI", "Retention", "95% CI")
@@ -252,7 +252,7 @@ def _recovery_part(material: Material, factor: str, missing: list[str]) -> list[
         for row in found.table.sort_values("recovery_rank").to_dict("records")
     )
     note = (
-        f"On the changed conditions of {factor}; {apa.counted(found.recovery_items, 'item')} to restore, "
+        f"On the scrambled conditions of {factor}; {apa.counted(found.recovery_items, 'item')} to restore, "
         f"{apa.counted(found.task_items, 'item')} of the task. Rank 1 is the best. 95% bootstrap intervals over items."
     )
     columns = ("Model", "Recovery %", "95% CI", "Rank", "Task %", "95% CI", "Rank")

@@ -27,7 +27,7 @@ from analysis.published.h_test_tables import Asked, asked, mean_with_ends
 from analysis.published.h_test_trained import printed_diagonal
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.h_test_laid_out import NAMES
-from analysis.report.chapters.h_test_pictures import bound_of
+from analysis.report.chapters.h_test_pictures import bound_of, no_bound
 from analysis.report.chapters.trained_tables import cells_table, differences_table, transfer_table
 from analysis.report.chapters.trained_words import told_of_trainings, trainings_table
 
@@ -70,7 +70,7 @@ def write(material: Material) -> Chapter | None:
         if asked_h_test is not None:
             one = transfer(asked_h_test.trials, family, half, seed)
             if one is not None:
-                blocks += _transfer(one, asked_h_test, stem, bound)
+                blocks += _transfer(one, asked_h_test, stem, bound, no_bound(material))
                 is_transferred = True
         some, models = _conditions(parts_of(tables, family), family, stem, study, seed)
         blocks += some
@@ -125,7 +125,7 @@ def _trainings(material: Material, found: list[Family]) -> Iterator[Block]:
         yield loss_figure("trained_loss", "Loss of each training by step", curves)
 
 
-def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> Iterator[Block]:
+def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None, why: str) -> Iterator[Block]:
     names = f"trained_transfer{stem}", f"trained_transfer_cells{stem}", f"trained_tasks{stem}"
     differ = sorted(
         (one for one in found.cells if one.p_adjusted < ALPHA), key=lambda one: -abs(one.compared.difference)
@@ -152,7 +152,7 @@ def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None) -> I
             else []
         )
     if bound is None:
-        told.append("No bound was fixed beforehand, so that no cell is said to be without effect.")
+        told.append(f"No cell is said to be without effect, since {why}.")
     else:
         alike = sum(one.compared.p_equal < ALPHA for one in found.cells)
         told.append(
