@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from analysis.tables import Tables
 from stimuli.scramble.registry import scramble_types
 
 Does = Literal["intact", "changed", "substituted", "withheld"]
@@ -100,6 +101,16 @@ def levels_of(
         those.get("changed", ()),
         those.get(None, ()),
     )
+
+
+def scrambled_levels(tables: Tables, factor: str) -> list[str]:
+    """Return the levels but the first that still show what was scrambled: not those with other letters throughout or no text.
+
+    Where no other level is left, all but the first are returned.
+    """
+    rest = tables.levels_of(factor)[1:]
+    does = levels_of(tables.items, factor, rest, tables.dictionary.get("between"))
+    return [level for level in rest if level not in (*does.substituted, *does.withheld)] or rest
 
 
 def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:

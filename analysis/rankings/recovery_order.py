@@ -1,6 +1,6 @@
 """Whether models that recover scrambled text better also do the task on scrambled text better.
 
-Recovery is the mean score of typed answers (trials of type ``recover``), the task all other judged trials in the changed levels. The
+Recovery is the mean score of typed answers (trials of type ``recover``), the task all other judged trials in the scrambled levels. The
 unit is a model: what is correlated are ranks of models, and an interval comes from items, never from models.
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, is_valid, judged
 from analysis.fidelity.order import kendall, spearman
+from analysis.measures.levels import scrambled_levels
 from analysis.measures.resampling import RESAMPLES, interval, resampled_means
 from analysis.rankings.ranks import RankCorrelation, rank_correlation
 from analysis.readers import group_order
@@ -51,7 +52,9 @@ class RecoveryOrder:
 
 
 def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> RecoveryOrder:
-    """Compare the order of models in recovery with that in the task, on changed levels alone.
+    """Compare the order of models in recovery with that in the task, on scrambled levels alone.
+
+    Levels that show other letters throughout, or no text, have a task but nothing that could be recovered.
 
     Parameters
     ----------
@@ -66,7 +69,7 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
     UserError
         With fewer than three models that have both, and for an unknown factor.
     """
-    changed = tables.levels_of(factor)[1:]
+    changed = scrambled_levels(tables, factor)
     trials = tables.trials
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].isin(changed)
     rows = trials[used & (trials["reader_kind"] == "model")]

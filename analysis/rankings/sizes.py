@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.fidelity.items import item_values
+from analysis.measures.levels import scrambled_levels
 from analysis.measures.resampling import RESAMPLES, interval, resampled_means
 from analysis.rankings.ranks import rank_correlation
 from analysis.readers import group_order
@@ -108,6 +109,8 @@ class Robustness:
 def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Robustness:
     """Measure what scrambling costs each model, failures counted as wrong; restoring texts is a measure of its own.
 
+    Levels that show other letters throughout, or no text, are no scrambles and are left out.
+
     Parameters
     ----------
     tables : Tables
@@ -121,7 +124,7 @@ def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Ro
     UserError
         For an unknown factor, and where no model has a value in the intact and another level.
     """
-    levels = tables.levels_of(factor)
+    levels = [tables.levels_of(factor)[0], *scrambled_levels(tables, factor)]
     rows = item_values(tables.trials, factor, "correct")
     rows = rows[(rows["reader_kind"] == "model") & rows[factor].isin(levels)]
     typed = tables.trials.loc[rows.index, "trial_type"] == "recover"

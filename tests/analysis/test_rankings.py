@@ -93,7 +93,7 @@ def test_text_with_other_letters_throughout_is_no_scramble(tmp_path: Path) -> No
     tables = family_study(tmp_path, {"m1e8": 0.3, "m1e9": 0.1})
     trials = tables.trials.copy()
     floor = trials["position"] == LEVELS[-1]
-    trials.loc[floor, "correct"] = False
+    trials.loc[floor, "correct"] = 0.0
     operation = {LEVELS[0]: "none", LEVELS[-1]: "substitute:all"}
     items = tables.items.copy()
     items["provenance"] = [

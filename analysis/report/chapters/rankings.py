@@ -83,10 +83,11 @@ def write(material: Material) -> Chapter | None:
 
 
 METHODS = Markup(
-    "Points lost are the accuracy on intact text minus the mean over the scrambled conditions (none with all letters substituted, or no "
-    "text); retention is that mean in percent of the intact accuracy. Within a family of three or more sizes both were regressed on the decadic logarithm of the number of "
-    "parameters, with one interval from a bootstrap over items and one from Student's <i>t</i> over models; Kendall's tau (1938) has "
-    "an exact two-sided <i>p</i>. Orders of models in recovery and task were compared on these alone."
+    "Points lost are the accuracy on intact text minus the mean over the scrambled conditions (none with all letters substituted, "
+    "or no text); retention is that mean in percent of the intact accuracy. Within a family of three or more sizes both were "
+    "regressed on the decadic logarithm of the number of parameters, with one interval from a bootstrap over items and one from "
+    "Student's <i>t</i> over models; Kendall's tau (1938) has an exact two-sided <i>p</i>. Orders of models in recovery and task "
+    "were compared on these conditions alone."
 )
 
 
