@@ -11,6 +11,9 @@ from scipy import stats
 OF_SHARES = "Wilson's of the effective number of answers"
 """What :func:`share_over_items` gives, as notes of tables and figures say it."""
 
+TOO_ALIKE = 1e-24
+"""A variance of rounding errors, of numbers around one and above."""
+
 
 def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.95) -> NDArray[np.float64]:
     """Return half widths of within-participant intervals after Cousineau (2005) and Morey (2008).
@@ -24,7 +27,8 @@ def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.
     Returns
     -------
     ndarray, shape (conditions,)
-        nan where there are fewer than two participants or conditions.
+        nan where there are fewer than two participants or conditions, and where participants do not differ: a standard error of
+        zero says nothing of others.
     """
     participants, conditions = means.shape
     if participants < 2 or conditions < 2:
@@ -32,7 +36,7 @@ def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.
     normed = means - means.mean(axis=1, keepdims=True) + means.mean()
     corrected = normed.var(axis=0, ddof=1) * conditions / (conditions - 1)
     quantile = stats.t.ppf(0.5 + level / 2, participants - 1)
-    return np.asarray(quantile * np.sqrt(corrected / participants))
+    return np.asarray(np.where(corrected > TOO_ALIKE, quantile * np.sqrt(corrected / participants), np.nan))
 
 
 def reach(se: float, df: float, level: float = 0.95) -> float:
@@ -41,8 +45,8 @@ def reach(se: float, df: float, level: float = 0.95) -> float:
 
 
 def half_width(values: NDArray[np.float64], level: float = 0.95) -> float:
-    """Return the half width of Student's interval of a mean; nan for fewer than two values."""
-    if len(values) < 2:
+    """Return the half width of Student's interval of a mean; nan for fewer than two values, and where all are the same."""
+    if len(values) < 2 or float(values.var(ddof=1)) <= TOO_ALIKE:
         return float("nan")
     return reach(float(values.std(ddof=1) / np.sqrt(len(values))), len(values) - 1, level)
 

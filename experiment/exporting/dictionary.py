@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from experiment.custody.freezing import changes_since, read_freeze
 from experiment.custody.registering import registration_of
 from experiment.exporting.collected import told_of_calls, told_of_people, told_of_procedure
-from experiment.exporting.rated import told_of_rating
+from experiment.rating.told import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import queries
 from experiment.study import Study

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
-from experiment.people.rubric import Rating, rating_for
+from experiment.rating.rubric import Rating, rating_for
 from experiment.store import Store
 from experiment.store.records import Verdict
 from experiment.study import Study

@@ -140,7 +140,7 @@ def stored_work_keys(connection: Connection, wanted: Iterable[str]) -> set[str]:
 
 
 RATED = "rated"
-"""The scorer of answers that people rated (:mod:`experiment.people.dashboard.rating`)."""
+"""The scorer of answers that people rated (:mod:`experiment.rating.rates`)."""
 
 
 def _with_latest_score() -> Select[Any]:

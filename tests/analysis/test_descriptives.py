@@ -46,10 +46,16 @@ def test_conditions_between_participants_have_student_s_intervals_over_participa
     own = used["reader"].str[1:].astype(int) % len(POSITIONS)
     apart = used[used["position"] == own.map(dict(enumerate(POSITIONS)))]
     cells = describe(apart, MEASURES["correct"], "position", POSITIONS)
-    assert {cell.interval for cell in cells} == {BETWEEN} and len(cells) == 4
+    assert {cell.interval for cell in cells} == {BETWEEN, "none"} and len(cells) == 4
     for cell in cells:
         shown = apart[apart["position"] == cell.level]
         means = shown["correct"].fillna(0).astype(float).groupby(shown["reader"]).mean()
+        assert (cell.interval == "none") == (means.nunique() == 1), (
+            "participants who do not differ tell of no others"
+        )
+        if cell.interval == "none":
+            assert np.isnan([cell.low, cell.high]).all()
+            continue
         expected = DescrStatsW(means).tconfint_mean()
         assert (cell.low, cell.high) == pytest.approx((max(expected[0], 0), min(expected[1], 1)))
     assert costs(apart, MEASURES["correct"], "position", POSITIONS, "study") == []

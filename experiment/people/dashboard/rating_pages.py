@@ -5,7 +5,12 @@ from __future__ import annotations
 from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.people.dashboard.answers import (
+from experiment.people.dashboard.blueprint import admin
+from experiment.people.dashboard.signing_in import account, actor, needs, note
+from experiment.people.dashboard.studies import service_of
+from experiment.people.service import StudyService
+from experiment.people.site import this_site
+from experiment.rating.answers import (
     Answer,
     answers_of,
     card_of,
@@ -13,13 +18,8 @@ from experiment.people.dashboard.answers import (
     offered_to,
     token_of,
 )
-from experiment.people.dashboard.blueprint import admin
-from experiment.people.dashboard.rating import NotRated, agreements, decide, rate
-from experiment.people.dashboard.signing_in import account, actor, needs, note
-from experiment.people.dashboard.studies import service_of
-from experiment.people.rubric import Rating
-from experiment.people.service import StudyService
-from experiment.people.site import this_site
+from experiment.rating.rates import NotRated, agreements, decide, rate
+from experiment.rating.rubric import Rating
 
 LONGEST_NOTE = 500
 

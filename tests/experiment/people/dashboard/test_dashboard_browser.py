@@ -137,7 +137,7 @@ def test_answers_are_rated_by_digits_and_arrows_alone(rated: Any, enter: Callabl
         page.get_by_text(f"You have rated {done} of 6").wait_for()
     page.get_by_text("All done").wait_for()
     with rated.store.read() as connection:
-        from experiment.people.dashboard.answers import answers_of
+        from experiment.rating.answers import answers_of
 
         given = [one.ratings[0] for one in answers_of(connection, "small", rated.service.rating)]
     assert {one.value for one in given} == {2}

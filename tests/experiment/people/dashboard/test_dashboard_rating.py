@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from experiment.exporting.rated import told_of_rating
-from experiment.people.dashboard.answers import Answer, Given, answers_of, in_order_for
-from experiment.people.dashboard.kappa import cohens_kappa
-from experiment.people.dashboard.rating import Agreement, agreement_of, agreements, score_of
-from experiment.people.rubric import Rating
+from experiment.rating.answers import Answer, Given, answers_of, in_order_for
+from experiment.rating.kappa import cohens_kappa
+from experiment.rating.rates import Agreement, agreement_of, agreements, score_of
+from experiment.rating.rubric import Rating
+from experiment.rating.told import told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial

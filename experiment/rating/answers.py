@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, select
 
-from experiment.people.rubric import Rating
+from experiment.rating.rubric import Rating
 from experiment.store.exclusions import excluded_sessions
 from experiment.store.queries import BESIDE
 from experiment.store.tables import ratings, scores, sessions, trials

@@ -8,9 +8,9 @@ from itertools import combinations
 
 from sqlalchemy import Connection
 
-from experiment.people.dashboard.answers import ADJUDICATOR, RATER, Answer, Place, answers_of
-from experiment.people.dashboard.kappa import cohens_kappa
-from experiment.people.rubric import Rating
+from experiment.rating.answers import ADJUDICATOR, RATER, Answer, Place, answers_of
+from experiment.rating.kappa import cohens_kappa
+from experiment.rating.rubric import Rating
 from experiment.store import chain
 from experiment.store.errors import Refused
 from experiment.store.queries import RATED

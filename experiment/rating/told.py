@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.people.dashboard.answers import answers_of
-from experiment.people.dashboard.rating import agreements
-from experiment.people.rubric import rating_for
+from experiment.rating.answers import answers_of
+from experiment.rating.rates import agreements
+from experiment.rating.rubric import rating_for
 from experiment.study import Study
 
 
@@ -25,7 +25,7 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
         ``raters`` (how many are to rate each answer), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those
         among them that raters gave different ratings), ``decided`` (those among the differing), and ``agreements``: for each two
         raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
-        :class:`experiment.people.dashboard.rating.Agreement`.
+        :class:`experiment.rating.rates.Agreement`.
     """
     rating = rating_for(study)
     if rating is None:
