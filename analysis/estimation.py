@@ -36,6 +36,8 @@ from analysis.thinning import thinned
 from analysis.untested import all_untested, untested_in_words
 from stimuli.errors import UserError
 
+BEYOND = 10.0
+"""A standard deviation of log odds above this leaves no level anywhere but at 0 or 100%."""
 ZERO = 1e-3
 """A standard deviation below this (relative to the residual one, or to 1 on the logit scale) counts as zero."""
 
@@ -251,8 +253,14 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _huge(model: FittedModel) -> list[str]:
     """Warn of random effects so large that coefficients speak of an item or person at the centre only."""
-    if model.family != "binomial" or not any((term.sd > HUGE).any() for term in model.variance):
+    largest = max((float(term.sd.max()) for term in model.variance), default=0.0)
+    if model.family != "binomial" or largest <= HUGE:
         return []
+    if largest > BEYOND:
+        return [
+            f"a random effect has a standard deviation of {largest:.0f} log odds: its levels are all right or all wrong, and neither "
+            "odds ratios nor percentage points of this model say how large differences are; go by the shares in the table of means"
+        ]
     return [
         f"a random effect has a standard deviation above {HUGE:g} log odds: odds ratios hold for an item and a reader at "
         "the centre and can be far from, even opposite to, what the percentages show; go by the percentage points"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from analysis import load
 from analysis.accuracy import analyse_accuracy
 from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
-from analysis.estimation import analyse
+from analysis.estimation import _huge, analyse
 from analysis.frames import ModelData, accuracy_data, missing_data
 from analysis.measures import MISSING
 from analysis.planned import plans
@@ -20,7 +21,7 @@ from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, j
 from analysis.readers import MODELS_IN_GENERAL
 from analysis.report.blocks import Material
 from analysis.report.chapters.companions import write
-from analysis.results import Analysis
+from analysis.results import Analysis, FittedModel, VarianceTerm
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -379,3 +380,13 @@ def test_slopes_without_correlations_do_not_hang_on_the_reference(handover: Make
     label = next(name for name in one if name in other)
     assert one[label].estimate == pytest.approx(other[label].estimate, abs=1e-3)
     assert one[label].se == pytest.approx(other[label].se, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sd", "says"), [(3.0, ""), (6.0, "go by the percentage points"), (24.5, "go by the shares")]
+)
+def test_what_a_large_random_effect_makes_of_odds_ratios_and_points_is_said(sd: float, says: str) -> None:
+    """With a spread of 24 log odds each item is always right or always wrong: the model's points are no shares either."""
+    terms = (VarianceTerm("item", ("(Intercept)",), np.array([[sd**2]])),)
+    told = _huge(cast(FittedModel, SimpleNamespace(family="binomial", variance=terms)))
+    assert (not told) if not says else (len(told) == 1 and says in told[0])
