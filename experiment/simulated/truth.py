@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,33 @@ def _group(file: str, name: str, given: Any) -> Any:
     for key in settings:
         if key not in known:
             raise unknown_name(f"{file}: {name}:", str(key), known)
-    try:
-        return kind(**settings)
-    except TypeError as error:
-        raise UserError(f"{file}: {name} does not say all it must ({error})") from None
+    for one in fields(kind):
+        if one.name not in settings:
+            if one.default is MISSING and one.default_factory is MISSING:
+                raise UserError(
+                    f"{file}: {name} lacks {one.name!r}",
+                    mend=f"Write {'effects of each level, {} for none' if one.name == 'effects' else 'a number; 0 for none'}.",
+                )
+        elif one.type != "float":
+            _require_numbers(
+                f"{file}: {name}.{one.name}", settings[one.name], 2 if one.name == "effects" else 1
+            )
+        elif not _is_number(settings[one.name]):
+            raise UserError(f"{file}: {name}.{one.name} is {settings[one.name]!r}; it is to be a number")
+    return kind(**settings)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _require_numbers(place: str, given: Any, depth: int) -> None:
+    """Refuse what is no mapping of names to numbers, or to such mappings."""
+    if depth == 0:
+        if not _is_number(given):
+            raise UserError(f"{place} is {given!r}; it is to be a number")
+    elif isinstance(given, dict):
+        for key, value in given.items():
+            _require_numbers(f"{place}.{key}", value, depth - 1)
+    else:
+        raise UserError(f"{place} is {given!r}; it is to be a mapping")

@@ -221,7 +221,28 @@ def test_the_position_of_a_change_is_read_off_its_permutation(
         ({"lapses": {"rate": 2}}, "a share lies between 0 and 1"),
         ({"words": {"changed": {"middle": 1}}}, "words.changed"),
         ({"words": {"farther": -1}}, "words.farther is -1"),
-        ({"accuracy": {"intercept": 3}}, "does not say all it must"),
+        ({"accuracy": {"intercept": 3}}, "accuracy lacks 'effects'"),
+        ({"accuracy": {"intercept": 3, "effects": {}, "participant_sd": 0}}, "accuracy lacks 'item_sd'"),
+        (
+            {"accuracy": {"intercept": "high", "effects": {}, "participant_sd": 0, "item_sd": 0}},
+            "accuracy.intercept is 'high'",
+        ),
+        (
+            {
+                "accuracy": {
+                    "intercept": 1,
+                    "effects": {"position": {"final": None}},
+                    "participant_sd": 0,
+                    "item_sd": 0,
+                }
+            },
+            "accuracy.effects.position.final is None",
+        ),
+        (
+            {"accuracy": {"intercept": 1, "effects": {"position": 2}, "participant_sd": 0, "item_sd": 0}},
+            "accuracy.effects.position is 2; it is to be a mapping",
+        ),
+        ({"words": {"changed": {"initial": "much"}}}, "words.changed.initial is 'much'"),
         ({"times": {}}, "Did you mean 'time'"),
     ],
 )
