@@ -77,7 +77,8 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     than = f"in the {first.first} than in the {first.second} condition{where}"
     how = _accurate_or_fast(first, analysis)
     if how is None:
-        return f"{measure.title} of {who} was {result} {than}"
+        verb = "were" if measure.title.partition(",")[0].endswith("s") else "was"
+        return f"{measure.title} of {who} {verb} {result} {than}"
     several = len(found) > 1 or is_several(groups[0], kinds)
     subject = headed_as(groups[0], kinds) if len(found) == 1 else f"{who[0].upper()}{who[1:]}"
     return f"{subject} {'were' if several else 'was'} {how} {than}"

@@ -9,12 +9,13 @@ import pytest
 from markupsafe import Markup
 
 from analysis import load
+from analysis.measures import MISSING, RECOVERED, Measure
 from analysis.report.content import gather
 from analysis.report.in_short import in_short
 from analysis.report.inline import plain_text
 from analysis.report.many_readers import MOST_SINGLY, of_many, runs
 from analysis.report.numbered import Content
-from analysis.report.verdicts import LOGIT_ALONE, listed, scale_remark
+from analysis.report.verdicts import LOGIT_ALONE, listed, scale_remark, verdict
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -132,3 +133,17 @@ def test_kinds_of_readers_are_named_apart() -> None:
         listed(["human", "a", "b", "random"], kinds) == "people, the models a and b, and the baseline random"
     )
     assert listed(["a"], kinds) == "the model a"
+
+
+@pytest.mark.parametrize(
+    ("measure", "says"),
+    [
+        (MISSING, "Missing answers of people were higher"),
+        (RECOVERED, "Mean recovery of people was higher"),
+    ],
+)
+def test_a_verb_agrees_with_what_was_measured(measure: Measure, says: str, content: Content) -> None:
+    analysis = content.planned[0].analysis
+    one = Contrast("final", "intact", ("human",), 1.0, 0.1, 10.0, None, 0.0001, 0.8, 1.2, 0.0001, 1)
+    own = replace(analysis, plan=replace(analysis.plan, measure=measure), contrasts=(one,))
+    assert verdict([one], own, KINDS).startswith(says)
