@@ -59,7 +59,7 @@ def test_each_part_says_its_size_beforehand(tmp_path: Path, part: str) -> None:
     assert told.exit_code == 0, told.output
     said = " ".join(told.output.split())
     shown = {
-        "words": "8 to 104 times",
+        "words": "each condition 8 times",
         "moving-window": "each condition 6 times",
         "whole-sentence": "each condition 6 times",
     }
