@@ -66,7 +66,7 @@ class Scaled:
         """Evaluate anew what was met before, and from here on do not ask twice for the latest and for the lowest point.
 
         Where the conditional mode is not unique a deviance depends on where its search began: one that was met on the way down
-        may not be there for those who come back.
+        may not be there for those who come back. So this is for deviances without modes, and for many rows.
         """
         self._keeps = True
 

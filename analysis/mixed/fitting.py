@@ -29,6 +29,7 @@ from .inference import laplace_vcov
 from .linear import LinearDeviance
 from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
+from .modes import ModeNotFound
 from .optimise import Optimum, finish, minimise
 from .penalty import PenalisedDeviance
 from .responses import ProfiledResponse
@@ -299,7 +300,12 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     if isinstance(search, PenalisedDeviance):
         penalty = search.value(optimum.x)
     theta, _, beta = objective.split(optimum.x)
-    point = objective.at(optimum.x)
+    try:
+        point = objective.at(optimum.x)
+    except (ModeNotFound, np.linalg.LinAlgError):
+        # a neighbour's mode can be too far to begin from
+        objective.modes.forget()
+        point = objective.at(optimum.x)
     vcov, exact = laplace_vcov(optimum.hessian, len(optimum.x) - objective.p, objective.back)
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):

@@ -154,7 +154,8 @@ def _examine(f: Scaled, z: Array, curvature: Array) -> tuple[_Candidate, Array, 
 
 def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
     """Newton steps until the decrement is rounding error."""
-    f.keep()
+    if is_rough:
+        f.keep()
     z, curvature = _curvature(f, z, is_rough)
     best, step, out = _examine(f, z, curvature)
     for _ in range(12):
