@@ -146,6 +146,10 @@ GROUPS: Mapping[str, type[Effects] | type[Lapses] | type[Words] | type[Typing]] 
 }
 
 
+DEPTHS = {"effects": 2, "changed": 1}
+"""Settings that are mappings to numbers, or to such mappings; all others are numbers."""
+
+
 def read_truth(file: Path) -> Truth:
     """Read the effects of simulated readers from a JSON file with the groups accuracy and time (lapses, words, typing).
 
@@ -203,23 +207,15 @@ def _group(file: str, name: str, given: Any) -> Any:
                     f"{file}: {name} lacks {one.name!r}",
                     mend=f"Write {'effects of each level, {} for none' if one.name == 'effects' else 'a number; 0 for none'}.",
                 )
-        elif one.type != "float":
-            _require_numbers(
-                f"{file}: {name}.{one.name}", settings[one.name], 2 if one.name == "effects" else 1
-            )
-        elif not _is_number(settings[one.name]):
-            raise UserError(f"{file}: {name}.{one.name} is {settings[one.name]!r}; it is to be a number")
+        else:
+            _require_numbers(f"{file}: {name}.{one.name}", settings[one.name], DEPTHS.get(one.name, 0))
     return kind(**settings)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _require_numbers(place: str, given: Any, depth: int) -> None:
     """Refuse what is no mapping of names to numbers, or to such mappings."""
     if depth == 0:
-        if not _is_number(given):
+        if not isinstance(given, int | float) or isinstance(given, bool) or not isfinite(given):
             raise UserError(f"{place} is {given!r}; it is to be a number")
     elif isinstance(given, dict):
         for key, value in given.items():
