@@ -79,6 +79,19 @@ def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tu
     ]
 
 
+def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the models that have no mean in a part but are in another, each with the part."""
+    every = dict.fromkeys(
+        group for _, values in parts for group in values.of_items if kinds.get(group) == "model"
+    )
+    return [
+        (group, name)
+        for group in every
+        for name, values in parts
+        if group not in values.floors and not (group in values.of_items and np.isfinite(worth(values, group)))
+    ]
+
+
 def agreements(
     completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
 ) -> list[Agreement]:

@@ -200,6 +200,7 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     (ranked,) = [one for one in found_together if one.name == "ranks"]
     assert [row[0] for row in ranked.rows] == ["large", "small"]
     assert "since they answer alike about different texts: parrot (summarise)" in ranked.note
+    assert "since not every operation of a task has answers of theirs: parrot (gsm8k)" in ranked.note
     assert "in % of the way from the cosine of answers about different texts" in ranked.note
 
 

@@ -25,7 +25,14 @@ from analysis.published.mind_scramble import (
     kept,
 )
 from analysis.published.mind_scramble_floors import floors
-from analysis.published.mind_scramble_ranks import FEWEST_MODELS, Part, agreements, alike_throughout, ranks
+from analysis.published.mind_scramble_ranks import (
+    FEWEST_MODELS,
+    Part,
+    agreements,
+    alike_throughout,
+    not_in_all,
+    ranks,
+)
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
@@ -328,11 +335,16 @@ def _each(parts: Sequence[Part]) -> str:
 
 
 def _unranked(parts: Sequence[Part], kinds: Mapping[str, str]) -> str:
-    """Name the models that say the same of every text, whose cosines with their own answers say nothing."""
-    found = [f"{marked(group, kinds[group])} ({name})" for group, name in alike_throughout(parts, kinds)]
-    return (
-        f" Not ranked, since they answer alike about different texts: {apa.listing(found)}." if found else ""
-    )
+    """Name the models without a rank: not in every task, or with cosines that say nothing (the same answer to every text)."""
+    reasons = {
+        "not every operation of a task has answers of theirs": not_in_all(parts, kinds),
+        "they answer alike about different texts": alike_throughout(parts, kinds),
+    }
+    said = ""
+    for reason, found in reasons.items():
+        named = [f"{marked(group, kinds[group])} ({name})" for group, name in found]
+        said += f" Not ranked, since {reason}: {apa.listing(named)}." if named else ""
+    return said
 
 
 def _remarks(parts: Sequence[Part]) -> str:
