@@ -137,19 +137,30 @@ def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
             f"was accessed {apa.between_dates(spec['first_call'], spec['last_call'])} ({apa.counted(spec['calls'], 'call')})"
         )
     own = tables.trials[tables.trials["reader_group"] == name]
+    failed = 0 if imported(spec) else _failed(own)
     if own["session_id"].nunique():
         done.append(
             f"has {apa.worded(len(own), 'trial')} in {apa.worded(own['session_id'].nunique(), 'session')}"
             if imported(spec)
-            else f"gave {apa.worded(len(own), 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
+            else f"gave {apa.worded(len(own) - failed, 'answer')} in {apa.worded(own['session_id'].nunique(), 'session')}"
         )
     told = (f"{said} {apa.listing(done)}." if done else f"{said} was asked.") + sessions_told(spec)
+    if failed:
+        told += (
+            f" {apa.worded(failed, 'trial').capitalize()} brought no answer, since the prompt was longer than the model reads or the call "
+            "failed."
+        )
     settings = _settings_in_words(spec, own)
     if settings:
         told += f" Its settings were {apa.listing(settings)}."
     if not spec.get("first_call"):
         told += " Its access dates, tokens, and cost are not in the tables."
     return told
+
+
+def _failed(own: pd.DataFrame) -> int:
+    """Count the trials of a model that its calls failed to answer."""
+    return int(own["response_status"].isin(("error", "timeout")).sum())
 
 
 def imported(spec: Mapping[str, Any]) -> bool:
@@ -206,8 +217,8 @@ def models_table(tables: Tables) -> ApaTable | None:
         cells += [apa.number(spec.get("cost_usd"))] if paid else []
         rows.append(tuple(cells))
     note = (
-        "Snapshot = the model that answered by its own account. Tokens and cost include pilots and repeated calls, not answers taken "
-        "from the cache."
+        "Snapshot = the model that answered by its own account. Calls, tokens, and cost include pilots, failed and repeated calls, not "
+        "answers taken from the cache."
     )
     if any(imported(spec) for spec in readers.values()):
         note += " En dashes under Accessed: the answers were imported; when they were given is not known."

@@ -73,6 +73,20 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return told(tmp_path_factory.mktemp("full"), readers=READERS, participants=PEOPLE, procedure=PROCEDURE)
 
 
+def test_trials_that_a_model_could_not_answer_are_none_of_its_answers(tmp_path: Path) -> None:
+    rows = study_rows(human=0, models=("restorer",), items=8)
+    rows["response_status"] = rows["response_status"].astype(object)
+    rows.loc[rows.index[:3], "response_status"] = "error"
+    tables = load(write_handover(tmp_path, rows, readers=READERS))
+    parts = {one.heading: one for one in method_parts(tables, (), 1)}
+    said = " ".join(plain_text(text) for text in parts["Language models"].paragraphs)
+    assert f"gave {worded(len(rows) - 3, 'answer')} in one session" in said
+    assert (
+        "Three trials brought no answer, since the prompt was longer than the model reads or the call failed."
+        in said
+    )
+
+
 def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
     said = full["Participants"]
     assert (
