@@ -13,19 +13,19 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.measures import MEASURES
+from analysis.names import in_words
 from analysis.preparing import keeps_right_answers_alone, time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.method_models import imported, sessions_told, told_of_models
+from analysis.report.method_rating import fillers_named, rules_asked_for, told_of_rating
 from analysis.report.references import Reference, reference, software
 from analysis.results import Analysis
 from analysis.tables import Tables
 
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
-_RULES = {
-    "practice": "practice", "filler": "filler items", "attention check": "attention checks",
-}  # fmt: skip
+_RULES = {"attention check": "attention checks"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def method_parts(
         MethodPart("Language models", tuple(told_of_models(tables, models_table)), "`dictionary: readers` in numbers.json"),
         MethodPart("Materials and design", tuple(_materials(tables)), "trials.csv; `dictionary: procedure` in numbers.json"),
         MethodPart("Procedure", tuple(_procedure(tables)), "`dictionary: procedure` in numbers.json"),
+        MethodPart("Rating", tuple(told_of_rating(tables)), "`dictionary: rating` in numbers.json"),
         MethodPart(
             "Data analysis", tuple(_analysis(tables, analyses, has_models)), "rules of wrods; `dictionary: exclude` in numbers.json"
         ),
@@ -135,12 +136,13 @@ def _excluded(tables: Tables, group: str) -> str:
     if not lost:
         return "No participant and no trial was excluded."
     parts = []
+    names = _RULES | {"filler": fillers_named(tables, group)}
     for one in lost:
         who = (
             f" ({apa.counted(int(one['readers_lost']), 'reader')} altogether)" if one["readers_lost"] else ""
         )
         parts.append(
-            f"{_RULES.get(one['why'], one['why'])}: {apa.counted(int(one['trials_lost']), 'trial')}{who}"
+            f"{names.get(one['why'], one['why'])}: {apa.counted(int(one['trials_lost']), 'trial')}{who}"
         )
     return f"Excluded were, in this order, {'; '.join(parts)}."
 
@@ -277,11 +279,13 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
     told = tables.dictionary.get("procedure")
     if not told:
         return
-    said = f"A session consisted of {apa.listing(told['screens'])}. {told['trials']}"
+    screens = [in_words(str(one)) for one in told["screens"]]
+    said = f"A session consisted of {apa.listing(screens)}. {told['trials']}"
     if tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any():
         said += f", {told['length']}. {told['limits']}".rstrip()
     else:
         said += "."
+    said = f"{said} {rules_asked_for(tables)}".rstrip()
     yield escape(in_past_tense(said))
     if told["told"]:
         yield escape(in_past_tense(told["told"]))

@@ -20,6 +20,7 @@ from analysis.report.chapters.h_test_readings_tables import (
     read_table,
     rules_by_task_table,
 )
+from analysis.report.method_rating import agreement_said
 
 
 def readings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
@@ -89,29 +90,10 @@ def raters_said(rating: Mapping[str, Any] | None) -> str:
     """Say how many people rated how much, and how far they agree; nothing where nobody has rated."""
     if not rating or not rating["agreements"]:
         return ""
-    complete, differing = rating["complete"], rating["differing"]
     raters = apa.worded(rating["raters"], "person", "people").capitalize()
-    told = [
-        f"{raters} rated each answer, seeing neither who gave it nor the condition; "
-        f"{apa.count(complete)} of {apa.counted(rating['answers'], 'answer')} have all ratings."
-    ]
-    for one in rating["agreements"]:
-        weights = ", quadratic weights" if one["weights"] == "quadratic" else ""
-        kappa = (
-            "Cohen's κ is not defined, since both gave one rating throughout"
-            if one["kappa"] is None
-            else f"Cohen's κ = {apa.correlation(one['kappa'])}{weights}, 95% CI {apa.correlations(one['low'], one['high'])}"
-        )
-        told.append(
-            f"Raters {apa.listing([str(number) for number in one['raters']])} gave the same to {apa.count(one['same'])} of "
-            f"{apa.count(one['answers'])} ({apa.percent(one['same'] / one['answers'])}); {kappa}."
-        )
-    if differing:
-        told.append(
-            f"Raters differ on {apa.count(differing)}, of which {apa.count(rating['decided']) if rating['decided'] else 'none'} "
-            f"{'is' if rating['decided'] < 2 else 'are'} decided; what is not decided counts as not rated."
-        )
-    return " ".join(told)
+    return (
+        f"{raters} rated each answer, seeing neither who gave it nor the condition; {agreement_said(rating)}"
+    )
 
 
 def sorted_and_stated(found: Asked, kinds: dict[str, str]) -> Iterator[Block]:

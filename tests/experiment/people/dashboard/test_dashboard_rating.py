@@ -183,6 +183,9 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
     assert (rows["A game"]["scorer"], rows["A game"]["score"]) == ("rated", 1.0)
     assert (rows["It is about plants."]["score"], rows["A round thing in the sky"]["score"]) == (1.0, 0.5)
     assert "nothing to decide" in dan.get("/admin/small/rating/agreement").text
+    told = told_of(rated)
+    assert (told["decided"], told["by_discussion"], told["people"], told["scale"]) == (1, 1, 2, [0, 2])
+    assert told["rubric"] == "rubric.md"
 
 
 def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(
