@@ -24,6 +24,8 @@ PLACE_WORDS = {
     "final": "final letters",
     "outer": "first and last letter",
 }
+TOGETHER = "all distances"
+"""Said of a place whose distances are not told apart where those of others are, for dark marks would say the shortest."""
 MOST_MODELS = 4
 LIGHTEST = 0.55
 """How far towards white the farthest letters are drawn."""
@@ -151,14 +153,17 @@ def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
 def _key(figure: Figure, shown: Sequence[Pair], height: float) -> None:
     """Say once, above all panels, which marker is which place and which filling which kind of change."""
     rows = [row for pair in shown for row in pair.rows]
+    distances = _distances(shown)
     handles = []
     for place, marker in MARKERS.items():
-        if any(row.place == place for row in rows):
-            handles.append(_mark(marker, "#333333", PLACE_WORDS[place]))
+        own = [row for row in rows if row.place == place]
+        if own:
+            together = bool(distances) and not any(row.distance for row in own)
+            label = f"{PLACE_WORDS[place]} ({TOGETHER})" if together else PLACE_WORDS[place]
+            handles.append(_mark(marker, "#333333", label))
     for kind in KIND_WORDS:
         if any(row.kind == kind for row in rows):
             handles.append(_mark("p", "#333333" if kind == "transposition" else "white", KIND_WORDS[kind]))
-    distances = _distances(shown)
     handles += [
         _mark("p", colour, f"distance {one}", edge=colour)
         for one in distances

@@ -167,10 +167,9 @@ def test_distances_of_a_place_stand_apart_and_both_ends_have_none() -> None:
     near, far, both = (marks[percent_added(value)] for value in (0.25, 0.35, 0.4))
     assert near == both != far
     assert sum(to_rgb(far)) > sum(to_rgb(near)) + 0.5
-    assert [one.get_text() for one in drawing.figure.legends[0].get_texts()][-2:] == [
-        "distance 1",
-        "distance 2",
-    ]
+    key = [one.get_text() for one in drawing.figure.legends[0].get_texts()]
+    assert key[:2] == ["initial letters", "first and last letter (all distances)"]
+    assert key[-2:] == ["distance 1", "distance 2"]
     assert "initial letters, distance 2: " in drawing.alternative
 
 
@@ -180,6 +179,9 @@ def test_more_distances_than_can_be_told_apart_are_told_together() -> None:
     bits = {"bits": [of_levels("net", "model", many | {"transposition / internal": 1.0})]}
     (pair,) = beside(times, bits, [], ("transposition",), ("internal",))
     assert [row.distance for row in pair.rows] == [""]
+    (drawing,) = letter_beside_figures("beside", [pair], "T", "N")
+    key = [one.get_text() for one in drawing.figure.legends[0].get_texts()]
+    assert key == ["internal letters", "two letters transposed"]  # none are told apart: nothing to say
 
 
 def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
