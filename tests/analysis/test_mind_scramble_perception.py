@@ -12,12 +12,12 @@ from scipy.stats import kendalltau
 
 from analysis import load
 from analysis.measures.stored_similarity import FILE
-from analysis.published.mind_scramble import ACCURACY, COSINE, IN_PLACE, NEARNESS, Values, values_of
+from analysis.published.mind_scramble import ACCURACY, COSINE, IN_PLACE, NEARNESS, Slope, Values, values_of
 from analysis.published.mind_scramble_floors import floors, pair_values
 from analysis.published.mind_scramble_ranks import agreements, ranks
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import write
+from analysis.report.chapters.mind_scramble import _steepest, write
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.mind_scramble_together import ABOUT, together
 from analysis.report.studies_page import write_studies_page
@@ -143,7 +143,19 @@ def test_where_no_series_falls_none_is_called_steepest(tmp_path: Path) -> None:
     chapter = write(Material(load(summaries(tmp_path / "other", {"one": 1.0, "two": 0.5}))))
     assert chapter is not None
     said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
-    assert "The steepest slope is that of two for reordering" in said
+    assert (
+        "steepest" not in said
+        and "its items do not differ or are too few, so that its slope has no interval" in said
+    )
+
+
+def test_the_steepest_series_is_one_with_an_interval() -> None:
+    sure, single = (
+        Slope("two", "Reordering", (0, 2), (50.0, 40.0), -5.0, -7.0, -3.0),
+        Slope("human", "Deleting", (0, 1), (100.0, 0.0), -100.0, np.nan, np.nan),
+    )
+    said = str(_steepest([sure, single], {"two": "model", "human": "human"}, ACCURACY))
+    assert "The steepest slope is that of the model two for reordering: −5.00 percentage points" in said
 
 
 def values(measure: Any, draw: np.random.Generator, means: dict[str, float], noise: float) -> Values:

@@ -25,7 +25,7 @@ from analysis.published.mind_scramble import (
     slopes,
     values_of,
 )
-from analysis.readers import group_order, kinds_of, marked
+from analysis.readers import group_order, kinds_of, marked, named
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.mind_scramble_similarity import text_similarity
 from analysis.report.chapters.mind_scramble_tables import (
@@ -114,13 +114,19 @@ def _of_values(values: Values, kinds: Mapping[str, str], study: str, behind: str
 
 
 def _steepest(found: Sequence[Slope], kinds: Mapping[str, str], measure: Measure) -> Markup:
-    """Name the series that falls most, if any falls by as much as is shown."""
+    """Name the series that falls most, if any falls by as much as is shown in items that differ."""
     readers = [one for one in found if kinds[one.group] != "baseline"] or list(found)
-    steepest = min(readers, key=lambda one: one.slope)
-    if not round(steepest.slope, 2) < 0:
+    falling = [one for one in readers if round(one.slope, 2) < 0]
+    if not falling:
         return Markup("No series falls with them.")
+    sure = [one for one in falling if math.isfinite(one.low)]
+    if not sure:
+        return Markup(
+            "Where a series falls with them, its items do not differ or are too few, so that its slope has no interval."
+        )
+    steepest = min(sure, key=lambda one: one.slope)
     return Markup("The steepest slope is that of {} for {}: {} {} for each operation, 95% CI {}.").format(
-        marked(steepest.group, kinds[steepest.group]),
+        named(steepest.group, dict(kinds)),
         steepest.operation.lower(),
         apa.number(steepest.slope, 2),
         "percentage points" if "%" in measure.name else "points",
