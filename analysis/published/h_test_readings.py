@@ -74,7 +74,8 @@ def both_parsers(
     Returns
     -------
     list of BothParsers
-        By reader, tasks in order and their mean last; empty where no model's replies are there.
+        By reader, tasks in order and their mean last, which there is none of where a task that others have is missing; empty where
+        no model's replies are there.
     """
     parsed = table_beside(folder, PARSING)
     if parsed is None:
@@ -82,6 +83,7 @@ def both_parsers(
     parsed = parsed.astype(dict.fromkeys(_PLACE[1:], float))
     known = trials.astype(dict.fromkeys(_PLACE[1:], float))
     rows = known.merge(parsed, on=_PLACE, how="inner")
+    asked_of = set(trials["task"])
     found: list[BothParsers] = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
@@ -91,7 +93,7 @@ def both_parsers(
             if (own["task"] == task).any()
         ]
         found += of_tasks
-        if len(of_tasks) > 1:
+        if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
             whole = _both(group, "average", own, seed)
             found.append(whole if is_pooled else _mean(whole, of_tasks))
     return found

@@ -36,8 +36,8 @@ def rules_asked_for(tables: Tables) -> str:
     stated = tables.trials[statements_of(tables)]
     if stated.empty:
         return ""
-    fewest, most = (int(one) for one in stated.groupby("session_id").size().agg(["min", "max"]))
-    number = apa.count(most) if fewest == most else f"{apa.count(fewest)} to {apa.count(most)}"
+    # a session that was broken off has fewer
+    number = apa.count(int(stated.groupby("session_id").size().max()))
     asked = "readers were asked to state the rule of the set that they had just sorted, in their own words"
     return f"In {number} of these trials {asked}."
 
@@ -114,12 +114,16 @@ def _settled(rating: Mapping[str, Any]) -> str:
         for number, how in ((talked, "discussion"), (decided - talked, "a third rater"))
         if number
     ]
-    said = [f"{apa.listing(ways)} {'was' if decided == 1 else 'were'} decided"] if ways else []
+    said = (
+        [f"{apa.count(decided)} {'was' if decided == 1 else 'were'} decided ({', '.join(ways)})"]
+        if decided
+        else []
+    )
     if left := differing - decided:
         said.append(
-            f"{apa.count(left)} {'was' if left == 1 else 'were'} not, and {'counts' if left == 1 else 'count'} as not rated"
+            f"{apa.count(left)} {'is' if left == 1 else 'are'} not decided and {'counts' if left == 1 else 'count'} as not rated"
         )
-    return f"{alike}; of {apa.count(differing)} on which they differed, {', '.join(said)}."
+    return f"{alike}; of {apa.count(differing)} on which they differed, {apa.listing(said)}."
 
 
 def agreement_said(rating: Mapping[str, Any]) -> str:

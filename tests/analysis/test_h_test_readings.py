@@ -63,6 +63,18 @@ def test_both_parsers_are_told_with_what_each_leaves_unread(tmp_path: Path) -> N
     assert mean.unread_corrected == pytest.approx(0.125)
 
 
+def test_a_reader_that_was_not_asked_every_task_has_no_mean_of_both_parsers(tmp_path: Path) -> None:
+    one, other = trials("uppercase"), trials("rhyme")
+    further = trials("palindrome", reader="P1")
+    pd.concat([parsed(rows, [1.0] * 20, [1.0] * 20) for rows in (one, other)]).to_parquet(
+        tmp_path / "published_parsing.parquet"
+    )
+    asked_of_others = pd.concat([one, other, further])
+    assert {read.task for read in both_parsers(asked_of_others, tmp_path)} == {"uppercase", "rhyme"}
+    pooled = both_parsers(asked_of_others, tmp_path, is_pooled=True)
+    assert {read.task for read in pooled} == {"uppercase", "rhyme", "average"}
+
+
 def test_without_replies_of_models_no_parsers_are_compared(tmp_path: Path) -> None:
     assert both_parsers(trials("rhyme"), tmp_path) == []
 

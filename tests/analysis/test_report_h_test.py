@@ -261,6 +261,7 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "since no bound was fixed beforehand" in text and "large 80.0%" in text
+    assert "adjusted p &lt; .05 (differences are the second condition minus the first)." in text
 
 
 def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:

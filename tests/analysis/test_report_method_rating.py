@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,12 @@ def said_of(tables: Tables) -> dict[str, str]:
 
 def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: Path) -> None:
     assert "filler" in ORDER
-    said = said_of(of(tmp_path, RATING, ("rhyme rule", "uppercase rule")))
+    tables = of(tmp_path, RATING, ("rhyme rule", "uppercase rule"))
+    broken_off = tables.trials["is_filler"].astype(bool) & (tables.trials["reader"] == "P001")
+    assert broken_off.sum() == 2
+    rows = tables.trials.drop(index=tables.trials.index[broken_off][:1])
+    assert "In 2 of these trials" in said_of(replace(tables, trials=rows))["Procedure"]
+    said = said_of(tables)
     assert "statements of rules, analysed apart: 8 trials" in said["Participants"]
     assert "filler" not in said["Participants"]
     assert "consisted of full screen and block" in said["Procedure"]
@@ -56,7 +62,8 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
         "on a scale from 0 to 2 (the study’s rubric.md says what earns which rating).",
         "neither who had answered nor the condition",
         "Cohen’s κ of their ratings before any decision, with quadratic weights: see the chapter on H-TEST.",
-        "of 4 on which they differed, 1 by discussion and 2 by a third rater were decided, 1 was not, and counts as not rated.",
+        "of 4 on which they differed, 3 were decided (1 by discussion, 2 by a third rater) and ",
+        "1 is not decided and counts as not rated.",
         "stated right with the highest rating",
     ):
         assert words in told, words
@@ -72,7 +79,7 @@ def test_a_study_without_statements_has_its_agreement_in_the_method(tmp_path: Pa
     told = said_of(of(tmp_path, RATING | {"people": 3, "decided": 0, "by_discussion": 0}))["Rating"]
     assert "The free answers of people and language models were rated by two people each" in told
     assert "3 people in all" in told and "the question, the intact text, and the answer" in told
-    assert "of 4 on which they differed, 4 were not, and count as not rated" in told
+    assert "of 4 on which they differed, 4 are not decided and count as not rated" in told
     assert (
         "29 of 30 answers have all ratings." in told
         and "κ = .50, quadratic weights, 95% CI [.20, .80]" in told

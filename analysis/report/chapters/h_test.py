@@ -47,6 +47,7 @@ from analysis.report.chapters.h_test_readings import raters_said, readings, sort
 
 MOST_TOLD = 8
 """More comparisons than these are counted in the text, and told in the table."""
+SIGN = " (differences are the second condition minus the first)"
 ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
 METHOD = Markup(
     "H-TEST (Lee &amp; Lim, 2024): conditions that asked a model about the same items were compared item by item with McNemar's "
@@ -344,7 +345,7 @@ def _compared(
         return
     told = [
         f"Of {apa.counted(len(data), 'comparison')} of models over the same items {apa.count(len(differ))} "
-        f"{'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05."
+        f"{'differs' if len(differ) == 1 else 'differ'} at adjusted p < .05{SIGN if differ else ''}."
     ]
     for reader, what, making, one, p in differ[:MOST_TOLD]:
         told.append(

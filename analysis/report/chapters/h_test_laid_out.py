@@ -14,7 +14,8 @@ from analysis.report.apa_tables import ApaTable, Head, Origin
 
 ORIGIN = Origin(
     columns=("task", "item_id", "correct", "response_status", "reader_group"),
-    rows="excluded_reason empty, is_filler false; correct empty counts as 0",
+    rows="excluded_reason empty, is_filler false, response_status not error; makings and numbers of examples are factors "
+    "between sessions; correct empty counts as 0",
 )
 NAMES = {
     **{task: task.replace("_", " ").capitalize() for task in (*TASKS, "letter_geometry")},
