@@ -17,6 +17,7 @@ from analysis.published.h_test_tables import TASKS, asked, between_makings
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write
+from analysis.report.chapters.h_test_readings_tables import parsers_table
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 
 
@@ -170,3 +171,12 @@ def test_prompts_that_no_model_answered_are_left_out_and_told(tmp_path: Path) ->
     assert found is not None and found.unanswered == 3 and len(found.trials) == 27
     chapter = write(Material(tables))
     assert chapter is not None and "3 trials left out" in str(chapter.blocks[0])
+
+
+def test_kinds_of_questions_are_no_tasks_under_both_parsers(tmp_path: Path) -> None:
+    one = trials("uppercase")
+    parsed(one, [1.0] * 20, [1.0] * 20).to_parquet(tmp_path / "published_parsing.parquet")
+    read = both_parsers(one, tmp_path)
+    kinds = {"talker": "model"}
+    assert parsers_table("p", read, kinds).columns[0] == "Task"
+    assert parsers_table("p", read, kinds, {"uppercase": "Rotation"}).columns[0] == "Questions"

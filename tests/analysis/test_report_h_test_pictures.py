@@ -181,3 +181,6 @@ def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) 
     assert told["All questions"][6] == "< .001"
     assert table.note is not None and "the question is a picture in the participants' font" in table.note
     assert "making" not in table.note
+    assert (
+        "Only what both were asked counts: the same questions." in table.note and "examples" not in table.note
+    )

@@ -111,6 +111,7 @@ QUESTIONS = Wording(
     "of the questions",
     "Options and instructions",
     "the question",
+    "the same questions",
 )
 PARSER_NOTE = "The published parser takes a reply that is exactly the symbol."
 

@@ -68,6 +68,8 @@ class Wording:
         What a model does right, and the whole of it, such as ``sorts`` and ``lines``.
     text, picture : str
         What is text in both, and what is a picture in one of them.
+    alike : str
+        What counts as asked of both.
     """
 
     table: str
@@ -78,6 +80,7 @@ class Wording:
     of: str
     text: str
     picture: str
+    alike: str
 
 
 LINES = Wording(
@@ -89,6 +92,7 @@ LINES = Wording(
     "of the lines",
     "Labels and instructions",
     "the line, with the examples unless they are said to be text,",
+    "the same items behind as many examples, with the same labels",
 )
 
 
@@ -193,7 +197,7 @@ def pictures_table(
     note = (
         f"{words.text} are the same text in both; {words.picture} is a picture in the participants' font. "
         "Paired by item (n: items; changed: those with another share right); pictures minus text, in points. "
-        "Only what both were asked counts: the same items behind as many examples, with the same labels. "
+        f"Only what both were asked counts: {words.alike}. "
         "p: McNemar's exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted "
         "after Benjamini and Hochberg over the table. Parts with fewer than ten items are left out."
     )

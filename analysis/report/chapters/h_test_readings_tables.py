@@ -53,7 +53,14 @@ def parsers_table(
                 )
             )
     columns = (
-        *("Task", "% right, published", "% right, correct", "Difference", "95% CI", "p"),
+        *(
+            "Task" if names is NAMES else "Questions",
+            "% right, published",
+            "% right, correct",
+            "Difference",
+            "95% CI",
+            "p",
+        ),
         *("Turned", "% unread, published", "% unread, correct"),
     )
     note = (
