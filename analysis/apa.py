@@ -16,6 +16,8 @@ MINUS, MISSING = "−", "–"
 _DIGITS = 14
 """That count of a number; what sums and quotients of binary fractions leave behind them does not."""
 _WIDE = Context(prec=400)
+_SAME = 1e-12
+"""Ends of an interval that are no farther apart are one number, but for rounding errors."""
 
 
 class Written(str):
@@ -91,11 +93,23 @@ def _missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
+def without_width(low: float | None, high: float | None) -> bool:
+    """Whether both ends of an interval are one number: where nothing varies, nothing is known of other cases."""
+    if low is None or high is None:
+        return False
+    return math.isfinite(low) and math.isclose(low, high, rel_tol=_SAME, abs_tol=_SAME)
+
+
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
-    """Write the two ends of an interval in brackets; an en dash alone where there is none."""
-    if _missing(low) and _missing(high):
+    """Write the two ends of an interval in brackets; an en dash alone where there is none, or none of any width."""
+    if (_missing(low) and _missing(high)) or without_width(low, high):
         return Written.of(MISSING, low, high)
-    return Written.of(f"[{number(low, decimals)}, {number(high, decimals)}]", low, high)
+    return span(low, high, decimals)
+
+
+def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
+    """Write from where to where values lie, in brackets; all may be the same."""
+    return Written.of(f"[{number(lowest, decimals)}, {number(highest, decimals)}]", lowest, highest)
 
 
 def degrees_of_freedom(value: float | None) -> str:
@@ -111,8 +125,8 @@ def correlation(value: float | None) -> str:
 
 
 def correlations(low: float, high: float) -> str:
-    """Write the two ends of a correlation's interval in brackets; an en dash alone where there is none."""
-    if math.isnan(low) or math.isinf(low):
+    """Write the two ends of a correlation's interval in brackets; an en dash alone where there is none, or none of any width."""
+    if math.isnan(low) or math.isinf(low) or without_width(low, high):
         return Written.of(MISSING, low, high)
     return Written.of(f"[{correlation(low)}, {correlation(high)}]", low, high)
 
@@ -136,8 +150,8 @@ def ratio(value: float | None) -> str:
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
-    """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none."""
-    if _missing(low) and _missing(high):
+    """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none, or none of any width."""
+    if (_missing(low) and _missing(high)) or without_width(low, high):
         return Written.of(MISSING, low, high)
     return Written.of(f"[{ratio(low)}, {ratio(high)}]", low, high)
 

@@ -53,8 +53,6 @@ class Origin:
         What the seed of its random draws is made of, beside the name of the study (:func:`stimuli.seeds.stable_seed`).
     beside : tuple of str
         Other files that tell something of each row: ``items.csv``.
-    of_chapter : bool
-        Whether the models of the chapter are behind it too.
     """
 
     fits: tuple[Fit, ...] = ()
@@ -65,7 +63,6 @@ class Origin:
     computed: str = ""
     seed: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    of_chapter: bool = False
 
 
 @dataclass(frozen=True)

@@ -173,9 +173,11 @@ def within_bounds(trials: pd.DataFrame, measure: Measure, tables: Tables) -> pd.
 
 
 def _pilot(tables: Tables) -> pd.DataFrame:
+    """Return the trials of the one visitor who looks for a mark of their own; none where several sessions were pilots."""
     trials = tables.trials
     extra = trials["is_practice"] | trials["is_filler"] | trials["is_attention_check"]
-    return trials[trials["is_pilot"] & ~extra]
+    found = trials[trials["is_pilot"] & ~extra]
+    return found if found["session_id"].nunique() == 1 else found.iloc[:0]
 
 
 def _chance(tables: Tables, rows: pd.DataFrame) -> float | None:

@@ -23,6 +23,7 @@ from analysis.report.references import Reference, in_order, reference
 from analysis.report.wording import (
     in_plain_words,
     with_long_tables_filed,
+    with_missing_intervals_told,
     with_symbols_set,
     without_repeated_notes,
     without_repeated_remarks,
@@ -68,7 +69,8 @@ def document_of(content: Content, when: datetime) -> Document:
     dictionary = content.tables.dictionary
     references = _references(content, when)
     names = list(_names(content))
-    laid = without_repeated_notes(with_long_tables_filed(in_reading_order(content, references)))
+    laid = with_long_tables_filed(in_reading_order(content, references))
+    laid = without_repeated_notes(with_missing_intervals_told(laid))
     said = in_plain_words(without_repeated_remarks(laid, [*names, *_readers(content)]), names)
     nodes = list(_with_anchors(_numbered_paragraphs(with_symbols_set(said))))
     versions = (

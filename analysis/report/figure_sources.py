@@ -11,18 +11,24 @@ from analysis.report.filters import JUDGED, filled
 from analysis.report.numbered import Content, Illustrated, Numbered
 
 SAME_NUMBERS = (
-    (r"condition_score_(.+)", r"descriptives_correct_{}"),
-    (r"condition_(.+)", r"descriptives_{}"),
-    (r"fidelity_map_(.+)", r"fidelity_{}"),
-    (r"caterpillar_(.+)", r"deviations_{}"),
-    (r"heat_map_(.+)", r"classes_{}"),
-    (r"(multiverse_\d+)_.+", r"{}_universes"),
-    (r"letter_curves.*", r"letter_places"),
-    (r"representations_map_(.+?)(?:_\d+)?", r"representations_cells_{}"),
-    (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", r"probing_layers_{}"),
-    (r"(.+)", r"{}"),
+    (r"condition_score_(.+)", ("descriptives_correct_{}",)),
+    (r"condition_(.+)", ("descriptives_{}",)),
+    (r"fidelity_map_(.+)", ("fidelity_{}",)),
+    (r"caterpillar_(.+)", ("deviations_{}",)),
+    (r"heat_map_(.+)", ("classes_{}",)),
+    (r"(multiverse_\d+)_.+", (r"{}_universes(?:_\d+)?",)),
+    (r"letter_curves.*", ("letter_places_start", "letter_places_end")),
+    (r"letter_(?:curves|map_).*", ("letter_zones",)),
+    (r"(profiles_models_.+)_plane", ("{}",)),
+    (r"robustness_by_size", ("robustness", "size_slopes")),
+    (r"h_test_(?:examples|families)", (r"h_test_full(?:_.+)?",)),
+    (r"(scrambled_bench_\d+)_(?:scrambles|sizes)", ("{}",)),
+    (r"scrambled_bench_\d+_categories", ("scrambled_bench_8",)),
+    (r"representations_map_(.+?)(?:_\d+)?", ("representations_cells_{}",)),
+    (r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?", ("probing_layers_{}",)),
+    (r"(.+)", ("{}",)),
 )
-"""Names of figures, and those of the tables with the same numbers."""
+"""Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
     tables = list(content.all_tables())
     for pattern, told in SAME_NUMBERS:
         if match := re.fullmatch(pattern, name):
-            wanted = told.format(*match.groups())
-            found = [one.number for one in (near or tables) if _bare(one) == wanted]
+            wanted = "|".join(told).format(*map(re.escape, match.groups()))
+            found = [one.number for one in (near or tables) if re.fullmatch(wanted, _bare(one))]
             if found:
                 return FigureSource(tuple(found))
     if name.startswith("items_"):

@@ -249,6 +249,8 @@ def _doubt(section: Section) -> str:
         return "The fit of {} did not converge; its numbers are not to be trusted."
     if any("above 4 log odds" in one for one in model.warnings):
         return "In {} a random effect is so large that odds ratios mislead; the percentage points are to be read instead."
+    if any("go by the shares" in one for one in model.warnings):
+        return "In {} a random effect is so large that its numbers mislead; the shares in the means are to be read instead."
     return "The fit of {} is singular, so that its intervals may be too narrow." if model.singular else ""
 
 

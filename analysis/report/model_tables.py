@@ -66,10 +66,8 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
 
 
 OF_MODEL = "fixed effects and variance components as R prints them; R² by Nakagawa's formula from these"
-OF_DIFFERENCES = (
-    "weights of the fixed effects, which stand in models.R; percentage points average predicted probabilities over participants and "
-    "items, by wrods alone"
-)
+OF_DIFFERENCES = "weights of the fixed effects, which stand in models.R"
+OF_POINTS = f"{OF_DIFFERENCES}; percentage points average predicted probabilities over participants and items, by wrods alone"
 
 
 def _of(model: FittedModel | None, computed: str) -> Origin:
@@ -90,13 +88,23 @@ def _who(analysis: Analysis) -> str:
     return apa.listing([spoken(group) for group in analysis.groups])
 
 
+UNITS = {
+    "participant": "participants",
+    "item": "items",
+    "item_cell": "item-by-condition cells",
+    "item_reader": "item-by-reader cells",
+    "prompt": "prompt wordings",
+    "item_condition": "items in conditions",
+    "model_session": "sessions of models",
+    "machine": "models",
+    "machine_condition": "models in conditions",
+}
+"""What the levels of each grouping factor of random effects are, by its name."""
+
+
 def model_note(model: FittedModel, analysis: Analysis) -> str:
     """Say what stands behind a model table: rows, units, fit, coding."""
-    names = {"participant": "participants", "item": "items", "item_cell": "item-by-condition cells"}
-    names |= {"item_reader": "item-by-reader cells", "prompt": "prompt wordings"}
-    names |= {"item_condition": "items in conditions", "model_session": "sessions of models"}
-    names |= {"machine": "models", "machine_condition": "models in conditions"}
-    units = [f"{apa.count(n)} {names.get(group, group)}" for group, n in model.units.items()]
+    units = [f"{apa.count(n)} {UNITS.get(group, group)}" for group, n in model.units.items()]
     if analysis.plan.formula is not None and _has_machines(analysis):
         units = [text.replace("participants", "readers (a model counts as one)") for text in units]
     told = (
@@ -325,7 +333,8 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     if left_out:
         note = f"{note.strip()} En dashes: planned, not in the model ({left_out}), and counted in the adjustment."
     title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model, OF_DIFFERENCES))
+    computed = OF_POINTS if analysis.plan.measure.scale == "points" else OF_DIFFERENCES
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model, computed))
 
 
 def _contrast_row(
@@ -390,4 +399,5 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
     )  # fmt: skip
     title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
-    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model, OF_DIFFERENCES))
+    computed = OF_POINTS if bound.unit == "points" else OF_DIFFERENCES
+    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model, computed))

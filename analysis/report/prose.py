@@ -16,6 +16,7 @@ from analysis.readers import PARTICIPANT_KINDS, headed_as, named
 from analysis.report.differences import EQUALS, differences
 from analysis.report.many_levels import MOST_TOLD, by_level
 from analysis.report.many_readers import MOST_SINGLY
+from analysis.report.warned import in_words
 from analysis.results import Analysis, FittedModel
 
 
@@ -193,7 +194,5 @@ def warnings_of(analysis: Analysis) -> list[str]:
             "there are few of them; intervals may be too narrow."
         )
     said = ("singular", "failed to converge")
-    told += [
-        f"{text[0].upper()}{text[1:]}." for text in model.warnings if not any(word in text for word in said)
-    ]
-    return told
+    notes = [text for text in model.warnings if not any(word in text for word in said)]
+    return [*told, *(f"{in_words(text, analysis)}." for text in notes)]

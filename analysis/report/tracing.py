@@ -17,6 +17,9 @@ from analysis.report.inline import plain_text
 from analysis.report.numbered import Content, Illustrated, Numbered
 from analysis.tables import SAID
 
+NAMELESS = ("signal detection",)
+"""Purposes of draws whose seed does not hold the study's name."""
+
 SCHEMA = 2
 """Version of the layout of ``numbers.json``."""
 TRIALS, REGIONS, ITEMS = "trials.csv", "regions.csv.gz", "items.csv"
@@ -141,7 +144,7 @@ def _fits(one: Numbered, content: Content, chapter: Any) -> list[int]:
     """Return the numbers of the models behind a table: its own, or those of its chapter where it says nothing."""
     origin = one.table.origin
     fits = () if origin is None else origin.fits
-    if chapter and (origin is None or origin.of_chapter):
+    if chapter and origin is None:
         fits = tuple(reported.fit for reported in chapter.fits)
     return [number for fit in fits for number in content.number_of_fit(fit)]
 
@@ -179,6 +182,8 @@ def _rows_said(origin: Origin, counts: Counts) -> list[str]:
 
 def seed_in_words(origin: Origin) -> str:
     """Say what the seed of the draws behind a number is made of."""
+    if origin.seed[0] in NAMELESS:
+        return f"{', '.join(origin.seed)}, without the study's name"
     return f"the study's name, {', '.join(origin.seed)}"
 
 

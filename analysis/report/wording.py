@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from analysis import apa
 from analysis.names import in_words
 from analysis.report.apa_tables import Head
 from analysis.report.inline import with_symbols
@@ -19,6 +20,12 @@ LONGEST = 24
 _SENTENCE = re.compile(r"(?<=[.;])(?<!vs\.)(?<!al\.) (?=[A-Z]|n =|p |d′)")
 _POINTS_BACK = re.compile(r"(It|Its|They|Their)\b")
 _CODE = re.compile(r"(<code>.*?</code>|<[^>]+>)")
+_FORMULA = re.compile(r"([\w.]+ ~ [^;]+)")
+_NO_INTERVAL = re.compile(rf", 9\d%[ \u00a0]CI[ \u00a0]{apa.MISSING}(?=[,;.:)]| \()")
+WITHOUT_WIDTH = (
+    "An en dash in place of an interval: nothing varies there, so that nothing tells of other cases."
+)
+"""What a table says of intervals whose ends are the same."""
 
 
 def in_plain_words(nodes: Iterable[Node], names: Iterable[str]) -> Iterator[Node]:
@@ -54,7 +61,9 @@ def _said(node: Node, said: Callable[[str], str]) -> Node:
     if isinstance(node, Bullets):
         return replace(node, items=tuple(marked(one) for one in node.items))
     if isinstance(node, Facts):
-        return replace(node, pairs=tuple((said(name), said(words)) for name, words in node.pairs))
+        return replace(
+            node, pairs=tuple((said(name), _beside_formulas(words, said)) for name, words in node.pairs)
+        )
     if isinstance(node, Numbered):
         return replace(node, table=node.table.reworded(said))
     if isinstance(node, Filed):
@@ -64,6 +73,31 @@ def _said(node: Node, said: Callable[[str], str]) -> Node:
         worded = replace(drawing, title=said(drawing.title), note=said(drawing.note))
         return replace(node, drawing=replace(worded, alternative=said(drawing.alternative)))
     return node
+
+
+def _beside_formulas(words: str, said: Callable[[str], str]) -> str:
+    """Reword plain text and leave its formulas as they are: a name in one is that of a column."""
+    parts = _FORMULA.split(words)
+    return "".join(part if _FORMULA.fullmatch(part) else said(part) for part in parts)
+
+
+def with_missing_intervals_told(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Say below a table that an interval is missing where nothing varies, and leave it unmentioned in running text."""
+    for node in nodes:
+        if isinstance(node, Numbered) and any(
+            _is_without_width(one) for row in node.table.rows for one in row
+        ):
+            note = f"{node.table.note} {WITHOUT_WIDTH}".strip()
+            yield replace(node, table=replace(node.table, note=note))
+        elif isinstance(node, Paragraph):
+            yield replace(node, text=Markup(_NO_INTERVAL.sub("", str(node.text))))
+        else:
+            yield node
+
+
+def _is_without_width(cell: str) -> bool:
+    values = cell.values if isinstance(cell, apa.Written) and cell.endswith(apa.MISSING) else ()
+    return len(values) > 1 and apa.without_width(*values[-2:])
 
 
 def with_symbols_set(nodes: Iterable[Node]) -> Iterator[Node]:

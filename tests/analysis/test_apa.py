@@ -71,6 +71,19 @@ def test_intervals_stand_in_brackets() -> None:
     assert apa.interval(None, math.nan) == apa.ratio_interval(None, math.nan) == apa.MISSING
 
 
+def test_an_interval_without_width_is_a_dash_that_keeps_its_ends() -> None:
+    written = apa.interval(0.0, 0.0)
+    assert written == apa.MISSING and isinstance(written, apa.Written) and written.values == (0.0, 0.0)
+    assert (
+        apa.interval(81.7, 81.7 + 1e-14, 1)
+        == apa.ratio_interval(1.0, 1.0)
+        == apa.correlations(1.0, 1.0)
+        == apa.MISSING
+    )
+    assert apa.interval(0.0, 0.001) == "[0.00, 0.00]", "narrow is not without width"
+    assert apa.span(81.7, 81.7, 1) == "[81.7, 81.7]", "from where to where values lie is no interval"
+
+
 def test_degrees_of_freedom_are_whole_where_they_are() -> None:
     assert apa.degrees_of_freedom(38.0) == "38"
     assert apa.degrees_of_freedom(1728.512) == "1,728.51"

@@ -8,6 +8,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,8 @@ import pytest
 
 from analysis import apa, load
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.figure_sources import figure_source
+from analysis.report.numbered import Numbered
 from analysis.report.write import write_report
 from tests.analysis import cost_study, word_study
 from tests.analysis.conftest import Rehearsal
@@ -185,6 +188,46 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
             assert (
                 f"model {model}: models/model_{model:02d}.csv (" in part and "rows), models.R lines" in part
             )
+
+
+@pytest.mark.parametrize(
+    ("figure", "tables"),
+    [
+        ("letter_curves", ["letter_places_start", "letter_places_end"]),
+        ("letter_curves_2", ["letter_places_start", "letter_places_end"]),
+        ("letter_map_correct", ["letter_zones"]),
+        ("multiverse_1_accuracy", ["multiverse_1_universes_1", "multiverse_1_universes_2"]),
+        ("profiles_models_position_plane", ["profiles_models_position"]),
+        ("robustness_by_size", ["robustness", "size_slopes"]),
+        ("h_test_examples", ["h_test_full_released"]),
+        ("scrambled_bench_6_sizes", ["scrambled_bench_6"]),
+    ],
+)
+def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_chapter(
+    figure: str, tables: list[str]
+) -> None:
+    others = [
+        "letter_contrasts",
+        "letter_predictors_correct",
+        "profiles_position",
+        "multiverse_1",
+        "multiverse_2_universes_1",
+    ]
+    others += ["error_consistency", "h_test_readers_released", "scrambled_bench_7"]
+    if not figure.startswith("letter_map"):
+        others.append("letter_zones")
+    named = [
+        Numbered(number, ApaTable(f"table_{number:02d}_{name}", name, ("a",), ()))
+        for number, name in enumerate([*others, *tables], 1)
+    ]
+    shown: Any = SimpleNamespace(drawing=SimpleNamespace(name=figure))
+    content: Any = SimpleNamespace(
+        chapters=[SimpleNamespace(blocks=[*named, shown])],
+        all_tables=lambda: named,
+        tables=SimpleNamespace(factors={}),
+    )
+    found = figure_source(shown, content)
+    assert [named[number - 1].table.title for number in found.tables] == tables
 
 
 @pytest.mark.full

@@ -13,12 +13,15 @@ from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document
 from analysis.report.many_levels import MOST_NAMED, which_of
-from analysis.report.nodes import Filed, Paragraph
+from analysis.report.nodes import Facts, Filed, Paragraph
 from analysis.report.numbered import Numbered
+from analysis.report.warned import in_words as warned_in_words
 from analysis.report.wording import (
     LONGEST,
+    WITHOUT_WIDTH,
     in_plain_words,
     with_long_tables_filed,
+    with_missing_intervals_told,
     without_repeated_notes,
     without_repeated_remarks,
 )
@@ -46,6 +49,67 @@ def test_names_with_underscores_are_words_but_in_formulas_and_file_names() -> No
     assert laid.table.rows[0] == ("item type",) and isinstance(laid.table.rows[0], Head)
     assert laid.table.note == "By item type." and laid.table.name == "table_01_own"
     assert laid.table.unrounded()[2][1] == "0.123"
+
+
+def test_formulas_in_the_wording_of_a_plan_keep_the_names_of_columns() -> None:
+    plan = Facts(
+        (
+            (
+                "item_type",
+                "accuracy by item_type; model correct ~ item_type + (1 | item); stops at 4 of item_type.",
+            ),
+        )
+    )
+    (said,) = in_plain_words([plan], ["item_type"])
+    assert isinstance(said, Facts)
+    words = "accuracy by item type; model correct ~ item_type + (1 | item); stops at 4 of item type."
+    assert said.pairs == (("item type", words),)
+
+
+def test_a_table_says_why_an_interval_is_missing_where_nothing_varies() -> None:
+    def one(number: int, ends: tuple[float, float]) -> Numbered:
+        cells = (("intact", apa.joined(apa.number(0.0), apa.interval(*ends))),)
+        return Numbered(
+            number, ApaTable(f"table_{number}", "Costs", ("level", "Ratio [95% CI]"), cells, "Own note.")
+        )
+
+    missing = float("nan")
+    alike, varied, unknown = with_missing_intervals_told(
+        [one(1, (0, 0)), one(2, (0, 1)), one(3, (missing, missing))]
+    )
+    assert isinstance(alike, Numbered) and isinstance(varied, Numbered) and isinstance(unknown, Numbered)
+    assert alike.table.note == f"Own note. {WITHOUT_WIDTH}" and alike.table.rows == (("intact", "0.00 –"),)
+    assert varied.table.note == unknown.table.note == "Own note."
+
+
+def test_running_text_does_not_mention_an_interval_that_is_not_there() -> None:
+    text = "m kept 75.0%, 95% CI –, over all levels (100.0%, 95%\u00a0CI\u00a0–); n kept 50.0%, 95% CI [40.0, 60.0]."
+    (said,) = with_missing_intervals_told([Paragraph(Markup(text))])
+    assert isinstance(said, Paragraph)
+    assert said.text == "m kept 75.0%, over all levels (100.0%); n kept 50.0%, 95% CI [40.0, 60.0]."
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        (
+            "item_condition: 290 of 719 levels are seen once (s01:TL-external, …); such levels say next to nothing of a variance and "
+            "nothing of slopes",
+            "Of the 719 items in conditions, 290 have one trial only, and say next to nothing of how far items in conditions vary",
+        ),
+        (
+            "item: 1 of 1081 level is seen once (item 81); such levels say next to nothing of a variance and nothing of slopes",
+            "Of the 1,081 items, 1 (item 81) has one trial only, and says next to nothing of how far items vary",
+        ),
+        (
+            "possible separation: the standard deviation of (Intercept) (78.8) by item runs away",
+            "Possible separation: how far items vary runs away (SD of the intercept (78.8))",
+        ),
+        ("a variance ran away", "A variance ran away"),
+    ],
+)
+def test_warnings_of_a_fit_name_units_as_a_reader_knows_them(note: str, said: str) -> None:
+    assert warned_in_words(note, NO_FITS) == said
 
 
 def test_names_at_the_head_of_a_column_and_over_a_table_in_its_file_are_words_too() -> None:

@@ -70,9 +70,10 @@ def sentence(text: str) -> str:
 
 
 def with_ends(value: float, low: float, high: float, decimals: int = 2, unit: str = "") -> str:
-    """Write an estimate with its 95% interval, as ``12.3% [4.5, 20.1]``; alone where there is no interval."""
+    """Write an estimate with its 95% interval, as ``12.3% [4.5, 20.1]``; alone where there is no interval, or none of any width."""
     told = apa.number(value, decimals) + (unit if np.isfinite(value) else "")
-    return f"{told} {apa.interval(low, high, decimals)}" if np.isfinite(low) and np.isfinite(high) else told
+    is_known = np.isfinite(low) and np.isfinite(high) and not apa.without_width(low, high)
+    return f"{told} {apa.interval(low, high, decimals)}" if is_known else told
 
 
 def as_percent(log_ratio: float) -> float:

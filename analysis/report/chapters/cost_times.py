@@ -163,7 +163,9 @@ def _scales(
         return part
     name = plain("time_scales", plan.name)
     formulas = Markup("<code>{}</code> and <code>{}</code>").format(log.model.formula, own.model.formula)
-    reduced = "; ".join(f"{one.formula}: {one.verdict}" for one in own.model.steps)
+    reduced = Markup("; ").join(
+        Markup("<code>{}</code>: {}").format(one.formula, one.verdict) for one in own.model.steps
+    )
     part.say(
         Markup(
             "{} was compared on the log scale and in milliseconds ([[table:{}]]); the models were {}."
@@ -194,7 +196,7 @@ def _scales(
         ),
         OWN_SCALE,
         *(
-            [escape(f"Steps of the model of {plan.measure.noun} in milliseconds: {reduced}.")]
+            [Markup("Steps of the model of {} in milliseconds: {}.").format(plan.measure.noun, reduced)]
             if len(own.model.steps) > 1
             else []
         ),

@@ -135,7 +135,8 @@ def _tables(found: Sequence[Measured]) -> list[Block | None]:
     note = (
         "Intervals are 95% percentile bootstraps over participants and items, or over a model's items; cells "
         "of fewer than three "
-        f"{'items or words' if any(one.measure.name.endswith('_changed') for one in found) else 'items'} have none."
+        f"{'items or words' if any(one.measure.name.endswith('_changed') for one in found) else 'items'}, and those in which nothing "
+        "varies, have none."
     )
     what = "Costs of changed letters" if found[0].given.has_intact else "Errors and times"
     laid: list[Block | None] = [

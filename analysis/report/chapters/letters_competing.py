@@ -66,8 +66,9 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
         remarks += [f"{noun}, {one}" for one in done.remarks]
         if done.table.empty or done.table["name"].nunique() < 2:
             continue
-        blocks += _of_measure(done, measure, noun)
-        fits += _fits(done, measure, noun)
+        own = _fits(done, measure, noun)
+        blocks += _of_measure(done, measure, noun, own)
+        fits += own
     if not blocks:
         return Explanations(remarks=tuple(remarks))
     head = Markup("<h3>Competing predictors</h3>")
@@ -103,7 +104,7 @@ def _groups(tables: Tables) -> dict[str, str]:
     return {group: kinds[group] for group in group_order(used)} if len(used) else {}
 
 
-def _of_measure(done: Competing, measure: str, noun: str) -> list[Block]:
+def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit]) -> list[Block]:
     kinds = dict(zip(done.table["reader_group"], done.table["reader_kind"], strict=True))
     name = f"letter_predictors_{measure}"
     texts = [
@@ -120,7 +121,7 @@ def _of_measure(done: Competing, measure: str, noun: str) -> list[Block]:
         note += " * = a fit to all or a part of the trials did not converge."
     return [
         first + Markup(" ").join(texts),
-        competing_table(name, noun, done, note),
+        competing_table(name, noun, done, note, [one.fit for one in fits]),
         *_figures(done, name, noun, kinds),
     ]
 

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis import apa
 from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, KIND_WORDS
 from analysis.letters.competing import Competing
+from analysis.mixed import Fit
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.letters_measured import ZONES, Measured
@@ -172,7 +173,7 @@ def difference_unit(one: Measured) -> str:
     return "percent" if one.measure.people else "bits"
 
 
-def competing_table(name: str, noun: str, found: Competing, note: str) -> ApaTable:
+def competing_table(name: str, noun: str, found: Competing, note: str, fits: Sequence[Fit]) -> ApaTable:
     """Lay out competing explanations, best first for each reader."""
     rows: list[tuple[str, ...]] = []
     for group, own in found.table.groupby("reader_group", sort=False):
@@ -204,14 +205,15 @@ def competing_table(name: str, noun: str, found: Competing, note: str) -> ApaTab
         columns,
         tuple(rows),
         note,
-        _competing_from(name.removeprefix("letter_predictors_")),
+        _competing_from(name.removeprefix("letter_predictors_"), fits),
         drawn=True,
     )
 
 
-def _competing_from(measure: str) -> Origin:
-    """Say which trials explanations compete on."""
+def _competing_from(measure: str, fits: Sequence[Fit]) -> Origin:
+    """Say which trials explanations compete on, and which models of them are kept."""
     return Origin(
+        fits=tuple(fits),
         columns=(measure, "response_status", "answer", "reader_group", "reader", "item_id"),
         where=(USED, *filled("item_id")),
         rows="of these the trials of items whose changed letters items.csv tells",
@@ -219,5 +221,4 @@ def _competing_from(measure: str) -> Origin:
         "in turn, 2,000 resamples of items",
         seed=("competing", "measure", "reader"),
         beside=("items.csv",),
-        of_chapter=True,
     )

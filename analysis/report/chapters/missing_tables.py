@@ -115,7 +115,7 @@ def ways_table(shares: pd.DataFrame, factor: str, kinds: dict[str, str]) -> ApaT
             for way in ("wrong", "valid_only", "chance"):
                 cells.append(apa.number(100 * one[way], 1))
                 cells.append(apa.interval(100 * one[f"{way}_low"], 100 * one[f"{way}_high"], 1))
-            rows.append((*cells, apa.interval(100 * one["lowest"], 100 * one["highest"], 1)))
+            rows.append((*cells, apa.span(100 * one["lowest"], 100 * one["highest"], 1)))
     note = (
         "All in percent. The first way is the primary one, for people's timeouts and models' unreadable replies alike. Valid only "
         "conditions on an outcome. At chance: a failure counts as 1 / choices of its item, as 0 for typed answers. Bounds: every "

@@ -178,7 +178,7 @@ def asking_table(
                     apa.count(one["levels"]),
                     apa.number(one["sd"]),
                     apa.number(100 * one["share"], 1),
-                    apa.interval(100 * one["lowest"], 100 * one["highest"], 1),
+                    apa.span(100 * one["lowest"], 100 * one["highest"], 1),
                     apa.number(one["range_points"], 1),
                     apa.number(one["range_by_chance"], 1),
                     apa.p_value(one["p_adjusted"]),

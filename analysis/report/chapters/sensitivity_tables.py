@@ -69,7 +69,7 @@ def counts_table(name: str, cells: pd.DataFrame, factor: str | None, signal: str
         ),
         rows="of these the sets of items whose keys name two classes",
         computed="hits and false alarms counted by reader; intervals of pooled counts from 2,000 resamples of participants",
-        seed=("not the study's name, but signal detection", "reader", "level"),
+        seed=("signal detection", "reader", "level"),
     )
     return ApaTable(name, title, columns, tuple(rows), note, origin)
 

@@ -1,0 +1,45 @@
+"""Says in words what a fit warns of: its own notes name columns and grouping factors as formulas do."""
+
+from __future__ import annotations
+
+import re
+
+from analysis import apa
+from analysis.report.model_tables import UNITS, term_in_words
+from analysis.results import Analysis
+
+NAMED = ("participant", "item")
+"""Grouping factors whose levels a reader of a report knows by name."""
+_SEEN_ONCE = re.compile(r"(\w+): (\d+) of (\d+) levels? (?:is|are) seen once \((.*)\); .*")
+_DROPPED = re.compile(r"fixed-effect model matrix is rank deficient so dropping \d+ columns?: (.*)")
+_RUNS_AWAY = re.compile(r"possible separation: the standard deviation of (.*) by (\w+) runs away")
+
+
+def in_words(note: str, analysis: Analysis) -> str:
+    """Return a note of a fit as a sentence without its full stop.
+
+    Parameters
+    ----------
+    note : str
+        One of ``model.warnings``.
+    analysis : Analysis
+        Whose model it is.
+    """
+    if found := _SEEN_ONCE.fullmatch(note):
+        return _seen_once(*found.groups())
+    if found := _RUNS_AWAY.fullmatch(note):
+        effects = found[1].replace("(Intercept)", "the intercept")
+        return (
+            f"Possible separation: how far {UNITS.get(found[2], found[2])} vary runs away (SD of {effects})"
+        )
+    if found := _DROPPED.fullmatch(note):
+        effects = apa.listing([term_in_words(one, analysis) for one in found[1].split(", ")])
+        return f"The data do not determine every effect; left out of the model: {effects}"
+    return f"{note[0].upper()}{note[1:]}"
+
+
+def _seen_once(group: str, once: str, of: str, names: str) -> str:
+    units = UNITS.get(group, f"levels of {group}")
+    which = f" ({names})" if group in NAMED else ""
+    say = "has one trial only, and says" if once == "1" else "have one trial only, and say"
+    return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {say} next to nothing of how far {units} vary"
