@@ -162,7 +162,10 @@ def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any]
     if frozen.get("sessions_before"):
         yield "The plan was frozen when people had begun to take part already."
     for earlier in frozen.get("earlier") or []:
-        yield f"A freeze of {str(earlier['frozen_at'])[:10]} was replaced, because: {earlier['replaced_because']}"
+        day = str(earlier["frozen_at"])[:10]
+        yield f"A freeze of {day} was replaced, because: {earlier['replaced_because']}"
+        for line in earlier.get("changes") or []:
+            yield f"Changed when the freeze of {day} was replaced: {line}."
     for line in frozen.get("changes") or []:
         yield f"Changed since the freeze: {line}."
     said = (registration or {}).get("freeze_hash")

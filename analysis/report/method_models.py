@@ -147,8 +147,8 @@ def _one_model(name: str, spec: Mapping[str, Any], tables: Tables) -> str:
     told = (f"{said} {apa.listing(done)}." if done else f"{said} was asked.") + sessions_told(spec)
     if failed:
         told += (
-            f" {apa.worded(failed, 'trial').capitalize()} brought no answer, since the prompt was longer than the model reads or the call "
-            "failed."
+            f" {apa.worded(failed, 'trial').capitalize()} brought no answer, since the prompt was longer than the model reads or the "
+            "call failed."
         )
     settings = _settings_in_words(spec, own)
     if settings:
@@ -217,8 +217,8 @@ def models_table(tables: Tables) -> ApaTable | None:
         cells += [apa.number(spec.get("cost_usd"))] if paid else []
         rows.append(tuple(cells))
     note = (
-        "Snapshot = the model that answered by its own account. Calls, tokens, and cost include pilots, failed and repeated calls, not "
-        "answers taken from the cache."
+        "Snapshot = the model that answered by its own account. Calls, tokens, and cost include pilots, failed and repeated calls, "
+        "not answers taken from the cache."
     )
     if any(imported(spec) for spec in readers.values()):
         note += " En dashes under Accessed: the answers were imported; when they were given is not known."

@@ -161,7 +161,7 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
             f"nothing has changed since {study.id} was frozen on {before.frozen_at}; there is nothing to amend",
             mend="Leave --amend out, or change the study first.",
         )
-    earlier = [] if before is None else [*before.earlier, _replaced(study.folder, before, str(amend))]
+    earlier = [] if before is None else [*before.earlier, _replaced(study, before, str(amend))]
     locked = locked_part(study)
     given = {
         "format": 1,
@@ -182,14 +182,15 @@ def freeze(study: Study, document: str, *, sessions_before: int, amend: str | No
     return found
 
 
-def _replaced(folder: Path, before: Frozen, reason: str) -> dict[str, Any]:
-    """Keep the earlier registration under its number, and say what it was."""
+def _replaced(study: Study, before: Frozen, reason: str) -> dict[str, Any]:
+    """Keep the earlier registration under its number, and say what it was, why it went, and what is otherwise now."""
     name = f"registration-{len(before.earlier) + 1}.md"
-    if (folder / DOCUMENT).exists():
-        (folder / DOCUMENT).replace(folder / name)
+    if (study.folder / DOCUMENT).exists():
+        (study.folder / DOCUMENT).replace(study.folder / name)
     return {
         "hash": before.hash,
         "frozen_at": before.frozen_at,
         "registration": name,
         "replaced_because": reason,
+        "changes": changes_since(study, before),
     }

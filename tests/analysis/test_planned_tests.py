@@ -197,7 +197,7 @@ def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(handover: Make)
 def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
     frozen = {
         "hash": "f" * 64, "frozen_at": "2026-11-01T10:00:00Z", "sessions_before": 2,
-        "earlier": [{"frozen_at": "2026-10-01T10:00:00Z", "replaced_because": "a typo"}],
+        "earlier": [{"frozen_at": "2026-10-01T10:00:00Z", "replaced_because": "a typo", "changes": ["wanted: 24 → 48"]}],
         "changes": ['analysis.planned.a.alpha: 0.05 → 0.1'],
     }  # fmt: skip
     registration = {"url": "https://osf.io/abcde", "at": "2026-11-02", "freeze_hash": "e" * 64}
@@ -208,7 +208,8 @@ def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
     standing = standing_of(tables, analyses)
     told = " ".join(standing.departures)
     for part in (
-        "already", "a typo", "0.05 → 0.1", "another freeze", "8 participants are analysed, fewer than the 20",
+        "already", "a typo", "when the freeze of 2026-10-01 was replaced: wanted: 24 → 48.",
+        "0.05 → 0.1", "another freeze", "8 participants are analysed, fewer than the 20",
         "absent not in the model",
     ):  # fmt: skip
         assert part in told, part

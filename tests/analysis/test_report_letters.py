@@ -293,7 +293,7 @@ def test_remarks_are_said_once_in_words() -> None:
         ]
     )
     assert told == [
-        "Accuracy, m: edit distance, transposing is the same as distance of the letters on these items and competes as that.",
+        "Accuracy, m: edit distance with transpositions is the same as distance of the letters on these items and competes as that.",
         "Accuracy, people; accuracy, m: bigram frequency cannot compete: not known of these items, or not varying.",
         "Accuracy, people: token edit distance cannot compete: not known of these items, or not varying.",
     ]

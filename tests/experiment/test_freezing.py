@@ -206,6 +206,7 @@ def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_sta
     assert wrods("freeze", study.folder, "--amend", "the pilot was noisier than planned").exit_code == 0
     now = json.loads((study.folder / "freeze.json").read_text("utf-8"))
     assert now["earlier"][0]["hash"] == first["hash"] != now["hash"]
+    assert now["earlier"][0]["changes"] == ["participants.wanted: 24 → 48"]
     assert first["hash"] in (study.folder / "registration-1.md").read_text("utf-8")
     assert "because: the pilot was noisier" in (study.folder / "registration.md").read_text("utf-8")
     assert verified(changed)[0] == 0

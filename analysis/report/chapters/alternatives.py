@@ -69,9 +69,8 @@ def write(material: Material) -> Chapter | None:
     if left:
         end.append(f"Not compared here, to stay quick: {apa.listing(left)}.")
     end.append(
-        "Beyond other sessions no mixed models of universes were fitted here: they take minutes, and time_multiverse and "
-        "accuracy_multiverse of "
-        "analysis.multiverse fit them with fit=True."
+        "Beyond other sessions no mixed models were fitted to data prepared otherwise, since each takes minutes; the Python package "
+        "fits them when asked."
     )
     blocks.append(escape(" ".join(end)))
     return Chapter(
