@@ -7,7 +7,7 @@ Every format goes over the same nodes, so that none says more than another. Para
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from analysis.measures import PLANNABLE
 from analysis.readers import headed, spoken
 from analysis.report.methods import METHOD_KEYS, cited_keys, software_references
 from analysis.report.nodes import Bullets, Facts, Filed, Heading, Node, Paragraph
-from analysis.report.numbered import Content
+from analysis.report.numbered import Content, Numbered
 from analysis.report.reading_order import in_reading_order
 from analysis.report.references import Reference, in_order, reference
 from analysis.report.wording import (
@@ -62,6 +62,11 @@ class Document:
     def parts(self) -> tuple[Heading, ...]:
         """The headings of level 2, each with its anchor: the table of contents."""
         return tuple(one for one in self.nodes if isinstance(one, Heading) and one.level == 2)
+
+    def of_printed(self, sources: Mapping[int, str]) -> list[tuple[int, str]]:
+        """Return what is said of the tables that stand in the text, by their number, in order; the rest lie in files."""
+        printed = {one.number for one in self.nodes if isinstance(one, Numbered)}
+        return [(number, words) for number, words in sorted(sources.items()) if number in printed]
 
 
 def document_of(content: Content, when: datetime) -> Document:

@@ -63,7 +63,7 @@ def write_docx(document: Document, folder: Path, sources: Mapping[int, str], whe
     folder : pathlib.Path
         The report's; ``figures/`` in it holds the pictures.
     sources : mapping
-        Where the numbers of each table come from, by its number; they stand at the end of the file.
+        Where the numbers of each table come from, by its number; those of printed tables stand at the end of the file.
     when : datetime.datetime
     """
     word = docx.Document()
@@ -79,9 +79,9 @@ def write_docx(document: Document, folder: Path, sources: Mapping[int, str], whe
         word.add_paragraph(line, style="Not Data")
     for node in document.nodes:
         _write(word, node, folder)
-    if sources:
+    if printed := document.of_printed(sources):
         word.add_paragraph("Where the numbers come from", style="Heading 1")
-        for number, words in sorted(sources.items()):
+        for number, words in printed:
             paragraph = word.add_paragraph(style="Table Note")
             paragraph.add_run(f"Table {number}. ").bold = True
             paragraph.add_run(words)
@@ -207,9 +207,10 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
     elif isinstance(node, Filed):
-        word.add_paragraph(f"Table {node.number}", style="Table Number")
-        word.add_paragraph(node.shown.table.title, style="Table Title")
-        word.add_paragraph(node.said, style="Table Note")
+        line = word.add_paragraph(style="Table Note")
+        line.add_run(f"Table {node.number}. ").bold = True
+        line.add_run(node.shown.table.title).italic = True
+        line.add_run(f": {node.said}")
     else:
         _table(word, node)
 

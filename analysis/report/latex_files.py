@@ -109,7 +109,16 @@ def write_latex(document: Document, folder: Path, sources: Mapping[int, str]) ->
     body = "\n".join(line for node in document.nodes for line in _lines(node))
     path = folder / "report.tex"
     path.write_text(
-        "\n".join([PREAMBLE, *_head(document, body), body, *_sources(sources), "\\end{document}", ""]),
+        "\n".join(
+            [
+                PREAMBLE,
+                *_head(document, body),
+                body,
+                *_sources(document.of_printed(sources)),
+                "\\end{document}",
+                "",
+            ]
+        ),
         "utf-8",
     )
     return path
@@ -309,10 +318,10 @@ def _row(cells: Sequence[str]) -> str:
     )
 
 
-def _sources(sources: Mapping[int, str]) -> Iterator[str]:
-    if sources:
+def _sources(printed: Sequence[tuple[int, str]]) -> Iterator[str]:
+    if printed:
         yield "\\section*{Where the numbers come from}\n{\\footnotesize\\raggedright"
-        for number, words in sorted(sources.items()):
+        for number, words in printed:
             words = re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(words))
             yield f"\\textbf{{Table {number}.}} {words}\\par"
         yield "}"

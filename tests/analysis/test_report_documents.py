@@ -184,6 +184,19 @@ def test_any_text_goes_into_word_as_it_stands(tmp_path: Path) -> None:
     assert word.tables[0].cell(2, 1).text == NASTY
 
 
+def test_a_table_in_a_file_takes_a_line_in_word_and_its_source_none(tmp_path: Path) -> None:
+    given = {1: "of the first", 2: "of the second", 3: "of the filed"}
+    word = docx.Document(str(write_docx(nasty(), tmp_path, given, WHEN)))
+    lines = [one.text for one in word.paragraphs]
+    assert f"Table 3. {NASTY}: 60 rows, in tables/table_03_filed.csv." in lines
+    assert [line for line in lines if " of the " in line] == [
+        "Table 1. of the first",
+        "Table 2. of the second",
+    ]
+    written = write_latex(nasty(), tmp_path, given).read_text("utf-8")
+    assert "of the second" in written and "of the filed" not in written
+
+
 def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
