@@ -175,7 +175,7 @@ def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
         for key, value in (spec.get("settings") or {}).items()
         if key not in ("use", "trained", "base", *(["dtype"] if spec.get("dtype") else []))
     }
-    told = [f"{in_words(str(key))} {_setting(value)}" for key, value in settings.items()]
+    told = [f"{in_words(str(key))} {_setting(str(key), value)}" for key, value in settings.items()]
     told += [f"number format {apa.listing(spec['dtype'])}"] if spec.get("dtype") else []
     for column in ("temperature", "context"):
         seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
@@ -186,9 +186,11 @@ def _settings_in_words(spec: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     return told + ([f"{wordings} prompt wordings"] if wordings > 1 else [])
 
 
-def _setting(value: Any) -> str:
-    """Write a setting as a reader of the study would: truth values as yes and no."""
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+def _setting(key: str, value: Any) -> str:
+    """Write a setting as a reader of the study would: truth values as yes and no, a strategy in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return in_words(str(value)) if key == "strategy" else str(value)
 
 
 def models_table(tables: Tables) -> ApaTable | None:

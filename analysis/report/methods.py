@@ -243,6 +243,7 @@ _PAST = {
     "has": "had", "have": "had", "is": "was", "are": "were", "shows": "showed", "show": "showed", "tells": "told", "tell": "told",
     "goes": "went", "go": "went", "runs": "ran", "takes": "took", "asks": "asked", "sees": "saw", "reads": "read", "gets": "got",
     "begins": "began", "ends": "ended", "differ": "differed", "differs": "differed", "draws": "drew", "gives": "gave",
+    "allow": "allowed",
 }  # fmt: skip
 _PRESENT = re.compile(rf"\b({'|'.join(_PAST)})\b")
 

@@ -82,7 +82,7 @@ def session_told(
         _screens(study),
         f"A session has {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
-        f"Free answers count with up to a minute each; their time limits allow {minutes_in_words(allowed)} more."
+        f"Free answers are counted with up to a minute each; their time limits allow {minutes_in_words(allowed)} more."
         if allowed
         else "",
         _told_to_readers(plan),

@@ -196,8 +196,19 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
     )
 
 
+def test_limits_and_strategies_are_told_in_words_and_in_the_past(tmp_path: Path) -> None:
+    limits = "Free answers are counted with up to a minute each; their time limits allow 3 minutes more."
+    thinks = READERS["restorer"] | {"settings": {"use": "openai:restorer", "strategy": "chain_of_thought"}}
+    said = told(tmp_path, readers=READERS | {"restorer": thinks}, procedure=PROCEDURE | {"limits": limits})
+    assert (
+        "were counted with up to a minute each; their time limits allowed 3 minutes more."
+        in said["Procedure"]
+    )
+    assert "Its settings were strategy chain of thought" in said["Language models"]
+
+
 def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
-    allowed = "Free answers count with up to a minute each; their time limits allow 3 minutes more."
+    allowed = "Free answers are counted with up to a minute each; their time limits allow 3 minutes more."
     session = PROCEDURE | {"screens": ["block"], "limits": allowed, "told": ""}
     rows = study_rows(models=("restorer",), items=8)
     tables = load(
