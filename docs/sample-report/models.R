@@ -531,7 +531,7 @@ parts <- glFormula(rt ~ font + (1 + font | participant) + (1 + font | item), dat
   control = glmerControl(check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"))
 names <- c("(Intercept)", "fontcursive")
 start <- c(0.124535601359, 0.00223112910249, 0.0857370668864, 0.0209974233182, 0.0110080330977, 0.011418385401, -1.34782592523, 1248.27507382, 764.142905945)
-unit <- c(0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.1, 7970.2707277, 5553.05976687)
+unit <- c(0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.1, 7970.27072772, 5553.05976688)
 basis <- list(matrix(c(4918.90928613, 0, -4913.95320499, 9837.82357084), 2), matrix(c(4918.90928613, 0, -4913.95320499, 9837.82357084), 2))
 penalty <- function(par) 0
 criterion()
@@ -542,14 +542,14 @@ report <- list(
   linear = FALSE, singular = FALSE, rows = 19840, loglik = -158276.591948,
   terms = c("(Intercept)", "fontcursive"),
   estimate = c(1248.27507382, 764.142905945),
-  se = c(66.8696615173, 78.8481903345),
+  se = c(66.8696615175, 78.8481903346),
   variance = c(539441.7805, -342153.840727, 711916.903677, 5568.06590066, -975.692266964, 24346.317909)
   , dispersion = 0.259804481463
 )
 }, note = "glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices; glmer has the expected information only; glmer's steps are for columns of ordinary size; here some are very small or large")
 
-# Model 8: accuracy where letters are changed, human: spatial coding, by length
-refit(8, "accuracy where letters are changed, human: spatial coding, by length", {
+# Model 8: accuracy where letters are changed, human: spatial coding by length
+refit(8, "accuracy where letters are changed, human: spatial coding by length", {
 # value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item)
 # ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_08.csv")
@@ -663,8 +663,8 @@ report <- list(
 )
 })
 
-# Model 12: response time where letters are changed, human: spatial coding, by length
-refit(12, "response time where letters are changed, human: spatial coding, by length", {
+# Model 12: response time where letters are changed, human: spatial coding by length
+refit(12, "response time where letters are changed, human: spatial coding by length", {
 # value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item)
 d <- rows_of("models/model_12.csv")
 numbers <- c("value", "cov_letters", "cov_match_spatial_length")
