@@ -82,6 +82,11 @@ def together(
         names.add(name)
         kinds |= kinds_of(tables.trials)
         measured = values_of(tables, factor)
+        if not measured:
+            told(
+                f"{name} has no part here: none of its answers is judged. `wrods score --similarity` compares answers with those "
+                "about the intact text, `wrods score --execute` runs programs; `wrods report` then keeps what came of it."
+            )
         for values in measured:
             titled = (
                 name if len(measured) == 1 else f"{name}, {values.measure.axis.removesuffix(' (%)').lower()}"
@@ -112,6 +117,8 @@ def together(
             agreement_table("ranks_alike", completed, perceived, kinds),
         )
         found += [one for one in ranked if one is not None]
+        if ranked[0] is None and "model" in kinds.values():
+            told("Models are not ranked: none has answers under every operation of every task.")
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
     return [*found, fault_table("faults", together, kinds)] if len(together) else found
 

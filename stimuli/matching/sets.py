@@ -106,7 +106,7 @@ class Matched:
         parting = [one.covariate for one in self.unmet if one.without]
         if parting:
             return (
-                f"Leave out {' or '.join(parting)}, which parts the sets altogether: "
+                f"Widen a tolerance, give more candidates, or leave out {' or '.join(parting)}: "
                 "conditions that differ in it by design cannot agree on it."
             )
         return "Widen a tolerance, or give more candidates."

@@ -135,6 +135,19 @@ def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_
     )
 
 
+def test_studies_without_a_judged_answer_and_models_without_a_rank_are_told(tmp_path: Path) -> None:
+    """Summaries are judged by their cosines alone, which are not there yet."""
+    unjudged, _ = perception(tmp_path / "summarise", "summarise", {"one": 0.5})
+    said: list[str] = []
+    found = together([study(tmp_path / "gsm8k"), unjudged], said.append)
+    assert "summarise has no part here: none of its answers is judged." in " ".join(said)
+    assert {one.name for one in found} >= {"table_1", "table_3"}
+    said.clear()
+    others = summaries(tmp_path / "translate", {"another": 0.5})
+    assert all(one.name != "ranks" for one in together([study(tmp_path / "again"), others], said.append))
+    assert said[-1] == "Models are not ranked: none has answers under every operation of every task."
+
+
 def test_where_no_series_falls_none_is_called_steepest(tmp_path: Path) -> None:
     chapter = write(Material(load(summaries(tmp_path / "summarise", {"one": 1.0, "two": 1.0}))))
     assert chapter is not None
