@@ -81,7 +81,9 @@ def _figure(
             _profile(axes, own, factor, levels, look[group], kinds[group], reach)
             name_above(axes, group, kinds[group], measure, look[group].colour)
             _frame(axes, names, reach, first=in_first_column(place), last=in_last_row(place, len(series)))
-        axis_name(figure, panels, f"Cost against {base} as a multiple of the reader's mean cost", 0.12)
+        axis_name(
+            figure, panels, f"Cost against {in_words(base)} as a multiple of the reader's mean cost", 0.12
+        )
         mark_not_data(figure, kinds)
     alternative = _in_words(shapes, factor)
     note = _note(shapes, base, reach)

@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, shortened, styled
+from analysis.names import in_words
 
 ROW, HEAD, TOP = 0.29, 0.27, 0.34
 """Heights in inches: a row of cells, a line that heads a block, the margin for marks."""
@@ -59,7 +60,7 @@ def heat_map_figure(
         Values of the darkest and the lightest colour; the lowest and highest value by default.
     note : str
     """
-    columns = [str(one) for one in blocks[0][1].columns]
+    columns = [in_words(str(one)) for one in blocks[0][1].columns]
     low, high = _limits([table for _, table in blocks], limits)
     norm, colours = Normalize(low, high), colormaps[COLOURS]
     labels = [shortened(str(row), LONGEST) for _, table in blocks for row in table.index]
@@ -126,7 +127,9 @@ def _cells(
     labels: list[str] = []
     for head, table in blocks:
         if head:
-            axes.text(0, top + HEAD - 0.07, head, fontsize=8.5, weight="bold", va="baseline", ha="left")
+            axes.text(
+                0, top + HEAD - 0.07, in_words(head), fontsize=8.5, weight="bold", va="baseline", ha="left"
+            )
             top += HEAD
         values = table.to_numpy(dtype=float)
         edges = top + ROW * np.arange(len(table) + 1)

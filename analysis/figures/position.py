@@ -24,6 +24,7 @@ from analysis.figures.drawing import (
 )
 from analysis.figures.labels import fit_labels, laid_out, places_of
 from analysis.measures import Measure
+from analysis.names import in_words
 from analysis.position import Cost, is_letter_position
 
 DODGE = 0.09
@@ -79,7 +80,7 @@ def position_figure(
 
 def _panel_title(measure: Measure, reference: str, letter: str) -> str:
     what = "Time added" if measure.logged else "Accuracy lost"
-    return f"{letter + '  ' if letter else ''}{what} against {reference}"
+    return f"{letter + '  ' if letter else ''}{what} against {in_words(reference)}"
 
 
 def _panel(

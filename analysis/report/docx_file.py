@@ -32,6 +32,8 @@ from analysis.report.numbered import Illustrated, Numbered
 FONT, CODE_FONT = "Times New Roman", "Courier New"
 TEXT_WIDTH = 6.5
 """Inches between the margins of a letter page."""
+MOST_TALL = 7.2
+"""Inches of a picture that stands on one page with its number, title and note."""
 SIZES = ((6, 10.0), (8, 9.0), (10, 8.0))
 """Font size of a table by its number of columns; beyond, the smallest."""
 SMALLEST, LEGIBLE, FINEST = 7.0, 8.0, 6.5
@@ -235,6 +237,9 @@ def _figure(word: WordDocument, shown: Illustrated, folder: Path) -> None:
     if inline.width > Inches(TEXT_WIDTH):
         inline.height = Emu(int(inline.height * Inches(TEXT_WIDTH) / inline.width))
         inline.width = Inches(TEXT_WIDTH)
+    if inline.height > Inches(MOST_TALL):
+        inline.width = Emu(int(inline.width * Inches(MOST_TALL) / inline.height))
+        inline.height = Inches(MOST_TALL)
     named = inline._inline.docPr
     named.set("name", f"Figure {shown.number}")
     named.set("title", shown.drawing.title)

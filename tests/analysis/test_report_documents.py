@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import docx
+import matplotlib.pyplot as plt
 import pytest
 from docx.oxml.ns import qn
+from docx.shared import Inches
 from docx.table import Table
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +22,13 @@ from markupsafe import Markup
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from analysis.figures.drawing import Drawing, styled
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Bullets, Document, Filed, Heading, Paragraph, document_of
-from analysis.report.docx_file import fitted_columns, write_docx
+from analysis.report.docx_file import MOST_TALL, fitted_columns, write_docx
 from analysis.report.inline import head_markup, plain_text, runs_of, with_symbols
 from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
-from analysis.report.numbered import Numbered
+from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
 from tests.analysis.conftest import Rehearsal
 
@@ -195,6 +198,18 @@ def test_a_table_in_a_file_takes_a_line_in_word_and_its_source_none(tmp_path: Pa
     ]
     written = write_latex(nasty(), tmp_path, given).read_text("utf-8")
     assert "of the second" in written and "of the filed" not in written
+
+
+def test_a_picture_taller_than_a_page_is_made_smaller_in_word(tmp_path: Path) -> None:
+    with styled():
+        drawing = Drawing("tall", "Tall", "Note.", "A line.", "<svg></svg>", plt.figure(figsize=(6, 12)))
+        drawing.save(tmp_path / "figures")
+    document = replace(nasty(), nodes=(Illustrated(1, drawing),))
+    word = docx.Document(str(write_docx(document, tmp_path, {}, WHEN)))
+    (picture,) = word.inline_shapes
+    assert picture.height == Inches(MOST_TALL) and picture.width / picture.height == pytest.approx(
+        0.5, abs=0.02
+    )
 
 
 def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(

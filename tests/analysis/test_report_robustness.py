@@ -25,7 +25,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import alternatives, missing, robustness
 from analysis.report.chapters.alternatives_tables import same_conclusion
-from analysis.report.chapters.robustness_shown import fitted_models
+from analysis.report.chapters.robustness_shown import by_class, fitted_models
 from analysis.results import Analysis
 from analysis.robustness import deviations, drawn_readers
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
@@ -228,6 +228,22 @@ def test_the_heat_map_has_the_shares_by_hand(written: Written) -> None:
     shares = 100 * used.assign(right=used["correct"] == 1).groupby("position")["right"].mean()
     told = ", ".join(f"{level} {apa.number(shares[level], 0)}" for level in LEVELS)
     assert f"restorer: {told}" in figure(chapter, "heat_map_position").alternative
+
+
+def test_a_heat_map_of_many_readers_and_classes_fits_a_page_and_its_heads_are_words(tmp_path: Path) -> None:
+    rows = study_rows(human=6, models=("one", "two", "three", "four"), items=24)
+    number = pd.Series(pd.factorize(rows["item_id"])[0], index=rows.index)
+
+    def drawn(classes: int) -> Drawing:
+        tables = handed(tmp_path / str(classes), rows.assign(set="class_" + (number % classes).astype(str)))
+        found = by_class(Material(tables, (), kinds_of(tables.trials)))
+        return next(one for one in found if isinstance(one, Drawing) and one.name == "heat_map_position")
+
+    all_four, four_of_six = drawn(4), drawn(6)
+    heads = {text.get_text() for text in all_four.figure.axes[0].texts}
+    assert {"class 0", "class 1", "class 2", "class 3"} <= heads
+    assert "largest of" not in all_four.note and "The 4 largest of 6 classes are shown." in four_of_six.note
+    assert four_of_six.figure.get_figheight() == all_four.figure.get_figheight() < 8
 
 
 def test_a_model_has_no_deviation_where_participants_alone_differ(written: Written) -> None:

@@ -21,7 +21,9 @@ from analysis.results import Analysis
 from analysis.robustness import deviations
 
 MOST_CLASSES = 6
-"""Classes of items in a heat map."""
+"""Classes of items in a table, the largest first, and in a heat map as far as a page has room for."""
+MOST_ROWS = 20
+"""Rows of cells in a heat map that fits a page."""
 MOST_PANELS = 4
 """Random terms of a model that are drawn."""
 MOST_MODELS, MOST_CATERPILLARS = 3, 2
@@ -89,15 +91,17 @@ def by_class(material: Material) -> Iterator[Block]:
             table = table.reindex(index=order, columns=[one for one in levels if (used[factor] == one).any()])
             table.index = [marked(group, material.kinds.get(group, "model")) for group in order]
             blocks.append((str(name), table))
+        readers = max(len(table) for _, table in blocks)
+        drawn = blocks[: max(MOST_ROWS // max(readers, 1), 1)]
         title = f"Accuracy by {what + ', ' if column else ''}{factor} and reader{part.told}"
         note = "Percent correct over all trials of a cell; failures count as wrong. An en dash: no trials."
         if column is None:
             note += " All items are of one class."
-        elif used[column].nunique() > MOST_CLASSES:
-            note += f" The {MOST_CLASSES} largest of {used[column].nunique()} classes are shown."
+        elif used[column].nunique() > len(drawn):
+            note += f" The {len(drawn)} largest of {used[column].nunique()} classes are shown."
         kinds = {group: material.kinds.get(group, "model") for group in group_order(used)}
         figure = heat_map_figure(
-            f"heat_map_{part.stem}", title, blocks, kinds, unit="% correct, failures wrong", limits=(0.0, 100.0), note=note
+            f"heat_map_{part.stem}", title, drawn, kinds, unit="% correct, failures wrong", limits=(0.0, 100.0), note=note
         )  # fmt: skip
         yield Markup(
             "[[figure:{}]] has the share of right answers of every reader in every condition"
