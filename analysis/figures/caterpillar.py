@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, mark_not_data, styled
 from analysis.figures.labels import TITLE_SIZE, cut_to_lines, height_of
 
 NAMED = 3
@@ -57,12 +57,14 @@ def caterpillar_figure(
         Reader kind of each group in the model.
     """
     lines = (len(panels) + 1) // 2
-    tall = min(MOST, max(LEAST, EACH * max(len(panel.effects) for panel in panels)))
     across = 2 if len(panels) > 1 else 1
     width = 0.84 / across - (0.04 if across > 1 else 0.0)
     titles = ["\n".join(cut_to_lines(one.title, width * WIDTH, TITLE_SIZE, bold=True)) for one in panels]
+    above = 2 * WORDS + 0.75 + height_of(max(one.count("\n") for one in titles), TITLE_SIZE)
+    most = min(MOST, (TALLEST - 0.1) / lines - above)
+    tall = min(most, max(LEAST, EACH * max(len(panel.effects) for panel in panels)))
     with styled():
-        each = tall + 2 * WORDS + 0.75 + height_of(max(one.count("\n") for one in titles), TITLE_SIZE)
+        each = tall + above
         figure = Figure(figsize=(WIDTH, each * lines + 0.1))
         whole = figure.get_figheight()
         for turn, panel in enumerate(panels):

@@ -25,6 +25,8 @@ from analysis.readers import PARTICIPANT_KINDS, marked
 NOT_DATA = "Simulated readers: not data"
 PILOT_LABEL = "you (pilot)"
 WIDTH = 6.7
+TALLEST = 8.2
+"""Inches of a figure that stands on one page with its number, its title and a line of its note."""
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,30 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, style, styled
-from analysis.figures.labels import cut_to_lines, height_of
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, mark_not_data, style, styled
+from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of
 from analysis.recovery_check import Recovered
 
 _LABELS = 0.36
 """Share of the figure's width that the effects' names take at most."""
+_APART = 1.25
+"""How many times the effects of the longest panel all panels together may have to stand in the same rows."""
+_SMALLEST = 6.0
+"""Points of the letters of names where a page would else not hold all rows."""
 
 
-def _differ(recovered: Sequence[Recovered], measures: Sequence[str]) -> bool:
-    """Whether panels have different effects, so that each needs its own labels."""
-    return len({tuple(one.label for one in recovered if one.measure == measure) for measure in measures}) > 1
+def _shared(recovered: Sequence[Recovered], measures: Sequence[str]) -> list[str]:
+    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common."""
+    of = [[one.label for one in recovered if one.measure == measure] for measure in measures]
+    longest = max(of, key=len)
+    every = list(dict.fromkeys([*longest, *(label for own in of for label in own)]))
+    return every if len(every) <= _APART * len(longest) else []
+
+
+def _fitted(row: float) -> tuple[float, int]:
+    """Return the size of letters and the most lines of a name in rows of so many inches."""
+    size = min(LABEL_SIZE, max(_SMALLEST, 0.8 * 72 * row))
+    return size, max(int(row / height_of(1, size)), 1)
 
 
 def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
@@ -33,17 +46,25 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
     """
     measures = list(dict.fromkeys(one.measure for one in recovered))
     colour = style()["people"]["colour"]
+    shared = _shared(recovered, measures)
     with styled():
-        most = max(len([one for one in recovered if one.measure == measure]) for measure in measures)
+        most = len(shared) or max(
+            len([one for one in recovered if one.measure == measure]) for measure in measures
+        )
         layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 0.93), wspace=0.08)
-        labelled = len(measures) if _differ(recovered, measures) else 1
-        room = _LABELS * WIDTH / labelled
-        deep = max(len(cut_to_lines(one.label, room, 9)) for one in recovered)
-        figure = Figure(figsize=(WIDTH, 0.75 + (0.19 + height_of(deep, 9)) * (most + 1)), layout=layout)
+        room = _LABELS * WIDTH / (1 if shared else len(measures))
+        row = (TALLEST - 0.75) / (most + 1)
+        size, lines = (LABEL_SIZE, LINES) if row >= 0.19 + height_of(LINES, LABEL_SIZE) else _fitted(row)
+        names = {one.label: "\n".join(cut_to_lines(one.label, room, size, lines)) for one in recovered}
+        deep = max(name.count("\n") + 1 for name in names.values())
+        figure = Figure(
+            figsize=(WIDTH, 0.75 + min(0.19 + height_of(deep, size), row) * (most + 1)), layout=layout
+        )
         for turn, measure in enumerate(measures):
             axes = figure.add_subplot(1, len(measures), turn + 1)
             own = [one for one in recovered if one.measure == measure]
-            y = np.arange(len(own))[::-1]
+            listed = shared or [one.label for one in own]
+            y = [len(listed) - 1 - listed.index(one.label) for one in own]
             for place, one in zip(y, own, strict=True):
                 if one.low is not None and one.high is not None:
                     axes.plot([one.low, one.high], [place, place], color=colour, lw=1.6, zorder=3)
@@ -52,11 +73,13 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             axes.axvline(0, color="#333333", lw=0.8)
             axes.grid(True, axis="x")
             axes.grid(False, axis="y")
-            if turn == 0 or _differ(recovered, measures):
-                axes.set_yticks(y, ["\n".join(cut_to_lines(one.label, room, 9)) for one in own])
+            if turn == 0 or not shared:
+                axes.set_yticks(
+                    np.arange(len(listed))[::-1], [names[label] for label in listed], fontsize=size
+                )
             else:
                 axes.set_yticks([])
-            axes.set_ylim(-0.6, len(own) - 0.4)
+            axes.set_ylim(-0.6, len(listed) - 0.4)
             axes.set_title(own[0].title)
             axes.set_xlabel("log odds" if own[0].scale == "logit" else "log ms")
         mark_not_data(figure, {"simulated": "simulated"})

@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
 from analysis.figures.drawing import (
+    TALLEST,
     WIDTH,
     Drawing,
     Look,
@@ -82,12 +83,13 @@ def panels_figure(
         for panel in panels
     )
     gap = GAP - 0.2 + deepest
-    height = len(panels) * (ROW + gap) + foot
+    row = min(ROW, (TALLEST - foot) / len(panels) - gap)
+    height = len(panels) * (row + gap) + foot
     with styled():
         figure = Figure(figsize=(WIDTH, height))
         for number, panel in enumerate(panels):
-            bottom = foot + (len(panels) - 1 - number) * (ROW + gap) + 0.15 + deepest
-            axes = figure.add_axes((0.1, bottom / height, 0.87, ROW / height))
+            bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.15 + deepest
+            axes = figure.add_axes((0.1, bottom / height, 0.87, row / height))
             _draw(axes, cells, panel, look, kinds)
             axes.set_ylabel(label)
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""

@@ -15,7 +15,17 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, looks, mark_not_data, shortened, styled
+from analysis.figures.drawing import (
+    TALLEST,
+    WIDTH,
+    Drawing,
+    Look,
+    as_svg,
+    looks,
+    mark_not_data,
+    shortened,
+    styled,
+)
 from analysis.figures.labels import cut_to_lines, height_of
 from analysis.readers import PARTICIPANT_KINDS
 
@@ -72,7 +82,8 @@ def sensitivity_figure(
         titles = ["\n".join(cut_to_lines(str(level), each, size, bold=True)) for level in levels]
         deep = max(one.count("\n") for one in titles)
         added = height_of(deep, size)
-        height = 0.6 + (2.6 if lines == 1 else 2.0) * lines + 0.18 * legend + 0.3 + added * lines
+        around = 0.9 + 0.18 * legend
+        height = around + min(((2.6 if lines == 1 else 2.0) + added) * lines, TALLEST - around)
         figure = Figure(figsize=(WIDTH, height))
         bottom = (0.55 + 0.18 * legend) / height
         grid = figure.add_gridspec(

@@ -13,11 +13,13 @@ from analysis import apa
 from analysis.costs.spread import TimeSpread
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import fitted, kinds_in_words
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, looks, mark_not_data, styled
+from analysis.figures.labels import LABEL_SIZE, height_of
 from analysis.names import in_words
 from analysis.readers import marked
 
-_ROW = 0.52
+_ROW, _LEAST_ROW = 0.52, 0.105
+"""Inches of a row: with few conditions, and where a page would else not hold them."""
 
 
 def time_distribution_figure(
@@ -39,10 +41,17 @@ def time_distribution_figure(
     look = looks(kinds)
     panels = list(dict.fromkeys((one.group, one.measure) for one in spreads))
     shown = [level for level in levels if any(one.level == level for one in spreads)]
-    names = ["\n".join(fitted(in_words(level), 18)) for level in shown]
+    between, top, below = 0.72, 0.42, 0.52
+    room = (TALLEST - top - below - (len(panels) - 1) * between) / len(panels) - 0.1
+    row = float(np.clip(room / len(shown), _LEAST_ROW, _ROW))
+    size = min(LABEL_SIZE, 0.8 * 72 * row)
+    lines = [fitted(in_words(level), 18) for level in shown]
+    if row < height_of(max(map(len, lines)), size):
+        lines = [fitted(in_words(level), 36) for level in shown]
+    names = ["\n".join(one) for one in lines]
     left = 0.25 + 0.072 * max(5, *(len(line) for text in names for line in text.split("\n")))
     with styled():
-        tall, between, top, below = _ROW * len(shown) + 0.1, 0.72, 0.42, 0.52
+        tall = row * len(shown) + 0.1
         whole = top + len(panels) * tall + (len(panels) - 1) * between + below
         figure = Figure(figsize=(WIDTH, whole))
         for place, (group, measure) in enumerate(panels):
@@ -55,6 +64,7 @@ def time_distribution_figure(
             for one in own:
                 _row(axes, one, shown.index(one.level), peak, look[group].colour)
             _frame(axes, names, own)
+            axes.tick_params(axis="y", labelsize=size)
             letter = f"{'ABCDEFGH'[place % 8]}  " if len(panels) > 1 else ""
             axes.set_title(f"{letter}{marked(group, kinds[group])}: {TITLES[measure].lower()}")
             axes.set_xlabel(f"{TITLES[measure]} (ms, log scale)")

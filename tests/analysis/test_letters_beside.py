@@ -68,7 +68,9 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
         assert row[0] == f"Two letters transposed, {place}"
         low, high = row[2].values[1:]  # type: ignore[attr-defined]
         assert low - 5 < 100 * (2.718281828 ** TIME[place] - 1) < high + 5
-        assert row[4].startswith(f"{BITS[place] - 50:.2f} ")
+        assert row[4] == f"{BITS[place] - 50:.2f}", (
+            "each item costs the same, so that no interval has a width"
+        )
     assert [row[4] for row in of_gpt] == ["–"] * 3
     assert [row[2] for row in of_gpt] == [row[2] for row in of_restorer]
     said = " ".join(str(one) for one in blocks)

@@ -1,0 +1,74 @@
+"""Figures of many conditions stay within a page, with letters that can be read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.costs.spread import TimeSpread
+from analysis.figures import recovery_figure
+from analysis.figures.caterpillar import Caterpillar, caterpillar_figure
+from analysis.figures.drawing import TALLEST
+from analysis.figures.time_distributions import time_distribution_figure
+from analysis.recovery_check import Recovered
+
+LEVELS = tuple(f"condition_{number}" for number in range(27))
+SMALLEST = 6
+"""Points of letters that can still be read in print."""
+
+
+def spread(level: str, measure: str) -> TimeSpread:
+    times = np.geomspace(300, 1800, 20)
+    return TimeSpread(
+        "simulated", "simulated", measure, level, times[:7], times[8:12], times, np.ones(20), trials=40
+    )
+
+
+def names_beside(figure: Figure, panel: int) -> list[str]:
+    labels = figure.axes[panel].get_yticklabels()
+    assert all(one.get_fontsize() >= SMALLEST for one in labels)
+    return [one.get_text() for one in labels]
+
+
+def test_times_in_many_conditions_stand_in_low_rows() -> None:
+    many = [spread(level, measure) for measure in ("reading_time", "rt") for level in LEVELS]
+    figure = time_distribution_figure("times", many, "scramble", LEVELS).figure
+    assert figure.get_figheight() <= TALLEST
+    assert names_beside(figure, 0) == names_beside(figure, 1) == [name.replace("_", " ") for name in LEVELS]
+    few = time_distribution_figure("times", [spread("intact", "rt")], "scramble", ["intact"])
+    assert few.figure.get_figheight() < 2
+
+
+def effect(measure: str, label: str) -> Recovered:
+    return Recovered(measure, measure, "log_ms", label, 0.1, 0.2, 0.0, 0.4)
+
+
+def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> None:
+    labels = [f"{name} − intact" for name in LEVELS]
+    some = [effect("correct", label) for label in labels[:3] + labels[4:]]
+    figure = recovery_figure("recovery", [*some, *(effect("rt", label) for label in labels)]).figure
+    assert figure.get_figheight() <= TALLEST
+    assert names_beside(figure, 0) == [label.replace("_", " ") for label in labels]
+    assert names_beside(figure, 1) == []
+    places = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert places == [26 - place for place in range(27) if place != 3], (
+        "the effect that is missing leaves its row empty"
+    )
+
+
+def test_measures_with_other_effects_have_their_own_names() -> None:
+    figure = recovery_figure(
+        "recovery", [effect("correct", "a"), effect("rt", "b"), effect("rt", "c")]
+    ).figure
+    assert names_beside(figure, 0) == ["a"] and names_beside(figure, 1) == ["b", "c"]
+
+
+def test_four_caterpillars_fit_a_page() -> None:
+    effects = pd.DataFrame(
+        {"level": [f"item {n}" for n in range(90)], "mode": np.linspace(-1, 1, 90), "sd": 0.2}
+    )
+    effects = effects.assign(low=effects["mode"] - 0.4, high=effects["mode"] + 0.4)
+    panels = [Caterpillar(f"Item: effect {n} of a condition with a long name", effects) for n in range(4)]
+    figure = caterpillar_figure("modes", "Modes", panels, "log odds", {"human": "human"}).figure
+    assert figure.get_figheight() <= TALLEST
