@@ -118,7 +118,9 @@ def together(
         )
         found += [one for one in ranked if one is not None]
         if ranked[0] is None and "model" in kinds.values():
-            told("Models are not ranked: none has answers under every operation of every task.")
+            told(
+                "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
+            )
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
     return [*found, fault_table("faults", together, kinds)] if len(together) else found
 

@@ -145,7 +145,10 @@ def test_studies_without_a_judged_answer_and_models_without_a_rank_are_told(tmp_
     said.clear()
     others = summaries(tmp_path / "translate", {"another": 0.5})
     assert all(one.name != "ranks" for one in together([study(tmp_path / "again"), others], said.append))
-    assert said[-1] == "Models are not ranked: none has answers under every operation of every task."
+    assert (
+        said[-1]
+        == "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
+    )
 
 
 def test_where_no_series_falls_none_is_called_steepest(tmp_path: Path) -> None:
