@@ -26,7 +26,7 @@ NOT_DATA = "Simulated readers: not data"
 PILOT_LABEL = "you (pilot)"
 WIDTH = 6.7
 TALLEST = 8.2
-"""Inches of a figure that stands on one page with its number, its title and a line of its note."""
+"""Inches of a figure that fills a page; Word and LaTeX make it a little smaller, for its number, title and note stand there too."""
 
 
 @dataclass(frozen=True)

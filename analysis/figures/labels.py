@@ -22,6 +22,8 @@ SLANT = 40
 """Degrees by which labels are turned that fit in no other way."""
 LABEL_SIZE = 9.0
 """Points of an axis' labels, as the style has them."""
+SMALLEST = 6.0
+"""Points of labels where a page would else not hold all rows."""
 TITLE_SIZE = 9.5
 """Points of a panel's title, as the style has them."""
 _APART = 0.09
@@ -94,6 +96,11 @@ def _letters_that_fit(text: str, room: float, size: float, *, bold: bool, end: s
     while fits > 1 and width_of(text[:fits].rstrip() + end, size, bold=bold) > room:
         fits -= 1
     return fits
+
+
+def size_in(row: float) -> float:
+    """Return the size of letters, in points, of names in rows of so many inches."""
+    return min(LABEL_SIZE, max(SMALLEST, 0.8 * 72 * row))
 
 
 def height_of(lines: int, size: float) -> float:

@@ -10,20 +10,22 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from analysis import apa
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, mark_not_data, style, styled
-from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of
+from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, size_in
 from analysis.recovery_check import Recovered
 
 _LABELS = 0.36
 """Share of the figure's width that the effects' names take at most."""
 _APART = 1.25
 """How many times the effects of the longest panel all panels together may have to stand in the same rows."""
-_SMALLEST = 6.0
-"""Points of the letters of names where a page would else not hold all rows."""
 
 
-def _shared(recovered: Sequence[Recovered], measures: Sequence[str]) -> list[str]:
-    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common."""
-    of = [[one.label for one in recovered if one.measure == measure] for measure in measures]
+def _shared(of: Sequence[Sequence[str]]) -> list[str]:
+    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common.
+
+    Effects of one panel that have the same name (of two factors with levels of one name) are told apart by rows of their own.
+    """
+    if any(len(set(own)) < len(own) for own in of):
+        return list(of[0]) if all(own == of[0] for own in of) else []
     longest = max(of, key=len)
     every = list(dict.fromkeys([*longest, *(label for own in of for label in own)]))
     return every if len(every) <= _APART * len(longest) else []
@@ -31,7 +33,7 @@ def _shared(recovered: Sequence[Recovered], measures: Sequence[str]) -> list[str
 
 def _fitted(row: float) -> tuple[float, int]:
     """Return the size of letters and the most lines of a name in rows of so many inches."""
-    size = min(LABEL_SIZE, max(_SMALLEST, 0.8 * 72 * row))
+    size = size_in(row)
     return size, max(int(row / height_of(1, size)), 1)
 
 
@@ -46,7 +48,7 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
     """
     measures = list(dict.fromkeys(one.measure for one in recovered))
     colour = style()["people"]["colour"]
-    shared = _shared(recovered, measures)
+    shared = _shared([[one.label for one in recovered if one.measure == measure] for measure in measures])
     with styled():
         most = len(shared) or max(
             len([one for one in recovered if one.measure == measure]) for measure in measures
@@ -63,8 +65,10 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         for turn, measure in enumerate(measures):
             axes = figure.add_subplot(1, len(measures), turn + 1)
             own = [one for one in recovered if one.measure == measure]
-            listed = shared or [one.label for one in own]
-            y = [len(listed) - 1 - listed.index(one.label) for one in own]
+            labels = [one.label for one in own]
+            listed = shared or labels
+            rows = range(len(own)) if labels == listed else [listed.index(label) for label in labels]
+            y = [len(listed) - 1 - row_of for row_of in rows]
             for place, one in zip(y, own, strict=True):
                 if one.low is not None and one.high is not None:
                     axes.plot([one.low, one.high], [place, place], color=colour, lw=1.6, zorder=3)

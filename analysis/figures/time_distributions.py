@@ -14,7 +14,7 @@ from analysis.costs.spread import TimeSpread
 from analysis.costs.units import TITLES
 from analysis.figures.cost_panels import fitted, kinds_in_words
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, looks, mark_not_data, styled
-from analysis.figures.labels import LABEL_SIZE, height_of
+from analysis.figures.labels import height_of, size_in
 from analysis.names import in_words
 from analysis.readers import marked
 
@@ -44,7 +44,7 @@ def time_distribution_figure(
     between, top, below = 0.72, 0.42, 0.52
     room = (TALLEST - top - below - (len(panels) - 1) * between) / len(panels) - 0.1
     row = float(np.clip(room / len(shown), _LEAST_ROW, _ROW))
-    size = min(LABEL_SIZE, 0.8 * 72 * row)
+    size = size_in(row)
     lines = [fitted(in_words(level), 18) for level in shown]
     if row < height_of(max(map(len, lines)), size):
         lines = [fitted(in_words(level), 36) for level in shown]

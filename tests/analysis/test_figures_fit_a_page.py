@@ -64,6 +64,14 @@ def test_measures_with_other_effects_have_their_own_names() -> None:
     assert names_beside(figure, 0) == ["a"] and names_beside(figure, 1) == ["b", "c"]
 
 
+def test_effects_of_one_name_have_rows_of_their_own() -> None:
+    """Two factors may have levels of the same name."""
+    twice = [effect("rt", "on − off"), effect("rt", "on − off")]
+    figure = recovery_figure("recovery", [*twice, effect("correct", "on − off")]).figure
+    assert [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "D"] == [1, 0]
+    assert names_beside(figure, 0) == ["on − off"] * 2 and names_beside(figure, 1) == ["on − off"]
+
+
 def test_four_caterpillars_fit_a_page() -> None:
     effects = pd.DataFrame(
         {"level": [f"item {n}" for n in range(90)], "mode": np.linspace(-1, 1, 90), "sd": 0.2}

@@ -20,6 +20,7 @@ from experiment.rating.answers import (
 )
 from experiment.rating.rates import NotRated, agreements, decide, rate
 from experiment.rating.rubric import Rating
+from experiment.rating.told import DISCUSSION
 
 LONGEST_NOTE = 500
 
@@ -160,7 +161,7 @@ def take_decision(study: str) -> AnyResponse:
     if how == "third" and answer.by(who) is not None:
         abort(400, "You rated this answer yourself: it takes a third rater, or a discussion.")
     words = request.form.get("note", "").strip()[:LONGEST_NOTE]
-    said = {"third": "third rater", "discussion": "discussion"}[how] + (f": {words}" if words else "")
+    said = {"third": "third rater", "discussion": DISCUSSION}[how] + (f": {words}" if words else "")
     try:
         service.store.write(
             lambda connection: decide(connection, study, asked, answer.place, who, value, said)
