@@ -25,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-LATEST_REVISION = "0003"
+LATEST_REVISION = "0004"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -86,7 +86,10 @@ sessions = Table(
     Column("ended_reason", Text),
     Column("lease", Text),
     Column("lease_until", Text),
+    Column("person_key", Text),
+    Column("held_reason", Text),
     Index(None, "study", "version", "reader_kind"),
+    Index("ix_sessions_person", "study", "person_key"),
     # a row holds its plan, up to megabytes: what is asked at each trial and each arrival is answered without it
     Index("ix_sessions_heard", "session_id", "state", "lease", "lease_until", "last_seen_at"),
     Index("ix_sessions_reader", "study", "reader"),
@@ -271,6 +274,30 @@ ratings = Table(
     ForeignKeyConstraint(TRIAL_KEY, [f"trials.{name}" for name in TRIAL_KEY]),
     Index(None, *TRIAL_KEY),
 )
+
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("study", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    PrimaryKeyConstraint("study", "version", "kind"),
+)
+"""Counts of people of whom nothing else is stored, such as those who declined to take part."""
+
+sign_ins = Table(
+    "sign_ins",
+    metadata,
+    Column("token_hash", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("stamp", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("seen_at", Text, nullable=False),
+    Column("expires_at", Text, nullable=False),
+)
+"""Open sign-ins to the dashboard and one-time links to it; ending one deletes its row."""
 
 invitations = Table(
     "invitations",

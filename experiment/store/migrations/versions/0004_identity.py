@@ -1,0 +1,87 @@
+"""Who a person is inside the store, held payments, counts of those who declined, and sign-ins to the dashboard."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+_sessions = sa.table(
+    "sessions",
+    sa.column("session_id", sa.Text()),
+    sa.column("study", sa.Text()),
+    sa.column("reader_kind", sa.Text()),
+    sa.column("person_key", sa.Text()),
+)
+_people = sa.table(
+    "people",
+    sa.column("session_id", sa.Text()),
+    sa.column("study", sa.Text()),
+    sa.column("source", sa.Text()),
+    sa.column("external_id", sa.Text()),
+)
+
+
+def upgrade() -> None:
+    """Add columns of sessions and the tables of counts and sign-ins, and give each stored person a key."""
+    op.add_column("sessions", sa.Column("person_key", sa.Text(), nullable=True))
+    op.add_column("sessions", sa.Column("held_reason", sa.Text(), nullable=True))
+    op.create_index("ix_sessions_person", "sessions", ["study", "person_key"])
+    op.create_table(
+        "tallies",
+        sa.Column("study", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("study", "version", "kind", name=op.f("pk_tallies")),
+    )
+    op.create_table(
+        "sign_ins",
+        sa.Column("token_hash", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("account", sa.Text(), nullable=False),
+        sa.Column("stamp", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("seen_at", sa.Text(), nullable=False),
+        sa.Column("expires_at", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_ins")),
+    )
+    _give_keys(op.get_bind())
+
+
+def _give_keys(connection: sa.Connection) -> None:
+    """Give sessions that share an outside id the same key, and every other session of a person its own."""
+    sessions_of_id: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for row in connection.execute(sa.select(_people).where(_people.c.source != "network")):
+        sessions_of_id[(row.study, row.source, row.external_id)].append(row.session_id)
+    known = connection.scalars(
+        sa.select(_sessions.c.session_id).where(_sessions.c.reader_kind.in_(("human", "simulated")))
+    )
+    parent = {session_id: session_id for session_id in known}
+
+    def root(session_id: str) -> str:
+        while parent[session_id] != session_id:
+            parent[session_id] = parent[parent[session_id]]
+            session_id = parent[session_id]
+        return session_id
+
+    for shared in sessions_of_id.values():
+        stored = [session_id for session_id in shared if session_id in parent]
+        for session_id in stored[1:]:
+            parent[root(session_id)] = root(stored[0])
+    keys: dict[str, str] = defaultdict(lambda: secrets.token_hex(16))
+    values = [{"of": session_id, "key": keys[root(session_id)]} for session_id in parent]
+    if values:
+        connection.execute(
+            sa.update(_sessions)
+            .where(_sessions.c.session_id == sa.bindparam("of"))
+            .values(person_key=sa.bindparam("key")),
+            values,
+        )
