@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
+from experiment.languages import pack_for
 from experiment.people import taking
 from experiment.people.bodies import read_body
 from experiment.people.lab.admitting import admit, pin_needed
@@ -31,7 +32,6 @@ from experiment.people.recruitment.admission import Hindered
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import SENDINGS_PER_MINUTE, this_site
-from experiment.people.words import words_for
 from experiment.store import SessionGone, StoreError, attendance, queries, records
 
 T = TypeVar("T")
@@ -157,7 +157,7 @@ def begin(study: str) -> tuple[Response, int]:
 def _opening(
     service: StudyService, operation: Callable[[Connection], Opened], session_id: str = ""
 ) -> Opened:
-    words = words_for(service.language)
+    words = pack_for(service.language).texts
     try:
         return _committed(service, operation, session_id)
     except AlreadyTookPart as refusal:
@@ -194,7 +194,7 @@ def _ended_words(words: Mapping[str, str], state: str) -> str:
 
 
 def _elsewhere(service: StudyService, may_take: bool) -> Problem:
-    words = words_for(service.language)
+    words = pack_for(service.language).texts
     rule = "one tab at a time shows a session"
     return Problem(423, words["open_elsewhere"], rule=rule, mend=words["go_back_there"], may_take=may_take)
 

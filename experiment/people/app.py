@@ -10,6 +10,7 @@ from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, Se
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from experiment.languages import pack_for
 from experiment.people.api import api
 from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard.views import admin
@@ -21,7 +22,6 @@ from experiment.people.problems import Problem
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
 from experiment.people.site import make_site
-from experiment.people.words import words_for
 from stimuli.errors import UserError
 
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "static"}) | PAGE_NAMES
@@ -110,4 +110,4 @@ def _tell_errors(app: Flask) -> None:
         if request.path.startswith("/api/"):
             rule = "the body has at most 256 KB" if status == 413 else str(error.description or error.name)
             return _problem(Problem(status, error.name, rule=rule))
-        return render_template("problem.html", error=error, words=words_for("en")), status
+        return render_template("problem.html", error=error, words=pack_for("en").texts), status

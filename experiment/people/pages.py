@@ -10,6 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, abort, redirect, render_template, request, send_from_directory, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from experiment.languages import pack_for
 from experiment.people.dashboard.signing_in import signed_in
 from experiment.people.lab.settings import this_lab
 from experiment.people.recruitment.arrivals import (
@@ -18,10 +19,8 @@ from experiment.people.recruitment.arrivals import (
     hindrance_of_person,
     known_parameters,
 )
-from experiment.people.recruitment.wordings import wordings_for
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
-from experiment.people.words import words_for
 
 pages = Blueprint("pages", __name__)
 ASSETS = Path(__file__).parent / "assets"
@@ -62,7 +61,9 @@ def index() -> AnyResponse | str:
         query = request.query_string.decode("ascii", "ignore")
         return redirect(f"{address}?{query}" if query else address)
     language = services[0].language if services else "en"
-    return render_template("studies.html", services=services, words=words_for(language), language=language)
+    return render_template(
+        "studies.html", services=services, words=pack_for(language).texts, language=language
+    )
 
 
 @pages.get("/<study>/")
@@ -79,7 +80,7 @@ def participant(study: str) -> str | tuple[str, int]:
         "participant.html",
         title=service.shown_title,
         language=service.language,
-        words=words_for(service.language),
+        words=pack_for(service.language).texts,
         config=script_json(config),
         version=bundle_version(),
     )
@@ -99,7 +100,7 @@ def _tell_hindrance(service: StudyService, hindrance: Hindrance) -> tuple[str, i
         "arrival.html",
         title=service.shown_title,
         language=service.language,
-        words=wordings_for(service.language),
+        words=pack_for(service.language).texts,
         platform=service.recruitment.platform.name,
         hindrance=hindrance,
         consent=_consent(service) if hindrance.kind == "preview" else None,
@@ -127,6 +128,7 @@ def _config(service: StudyService) -> dict[str, Any]:
         elif signed_in("pilot"):
             platform["pilot"] = site.passes.make(service.study)
         is_pilot = is_pilot or "pilot" in platform
+    pack = pack_for(service.language)
     participant_number = platform.get("participant")
     is_known = any(
         platform.get(name) for name in ("PROLIFIC_PID", "workerId", "survey_code", "id", "participant")
@@ -136,6 +138,8 @@ def _config(service: StudyService) -> dict[str, Any]:
         "study": service.study,
         "title": service.shown_title,
         "language": service.language,
+        "direction": pack.direction,
+        "messages": pack.texts,
         "mode": "pilot" if is_pilot else "session",
         "participant": participant_number,
         "platform": platform,

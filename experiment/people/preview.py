@@ -12,10 +12,10 @@ from typing import Any
 
 from flask import Flask, Response, abort, jsonify, render_template, request
 
+from experiment.languages import pack_for
 from experiment.people.headers import add_headers
 from experiment.people.pages import ASSETS, asset, bundle, bundle_version, digest, icon, script_json
 from experiment.people.service import Plan
-from experiment.people.words import words_for
 from stimuli.errors import UserError
 
 Trial = Mapping[str, Any]
@@ -167,11 +167,14 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
         plan = _plan(study)
         view = study.participant_view(plan)
         shown = view | {"screens": _only(view["screens"])}
+        pack = pack_for(study.language)
         config = {
             "api": "/nowhere",
             "study": study.study,
             "title": view["title"],
             "language": study.language,
+            "direction": pack.direction,
+            "messages": pack.texts,
             "mode": "preview",
             "participant": None,
             "platform": {},
@@ -182,7 +185,7 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
             "participant.html",
             title=view["title"],
             language=study.language,
-            words=words_for(study.language),
+            words=pack.texts,
             config=script_json(config),
             version=bundle_version(),
         )

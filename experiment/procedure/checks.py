@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from random import Random
 from typing import Any
 
+from experiment.languages import pack_for
 from experiment.procedure.lines import LINE_LENGTH, break_lines
 from experiment.procedure.steps import TYPED
 from stimuli.item import Item
 
 SET = "attention checks"
 FIELD = "text"
-
-
-@cache
-def _wordings() -> Mapping[str, Any]:
-    text = resources.files("experiment.procedure").joinpath("checks.json").read_text("utf-8")
-    wordings: Mapping[str, Any] = json.loads(text)
-    return wordings
+WORDS = 4
+"""How many words there are to ask for."""
 
 
 def checks(
@@ -50,16 +43,16 @@ def checks(
         The item, and the label or word to answer with.
     """
     (kind,) = step
-    code = language.split("-")[0]
-    wording = _wordings()[code if code in _wordings() else "en"]
+    texts = pack_for(language).texts
+    words = [texts[f"check_word_{place}"] for place in range(1, WORDS + 1)]
     made = []
     for place in range(1, number + 1):
         if kind in TYPED:
-            asked = str(draw.choice(wording["words"]))
-            text = wording["typed"].format(word=asked)
+            asked = str(draw.choice(words))
+            text = texts["check_typed"].format(word=asked)
         else:
             asked = str(draw.choice(list(labels)))
-            text = wording["choose"].format(label=asked)
+            text = texts["check_choose"].format(label=asked)
         provenance: Any = {
             "source": "wrods",
             "source_id": None,

@@ -6,29 +6,25 @@ was right is found out on the server once the answer is stored: the browser neve
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
+from experiment.languages import pack_for
 from experiment.study.durations import milliseconds
 
 Feedback = dict[str, Any]
 Verdict = Literal["correct", "incorrect", "late"]
 
 
-@cache
-def _wordings() -> Mapping[str, Any]:
-    text = resources.files("experiment.procedure").joinpath("feedback.json").read_text("utf-8")
-    wordings: Mapping[str, Any] = json.loads(text)
-    return wordings
-
-
 def feedback_words(language: str) -> dict[str, Any]:
     """Return the words of feedback in a language, English where there are none in it."""
-    code = language.split("-")[0]
-    return dict(_wordings()[code if code in _wordings() else "en"])
+    texts = pack_for(language).texts
+    return {
+        "correct": {"title": texts["feedback_correct"], "text": None},
+        "incorrect": {"title": texts["feedback_incorrect"], "text": None},
+        "late": {"title": texts["feedback_late"], "text": texts["feedback_late_text"]},
+        "answer": texts["feedback_answer"],
+    }
 
 
 def block_feedback(settings: Mapping[str, Any], language: str) -> Feedback | None:

@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from experiment.languages import pack_for
 from experiment.study import Study
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError
@@ -38,16 +39,10 @@ _BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 
 
 @cache
-def _wordings() -> Mapping[str, Any]:
-    text = resources.files("experiment.procedure").joinpath("questions.json").read_text("utf-8")
-    wordings: Mapping[str, Any] = json.loads(text)
-    return wordings
-
-
-def _words(language: str) -> Mapping[str, Any]:
-    code = language.split("-")[0]
-    found: Mapping[str, Any] = _wordings()["words"][code if code in _wordings()["words"] else "en"]
-    return found
+def _autonyms() -> Mapping[str, str]:
+    text = resources.files("experiment.procedure").joinpath("autonyms.json").read_text("utf-8")
+    names: Mapping[str, str] = json.loads(text)["languages"]
+    return names
 
 
 def make_question(study: Study, name: str, given: Mapping[str, Any]) -> Question:
@@ -55,8 +50,8 @@ def make_question(study: Study, name: str, given: Mapping[str, Any]) -> Question
     kind = given["type"]
     options = None
     if kind == "yes_no":
-        words = _words(study.language)
-        options = [{"value": "yes", "label": words["yes"]}, {"value": "no", "label": words["no"]}]
+        texts = pack_for(study.language).texts
+        options = [{"value": "yes", "label": texts["yes"]}, {"value": "no", "label": texts["no"]}]
     elif kind in ("choice", "several"):
         options = [{"value": str(option), "label": str(option)} for option in given["options"]]
     elif kind == "vocabulary":
@@ -117,21 +112,21 @@ def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
 def eligibility_questions(study: Study) -> list[Question]:
     """Return the questions that decide who may take part; none where the study asks nothing."""
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    words = _words(study.language)
+    texts = pack_for(study.language).texts
     found: list[Question] = []
     blank = dict.fromkeys(("options", "from", "to", "low", "high"))
     if "first_language" in eligible:
         wanted = eligible["first_language"]
         codes = [wanted] if isinstance(wanted, str) else list(wanted)
-        named = dict(_wordings()["languages"])
+        named = _autonyms()
         options = [{"value": code, "label": label} for code, label in named.items()]
         options += [{"value": code, "label": code} for code in codes if code not in named]
-        options += [{"value": "other", "label": words["another_language"]}]
+        options += [{"value": "other", "label": texts["another_language"]}]
         found.append(
             {
                 **blank,
                 "name": "first_language",
-                "ask": words["first_language"],
+                "ask": texts["question_first_language"],
                 "type": "choice",
                 "options": options,
                 "optional": False,
@@ -144,7 +139,7 @@ def eligibility_questions(study: Study) -> list[Question]:
             {
                 **blank,
                 "name": "age",
-                "ask": words["age"],
+                "ask": texts["question_age"],
                 "type": "number",
                 "from": 0,
                 "to": 120,

@@ -6,6 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiment.languages import pack_for
 from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
 from experiment.procedure import checks
 from experiment.procedure.examples import with_shuffled_labels
@@ -29,12 +30,6 @@ PlannedTrial = dict[str, Any]
 Screen = dict[str, Any]
 FIXATION_MS, INTERVAL_MS = 500, 400
 CHARACTER_MM = 3.0
-WORKED = {
-    "en": "The answer is {answer}.",
-    "de": "Die Antwort ist {answer}.",
-    "es": "La respuesta es {answer}.",
-}
-"""What follows the worked solution of an example."""
 RULE = "rule"
 """What the trial that asks for a rule is called after its set's name."""
 
@@ -71,7 +66,7 @@ def worked_answer(exemplar: Item, language: str, given: str | None = None) -> st
     """Return a solved example's answer (as given, such as ``(B)``) as it is shown: behind its worked solution."""
     answer = given or exemplar.answer or ""
     solution = exemplar.key.get("rationale")
-    closing = WORKED.get(language.split("-")[0], WORKED["en"]).format(answer=answer)
+    closing = pack_for(language).texts["example_answer"].format(answer=answer)
     return f"{solution} {closing}" if solution else answer
 
 

@@ -1,5 +1,6 @@
 /** What the server says about this page: the JSON in `#wrods-config`. */
 
+import type { Messages } from "./messages";
 import type { Plan } from "./procedure/plan";
 
 export interface PageConfig {
@@ -7,6 +8,10 @@ export interface PageConfig {
   study: string;
   title: string;
   language: string;
+  /** The direction in which the language is written. */
+  direction: "ltr" | "rtl";
+  /** The texts of the language's pack. */
+  messages: Messages;
   mode: "session" | "pilot" | "preview";
   participant: string | null;
   platform: Record<string, string>;

@@ -6,7 +6,7 @@ import "./style.css";
 
 import { conductPlan } from "./conduct";
 import { type PageConfig, readConfig } from "./config";
-import { messageLanguage, type Messages, messagesFor } from "./messages";
+import type { Messages } from "./messages";
 import { Frame, showPage } from "./page";
 import { BriefShelf, Progress } from "./procedure/progress";
 import { Api } from "./sending/api";
@@ -69,10 +69,9 @@ async function start(): Promise<void> {
   const root = document.getElementById("wrods-root");
   if (!root) throw new Error("the page has no wrods-root; the server's template must hold one");
   const config = readConfig(document);
-  const messages = messagesFor(config.language);
+  const { messages } = config;
   document.documentElement.lang = config.language;
-  const own = messageLanguage(config.language);
-  if (!config.language.toLowerCase().startsWith(own)) root.lang = own;
+  document.documentElement.dir = config.direction;
   document.querySelector("header h1")?.setAttribute("dir", "auto");
   const frame = new Frame(root, config, messages);
   frames.start();

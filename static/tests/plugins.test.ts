@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { missedRules, type Measured, needs } from "../src/device";
-import { messagesFor } from "../src/messages";
+import pack from "../../experiment/languages/data/en.json";
 import { dashes, isRightToLeft, wordsOf } from "../src/plugins/moving_window";
 import { framesFor } from "../src/plugins/prime";
 import { goal, questionField, readNumber } from "../src/plugins/question_fields";
 import type { DeviceRules, Question } from "../src/procedure/plan";
 
-const words = messagesFor("en");
+const words = pack.texts;
 
 describe("a moving window", () => {
   test("cuts a text where the server does, and knows each word's line", () => {

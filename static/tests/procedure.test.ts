@@ -1,7 +1,7 @@
 import { initJsPsych } from "jspsych";
 import { describe, expect, test, vi } from "vitest";
 import type { Step } from "../src/generated/trials";
-import { messagesFor } from "../src/messages";
+import pack from "../../experiment/languages/data/en.json";
 import { type StepData, trialPayload } from "../src/procedure/payload";
 import type { Feedback, Plan, PlannedTrial, PracticeScreen } from "../src/procedure/plan";
 import { stimulusTexts } from "../src/procedure/plan";
@@ -242,7 +242,7 @@ describe("the timeline", () => {
     const onEnd = vi.fn();
     const conduct: Conduct = {
       jsPsych,
-      messages: messagesFor("en"),
+      messages: pack.texts,
       progress,
       recorder: {
         trial: async (row) => void rows.push(row),
@@ -333,7 +333,7 @@ describe("the timeline", () => {
   test("ends politely where the server says that the answers do not fit", async () => {
     const { data, onEnd } = await simulated(AROUND, new BriefShelf(), false);
     expect(kinds(data)).toEqual(["device", "questions"]);
-    expect(onEnd).toHaveBeenCalledExactlyOnceWith("screened_out", messagesFor("en").not_eligible);
+    expect(onEnd).toHaveBeenCalledExactlyOnceWith("screened_out", pack.texts.not_eligible);
   });
 
   test("asks for the screen and its size again in a browser that lost them, while trials remain", () => {
@@ -350,7 +350,7 @@ describe("the timeline", () => {
   });
 
   test("refuses a screen and a step that it does not know", () => {
-    const conduct = { progress: new Progress(PLAN, new BriefShelf(), "k"), messages: messagesFor("en") } as unknown as Conduct;
+    const conduct = { progress: new Progress(PLAN, new BriefShelf(), "k"), messages: pack.texts } as unknown as Conduct;
     const screen = { kind: "dance" } as unknown as Plan["screens"][number];
     expect(() => unfold({ ...PLAN, screens: [screen] }, conduct)).toThrow('kind "dance"');
     const step = { step: "sing" } as unknown as Step;

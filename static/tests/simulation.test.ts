@@ -1,6 +1,6 @@
 import { initJsPsych } from "jspsych";
 import { beforeAll, expect, test } from "vitest";
-import { messagesFor } from "../src/messages";
+import pack from "../../experiment/languages/data/en.json";
 import { BriefShelf, Progress } from "../src/procedure/progress";
 import type { Plan, PlannedTrial, Question, ShownStep } from "../src/procedure/plan";
 import { unfold } from "../src/procedure/timeline";
@@ -54,7 +54,7 @@ test("the visual simulation walks through every screen by its own buttons and ke
   const stored: unknown[] = [];
   const conduct = {
     jsPsych,
-    messages: messagesFor("en"),
+    messages: pack.texts,
     progress: new Progress(PLAN, new BriefShelf(), "k"),
     recorder: {
       trial: async (row: unknown) => void stored.push(row),

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from experiment.languages import pack_for
+
 CODE = "C0DE-4711"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; base-uri 'none'"
 PAGE = """<!doctype html>
@@ -71,11 +73,14 @@ class ScriptedServer:
         return self.stored.setdefault("s1", {})
 
     def page(self) -> str:
+        pack = pack_for(self.plan["language"])
         config = {
             "api": "/api/demo",
             "study": "demo",
             "title": self.plan["title"],
             "language": self.plan["language"],
+            "direction": pack.direction,
+            "messages": pack.texts,
             "mode": "session",
             "participant": None,
             "platform": {},

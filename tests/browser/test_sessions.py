@@ -416,15 +416,6 @@ def test_the_page_speaks_the_language_of_the_study(serve, new_page):
     assert page.evaluate("() => document.documentElement.lang") == "de"
 
 
-def test_a_study_in_another_language_gets_english_buttons_marked_as_such(serve, new_page):
-    server = serve(plan(block(questions(1)), language="fr"))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "choose")
-    assert page.locator("main").get_attribute("lang") == "en"
-    assert page.locator(".stimulus").get_attribute("lang") == "fr"
-
-
 WITHOUT = {
     "crypto.randomUUID": "delete Crypto.prototype.randomUUID",
     "Element Timing": "Object.defineProperty(PerformanceObserver, 'supportedEntryTypes', { get: () => [] })",

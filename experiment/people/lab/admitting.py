@@ -7,11 +7,11 @@ from typing import Any
 
 from flask import request
 
+from experiment.languages import pack_for
 from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import this_lab
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
-from experiment.people.words import words_for
 
 
 def admit(service: StudyService, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def number_of(service: StudyService, typed: str) -> str:
     number = written(typed, service.number_pattern)
     if number is None:
         pattern = example(service.number_pattern or "#")
-        said = words_for(service.language)["number_pattern"].replace("{example}", pattern)
+        said = pack_for(service.language).texts["number_pattern"].replace("{example}", pattern)
         raise Problem(400, said, rule=f"a number such as {pattern}", state="number")
     return number
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection
 
+from experiment.languages import pack_for
 from experiment.people.recruitment import invitations
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE
 from experiment.people.recruitment.places import refusal_for
 from experiment.people.recruitment.platforms import Platform, platforms
 from experiment.people.recruitment.returns import Return, link_parameters, return_for
-from experiment.people.recruitment.wordings import wordings_for
 from experiment.store import queries
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def hindrance_of_link(service: StudyService, given: Mapping[str, str]) -> Hindra
         return None
     platform = recruitment.platform
     parameters = _renamed(given)
-    words = wordings_for(service.language)
+    words = pack_for(service.language).texts
     for name, value in platform.preview.items():
         if parameters.get(name) == value:
             text = words["preview_text"].format(platform=platform.name)
@@ -127,7 +127,7 @@ def hindrance_of_token(
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None:
         return None
-    words = wordings_for(service.language)
+    words = pack_for(service.language).texts
     token = given.get(invitations.PARAMETER)
     if not token:
         if recruitment.platform.key != "link" or not invitations.only_invited(connection, service.study):
@@ -180,7 +180,7 @@ def hindrance_of_person(
 
 def already(service: StudyService, back: Return | None = None) -> Hindrance:
     """Tell somebody that their session in this study has ended."""
-    words = wordings_for(service.language)
+    words = pack_for(service.language).texts
     return Hindrance("again", words["again_title"], words["again_text"], words["ask_us"], back)
 
 

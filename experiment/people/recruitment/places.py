@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, case, func, select
 
-from experiment.people.recruitment.wordings import wordings_for
+from experiment.languages import pack_for
 from experiment.store.assignment import STARTED_RECENTLY
 from experiment.store.attendance import stamp
 from experiment.store.collection import collection_of
@@ -106,13 +106,13 @@ def refusal_for(connection: Connection, service: StudyService) -> Refusal | None
     """
     state = collection_of(connection, service.study).state
     if state != "open":
-        words = wordings_for(service.language)
+        words = pack_for(service.language).texts
         return Refusal(state, words[f"{state}_title"], words[f"{state}_text"], "")
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return None
     taken = places_taken(connection, service)
-    words = wordings_for(service.language)
+    words = pack_for(service.language).texts
     if taken.finished >= recruitment.wanted:
         key = recruitment.platform.key
         mend = "" if key == "link" else words["full_return"].format(platform=recruitment.platform.name)

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, func, select
 
+from experiment.languages import pack_for
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Outcome, Recruitment, outcome_named
 from experiment.people.recruitment.platforms import platforms
-from experiment.people.recruitment.wordings import wordings_for
 from experiment.store.tables import people, scores, trials
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def return_for(
 
 
 def _text(language: str, platform: str, outcome: Outcome, code: str | None, url: str | None) -> str:
-    words = wordings_for(language)
+    words = pack_for(language).texts
     if url is not None and code is not None:
         return words[f"return_{platform}"]
     otherwise = "" if code is None else words["return_code"]
@@ -89,7 +89,7 @@ def return_when_barred(service: StudyService) -> str:
     """Return what somebody does on their platform whose session can no longer go on; empty without a platform."""
     if service.recruitment is None or service.recruitment.platform is None:
         return ""
-    return wordings_for(service.language).get(f"return_{service.recruitment.platform.key}_screened_out", "")
+    return pack_for(service.language).texts.get(f"return_{service.recruitment.platform.key}_screened_out", "")
 
 
 def return_fields(service: StudyService, session: Mapping[str, Any]) -> dict[str, Any]:

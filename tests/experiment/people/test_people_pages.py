@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from experiment.columns import trial_columns
 from experiment.exporting.handover import hand_over
+from experiment.languages import pack_for
 from experiment.people.app import create_app
 from experiment.people.dashboard.overview import study_overview
 from experiment.people.pages import script_json
@@ -78,6 +79,7 @@ def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
         "api": "/api/small", "study": "small", "title": "A small study", "language": "en", "mode": "session",
         "participant": None, "platform": {"PROLIFIC_PID": "abc", "SESSION_ID": "s"}, "ask_participant": False,
         "preview_plan": None, "finish_wait_ms": 60_000, "stations": False, "station": None, "station_help": None,
+        "direction": "ltr", "messages": dict(pack_for("en").texts),
     }  # fmt: skip
     assert '<main id="wrods-root">' in page and "<h1>A small study</h1>" in page
     assert config_of(visitor.get("/small/").text)["ask_participant"] is True

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 from experiment.people.recruitment.codes import lines_to_add, read_reward, recruitment_for
 from experiment.people.recruitment.returns import failed_checks, return_for
 from experiment.people.recruitment.telling import link_for_platform, missing_lines
-from experiment.people.recruitment.wordings import wordings_for
 from experiment.store import queries
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -119,14 +117,6 @@ def test_who_ends_early_on_mturk_is_asked_to_return_the_task(recruiting: Callabl
     told = participant.caller.post(f"{participant.base}/finish", body, **participant.auth).body
     assert told["completion_code"] is None
     assert "return the task on MTurk" in told["return_text"]
-
-
-@pytest.mark.parametrize("language", ["de", "es", "de-AT", "fr"])
-def test_every_wording_is_there_in_every_language_with_the_same_places(language: str) -> None:
-    words, english = wordings_for(language), wordings_for("en")
-    assert set(words) == set(english)
-    for name, text in words.items():
-        assert sorted(re.findall(r"{(\w+)}", text)) == sorted(re.findall(r"{(\w+)}", english[name])), name
 
 
 def test_a_pilot_is_not_sent_to_the_platform(recruiting: Callable[..., Any]) -> None:
