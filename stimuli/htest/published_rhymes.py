@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 
-from stimuli.htest.predicates import pronunciations
+from stimuli.lexicon.pronunciations import pronounced_words, pronunciations
 
 _SPELLED = 2
 """Letters at the end in which the two words of a couple differ."""
@@ -36,8 +36,8 @@ def _listed() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Return the ends of every listed word, and the words of every end."""
     ends: dict[str, set[str]] = {}
     by_end: dict[str, set[str]] = defaultdict(set)
-    for word, ways in pronunciations().items():
-        ends[word] = {_end(sounds) for sounds in ways}
+    for word in pronounced_words():
+        ends[word] = {_end(sounds) for sounds in pronunciations(word)}
         for end in ends[word]:
             by_end[end].add(word)
     return ends, by_end

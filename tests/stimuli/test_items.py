@@ -119,6 +119,7 @@ def test_the_sidecar_says_seed_versions_and_sources(tmp_path: Path) -> None:
         "corpus/week.jsonl": hashlib.sha256(b"{}\n").hexdigest(),
     }
     assert meta["python"] and meta["versions"]["wordfreq"]
+    assert meta["versions"]["cmudict"] == "2024-12-17"
 
 
 def test_an_edit_by_hand_is_noticed(tmp_path: Path) -> None:
