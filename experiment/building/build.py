@@ -18,6 +18,7 @@ from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.lists import conditions, items_of_list
 from experiment.study import Study
+from experiment.study.keys import key_remark
 from experiment.study.study import ITEMS
 from stimuli.audit import Audit, audit_items, write_audit
 from stimuli.covariates import unavailable
@@ -180,7 +181,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     return Made(
         items,
         [*tested.sources, *practice.sources],
-        [*tested.remarks, *practice.remarks, *_lacking(language, items)],
+        [*tested.remarks, *practice.remarks, *_keys_elsewhere(study), *_lacking(language, items)],
         [*tested.skipped, *practice.skipped],
         tested.language,
     )
@@ -206,6 +207,19 @@ def _require_answerable(study: Study, items: Sequence[Item]) -> None:
                     f"{', '.join(map(str, keys))}",
                     mend="Let the labels under keys and the answers of the items be the same.",
                 )
+
+
+def _keys_elsewhere(study: Study) -> list[str]:
+    """Name the keys that not every keyboard has in reach, where letters and digits would do."""
+    told: list[str] = []
+    for i, screen in enumerate(study.get("procedure")):
+        for j, step in enumerate(screen.get("block", {}).get("trial", ())):
+            keys = step.get("choose", {}).get("keys", ())
+            path = ("procedure", i, "block", "trial", j, "choose", "keys")
+            for key in keys.values() if isinstance(keys, dict) else keys:
+                if (remark := key_remark(key)) is not None:
+                    told.append(f"note: {study.place(*path)}: {key!r}: {remark}; letters and digits do not")
+    return told
 
 
 def _of_kind(study: Study, kind: str) -> Made:

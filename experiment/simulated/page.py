@@ -17,6 +17,7 @@ from experiment.procedure import TYPED
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import Truth
 from experiment.study import Study
+from experiment.study.keys import key_name, stroke_name
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -259,12 +260,23 @@ class _Visit:
 
         end = time.monotonic() + PATIENCE_MS / 1000
         while time.monotonic() < end:
-            self.page.keyboard.press(key)
+            self._strike(key)
             try:
                 self.page.wait_for_function("(gone) => !gone.isConnected", arg=shown, timeout=SECOND_PRESS_MS)
             except NotGone:
                 continue
             return
+
+    def _strike(self, key: str) -> None:
+        """Press a key by the name that browsers have for it; one that the browser's own keyboard lacks is sent as its event."""
+        sent = stroke_name(key) or key_name(key)
+        if sent.isascii():
+            self.page.keyboard.press(sent)
+        else:
+            self.page.evaluate(
+                "(key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))",
+                sent,
+            )
 
     def _type(self, text: str, payload: Mapping[str, Any], *, multiline: bool) -> None:
         field = self.page.locator("#wrods-answer")

@@ -9,9 +9,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
+from experiment.study.keys import key_fault
 from experiment.study.yaml_source import YamlSource
 from stimuli.errors import UserError, nearest
 
@@ -26,7 +27,9 @@ def validator() -> Draft202012Validator:
     """Return the validator of study.yaml, built once."""
     schema = json.loads(resources.files("experiment.study").joinpath("study.schema.json").read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
+    formats = FormatChecker(formats=())
+    formats.checks("key")(lambda key: key_fault(key) is None)
+    return Draft202012Validator(schema, format_checker=formats)
 
 
 def check_format(source: YamlSource) -> None:
@@ -129,6 +132,8 @@ def _say(source: YamlSource, error: ValidationError) -> str:
         if composed != instance and re.search(rule, composed):
             hint = ". Letters in it stand as two signs each, the letter and its mark; type the name again (Unicode NFC)"
         return f"{place} is {value}; it should be {about}{hint}"
+    if error.validator == "format" and rule == "key":
+        return f"{place} is {value}; {key_fault(instance)}"
     if error.validator == "type" and instance is None:
         return f"{place} is empty; it should be {_type_in_words(rule)}, or be taken out"
     if error.validator == "type" and rule == "string" and "or more" in str(schema.get("pattern")):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.study.arms import check_between
 from experiment.study.durations import milliseconds
+from experiment.study.keys import key_name
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,14 +60,27 @@ def _check_steps(study: Study, block: int) -> None:
             mend="Let a target follow: `- choose: {show: …, keys: …}`.",
         )
     for i, step in enumerate(steps):
-        keys = step.get("choose", {}).get("keys")
-        if isinstance(keys, dict) and len(set(keys.values())) < len(keys):
-            raise UserError(f"{study.place(*path, i, 'choose', 'keys')}: two labels share a key")
+        _check_keys_apart(study, (*path, i, "choose", "keys"))
         prime = step.get("prime", {})
         if "for" in prime and "frames" in prime:
             raise UserError(
                 f"{study.place(*path, i, 'prime')}: give either `for:` (a time) or `frames:` (a number of frames)"
             )
+
+
+def _check_keys_apart(study: Study, path: tuple[str | int, ...]) -> None:
+    """Check that no two labels have one key, however each is spelt."""
+    given = study.get(*path, default={})
+    seen: dict[str, str] = {}
+    for label, key in given.items() if isinstance(given, Mapping) else enumerate(given):
+        name = key_name(key)
+        if name in seen:
+            where = study.place(*path, label)
+            raise UserError(
+                f"{where} is {str(key)!r}, and {seen[name]!r} is the same key",
+                mend="Give each answer a key of its own; capitals and small letters are one key.",
+            )
+        seen[name] = str(key)
 
 
 def _check_limits(study: Study, block: int) -> None:

@@ -1,26 +1,39 @@
 /** Keys as studies name them, as browsers report them and as people read them on a key cap. */
 
+import known from "../../experiment/study/keys.json";
 import type { Messages } from "./messages";
 
-const OTHER_NAMES: Record<string, string> = {
-  " ": "space",
-  spacebar: "space",
-  left: "arrowleft",
-  right: "arrowright",
-  up: "arrowup",
-  down: "arrowdown",
-  return: "enter",
-  ctrl: "control",
-};
-
-const ARROWS: Record<string, string> = { arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓" };
-
+const ALIASES: Record<string, string> = known.aliases;
+const CAPS: Record<string, string> = Object.fromEntries(
+  Object.entries(known.named).map(([sent, cap]) => [sent.toLowerCase(), cap]),
+);
 const ROWS = ["1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm"];
 
-/** One name for a key, whatever the case, the shift lock or the spelling. */
+/** One name for a key, whatever the case, the shift lock, the script of a digit or the spelling; as in experiment/study/keys.py. */
 export function keyName(key: string): string {
-  const lower = key.toLowerCase();
-  return OTHER_NAMES[lower] ?? lower;
+  const narrow = key.replace(/[！-～]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0));
+  const lower = narrow.toLowerCase().replaceAll("i\u0307", "i").normalize("NFC").replaceAll("ı", "i");
+  const code = lower.length === 1 ? lower.charCodeAt(0) : NaN;
+  const zero = [...known.zeros].find((sign) => code >= sign.charCodeAt(0) && code < sign.charCodeAt(0) + 10);
+  if (zero !== undefined) return String(code - zero.charCodeAt(0));
+  return ALIASES[lower] ?? lower;
+}
+
+/**
+ * Which of some keys was struck, -1 for none.
+ *
+ * Where none has what the stroke writes, its place counts: `f` is also where a Cyrillic, Greek or Hangul layout writes
+ * another letter, and `1` also where a French one writes `&`.
+ */
+export function struckKey(event: KeyboardEvent, keys: readonly string[]): number {
+  if (!isPlainStroke(event)) return -1;
+  const names = keys.map(keyName);
+  const written = names.indexOf(keyName(event.key));
+  if (written >= 0) return written;
+  const place = /^(?:Key([A-Z])|Digit([0-9]))$/.exec(event.code);
+  const isOtherScript = /^\p{L}$/u.test(event.key) && !/\p{Script=Latin}/u.test(event.key);
+  if (place?.[1] && isOtherScript) return names.indexOf(place[1].toLowerCase());
+  return place?.[2] && keyName(event.key) !== place[2] && !/^\p{Nd}$/u.test(event.key) ? names.indexOf(place[2]) : -1;
 }
 
 export function keyCap(key: string, messages: Messages): string {
@@ -28,7 +41,7 @@ export function keyCap(key: string, messages: Messages): string {
   if (name === "space") return messages.key_space;
   if (name === "enter") return messages.key_enter;
   if (name === "control") return messages.key_control;
-  return ARROWS[name] ?? (name.length === 1 ? name.toUpperCase() : key);
+  return CAPS[name] ?? (name.length === 1 ? name.toUpperCase() : key);
 }
 
 /** Where a key lies from left to right, null where that is not known. */
@@ -51,7 +64,7 @@ export function layoutOrder(keys: readonly string[], hasOptions: boolean): numbe
   return first <= second ? order : order.reverse();
 }
 
-/** Whether a key event is a plain stroke, not a shortcut of the browser or the system. */
+/** Whether a key event is a plain stroke, not a shortcut of the browser or the system; AltGr is Ctrl and Alt on some systems. */
 export function isPlainStroke(event: KeyboardEvent): boolean {
-  return !event.ctrlKey && !event.altKey && !event.metaKey && !event.isComposing;
+  return event.ctrlKey === event.altKey && !event.metaKey && !event.isComposing;
 }

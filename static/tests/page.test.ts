@@ -3,7 +3,8 @@ import german from "../../experiment/languages/data/de.json";
 import { describeAgent } from "../src/client";
 import { readConfig } from "../src/config";
 import { element } from "../src/dom";
-import { keyCap, keyName, layoutOrder } from "../src/keys";
+import names from "../../tests/experiment/key_names.json";
+import { keyCap, keyName, layoutOrder, struckKey } from "../src/keys";
 import { fill } from "../src/messages";
 import { inserted, TypingWatch } from "../src/plugins/typing";
 
@@ -15,9 +16,23 @@ describe("the page's own words", () => {
 
 describe("keys", () => {
   test("have one name however they are written", () => {
-    expect(["J", " ", "Spacebar", "Left", "ArrowLeft", "Enter"].map(keyName)).toEqual([
-      "j", "space", "space", "arrowleft", "arrowleft", "enter",
-    ]);
+    expect(Object.fromEntries(Object.keys(names).map((written) => [written, keyName(written)]))).toEqual(names);
+  });
+
+  test.each([
+    [["f", "j"], { key: "J", code: "KeyJ" }, 1],
+    [["f", "j"], { key: "о", code: "KeyJ" }, 1],
+    [["f", "j"], { key: "ㅓ", code: "KeyJ" }, 1],
+    [["о", "j"], { key: "о", code: "KeyJ" }, 0],
+    [["f", "j"], { key: "h", code: "KeyJ" }, -1],
+    [["1", "2"], { key: "&", code: "Digit1" }, 0],
+    [["1", "2"], { key: "٢", code: "Digit2" }, 1],
+    [["1", "2"], { key: "2", code: "Numpad2" }, 1],
+    [["f", "j"], { key: "j", code: "KeyJ", ctrlKey: true }, -1],
+    [["ą", "j"], { key: "ą", code: "KeyA", ctrlKey: true, altKey: true }, 0],
+    [["f", "j"], { key: "Process", code: "KeyJ", isComposing: true }, -1],
+  ])("%j: the stroke %j is key %d", (keys, stroke, index) => {
+    expect(struckKey(new KeyboardEvent("keydown", stroke), keys)).toBe(index);
   });
 
   test("are shown as on the keyboard of the language", () => {

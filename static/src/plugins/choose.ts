@@ -4,7 +4,7 @@ import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { element } from "../dom";
 import { chooseFields, chooseParameters, type ChooseRecord } from "../generated/trials";
-import { isPlainStroke, keyName, layoutOrder } from "../keys";
+import { keyName, layoutOrder, struckKey } from "../keys";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
@@ -44,10 +44,9 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
         listening.abort();
         resolve({ event, index });
       };
-      const keys = trial.keys.map(keyName);
       const press = (event: KeyboardEvent): void => {
-        const index = keys.indexOf(keyName(event.key));
-        if (index < 0 || !isPlainStroke(event)) return;
+        const index = struckKey(event, trial.keys);
+        if (index < 0) return;
         event.preventDefault(); // arrows and the space bar must not scroll or press a button
         answer(event, index);
       };
