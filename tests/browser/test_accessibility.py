@@ -97,7 +97,7 @@ def test_axe_finds_nothing_on_the_rarer_screens(serve, new_page, axe, screen):
             page.reload()
             page.get_by_role("heading", name="Welcome back").wait_for()
         else:
-            page.get_by_role("heading", name="You do not take part").wait_for()
+            page.get_by_role("heading", name="You chose not to take part").wait_for()
     assert axe(page) == []
 
 

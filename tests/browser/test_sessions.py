@@ -74,12 +74,12 @@ def test_who_declines_is_thanked_and_nothing_more_is_asked(serve, new_page):
     page = new_page(server.address)
     start(page)
     page.get_by_role("button", name="I do not agree").click()
-    page.get_by_role("heading", name="You do not take part").wait_for()
+    page.get_by_role("heading", name="You chose not to take part").wait_for()
     until(lambda: server.events)
     assert server.event("consent")["agreed"] is False
     assert not server.trials
     page.reload()
-    page.get_by_role("heading", name="You do not take part").wait_for()
+    page.get_by_role("heading", name="You chose not to take part").wait_for()
     assert [sent.body for sent in server.posts("/finish")] == [{"trials": 0, "completed": False}]
 
 
