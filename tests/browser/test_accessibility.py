@@ -136,7 +136,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, axe
     page.get_by_role("button", name="Check again").click()
     check("text=Full screen")
     page.keyboard.press("Space")
-    check("text=does not let the page")
+    check("text=does not allow full screen")
     page.keyboard.press("Space")
     check(".card")
     page.get_by_role("button", name="It is as wide as the card").click()

@@ -129,7 +129,7 @@ def test_practice_tells_the_right_answer_by_the_plan_alone(serve, new_page):
 
 
 def answer_questions(page, key):
-    page.get_by_role("heading", name="About the instructions").wait_for()
+    page.get_by_role("heading", name="Questions about the instructions").wait_for()
     page.get_by_text(key, exact=True).click()
     page.get_by_text("no" if key == "F" else "yes", exact=True).click()
     page.get_by_role("button", name="Continue").click()
@@ -148,10 +148,10 @@ def test_instructions_are_shown_again_until_the_questions_about_them_are_answere
         serve, new_page, INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["again", "go_on"]
     )
     turn_pages(page)
-    page.get_by_role("heading", name="About the instructions").wait_for()
+    page.get_by_role("heading", name="Questions about the instructions").wait_for()
     assert axe(page) == []
     answer_questions(page, "F")
-    page.get_by_role("heading", name="Please read the instructions once more").wait_for()
+    page.get_by_role("heading", name="Please read the instructions again").wait_for()
     assert axe(page) == []
     page.keyboard.press("Space")
     turn_pages(page, 2, 3)
@@ -169,7 +169,7 @@ def test_questions_about_instructions_come_again_after_a_reload(serve, new_page)
     asked = comprehension(KEYS, FINGERS)
     _, page = opened(serve, new_page, INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["go_on"])
     turn_pages(page)
-    page.get_by_role("heading", name="About the instructions").wait_for()
+    page.get_by_role("heading", name="Questions about the instructions").wait_for()
     page.reload()
     page.get_by_role("button", name="Continue").click()
     answer_questions(page, "J")
@@ -182,7 +182,7 @@ def test_who_keeps_missing_the_instructions_is_thanked_and_ends(serve, new_page,
     turn_pages(page)
     answer_questions(page, "F")
     page.get_by_role("heading", name="The study ends here").wait_for()
-    page.get_by_text("needs readers who follow its instructions exactly").wait_for()
+    page.get_by_text("you cannot continue with this study").wait_for()
     assert axe(page) == []
     assert not server.trials
     assert server.posts("/finish")[-1].body["completed"] is False

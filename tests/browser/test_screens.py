@@ -57,7 +57,7 @@ def test_a_small_window_is_told_what_is_needed_and_may_grow(serve, new_page):
 
 def test_a_device_that_cannot_do_ends_the_session_politely(serve, new_page):
     server, page = opened(serve, new_page, {**DEVICE, "browsers": ["firefox", "safari"]}, ONE)
-    page.get_by_text("One of these browsers: Firefox, Safari. Yours is Chrome.").wait_for()
+    page.get_by_text("One of these browsers: Firefox, Safari. You are using Chrome.").wait_for()
     page.get_by_role("button", name="End here").click()
     page.get_by_role("heading", name="The study ends here").wait_for()
     until(lambda: any(event["kind"] == "device" for event in server.events))
@@ -86,7 +86,7 @@ def test_a_refused_screen_is_noted_and_the_study_goes_on(serve, new_page):
     start(page)
     page.get_by_role("heading", name="Full screen").wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("does not let the page fill the screen").wait_for()
+    page.get_by_text("does not allow full screen").wait_for()
     page.keyboard.press("Space")
     answer_and_finish(page, server)
     assert server.event("full_screen") == {"granted": False, "reason": "not here"}
@@ -141,13 +141,13 @@ def test_the_card_can_be_dragged_and_its_size_is_offered_again(serve, new_page):
     server.config["participant"] = "P002"
     page.goto(server.address)
     start(page)
-    page.get_by_text("has the size that you chose before").wait_for()
+    page.get_by_text("has the size that you chose last time").wait_for()
     assert page.locator(".card").bounding_box()["width"] == pytest.approx(400, abs=1)
 
 
 def test_without_a_card_letters_keep_their_usual_size(serve, new_page):
     server, page = opened(serve, new_page, CARD, ONE)
-    page.get_by_role("button", name="I have no card at hand").click()
+    page.get_by_role("button", name="I don't have a card").click()
     answer_and_finish(page, server)
     told = server.event("screen_size")
     assert (told["px_per_mm"], told["font_px"]) == (None, None)
@@ -160,7 +160,7 @@ def test_a_grid_of_words_says_how_its_keys_work_and_what_is_missing_above_it(ser
     start(page)
     grid = page.locator(".vocabulary")
     grid.wait_for()
-    assert "Arrow keys" in page.locator(f"#{grid.get_attribute('aria-describedby')}").inner_text()
+    assert "arrow keys" in page.locator(f"#{grid.get_attribute('aria-describedby')}").inner_text()
     page.get_by_role("button", name="Continue").click()
     problem = page.locator(".question .problem")
     assert problem.inner_text()
@@ -270,7 +270,7 @@ def test_pages_and_breaks_hold_their_minimum_time(serve, new_page):
     go_on = page.get_by_role("button", name="Continue", disabled=False)
     page.get_by_text("One.").wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("You can go on in 1 s.").wait_for()
+    page.get_by_text("You can continue in 1 s.").wait_for()
     assert page.get_by_text("One.").is_visible()
     go_on.wait_for()
     page.keyboard.press("Space")

@@ -158,7 +158,7 @@ def test_the_preview_shows_every_kind_of_screen(study, open_app, new_page, bundl
     inside = page.frame_locator("#participant")
     shown = {
         "Questions": "How old are you",
-        "Full screen": "Fill the screen",
+        "Full screen": "Switch to full screen",
         "Size of the screen": "bank card",
         "Break": "Time for a break",
         "Instructions": "Some words of the instructions.",
@@ -167,6 +167,6 @@ def test_the_preview_shows_every_kind_of_screen(study, open_app, new_page, bundl
         page.select_option("#screen", label=label)
         inside.get_by_text(words).first.wait_for()
     page.select_option("#screen", label="Device check")
-    inside.get_by_text("Nothing was stored").wait_for()  # this computer passes
+    inside.get_by_text("Nothing was saved").wait_for()  # this computer passes
     page.select_option("#screen", label="Trial 1")
     inside.locator(".trial.read .word").first.wait_for()

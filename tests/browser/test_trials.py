@@ -289,7 +289,7 @@ def test_characters_that_no_key_typed_are_counted_and_taken_back(serve, new_page
         else:
             page.evaluate("() => { document.querySelector('#wrods-answer').value += 'rden' }")
         page.wait_for_function("() => document.querySelector('#wrods-answer').value === 'ga'")
-        page.get_by_text("Please type your answer; pasting is switched off.").wait_for()
+        page.get_by_text("Please type your answer. Pasting is turned off.").wait_for()
         page.keyboard.type("p")
         page.keyboard.press("Enter")
 
@@ -393,7 +393,7 @@ def test_what_was_typed_when_time_ran_out_is_kept(serve, new_page):
 def test_an_empty_answer_is_asked_about_once(serve, new_page):
     def act(page):
         page.keyboard.press("Enter")
-        page.get_by_text("Nothing is typed yet").wait_for()
+        page.get_by_text("You have not typed anything").wait_for()
         page.keyboard.press("Enter")
 
     row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")

@@ -158,7 +158,7 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
         progress.leave(place);
       } else {
         over = true;
-        conduct.onEnd("practice_failed", fill(messages.practice_failed, { needed: needed ?? 0 }));
+        conduct.onEnd("practice_failed", fill(messages.practice_failed, { needed: needed ?? 0, total }));
         jsPsych.abortExperiment();
       }
     },

@@ -189,7 +189,7 @@ def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(
         time.sleep(0.03)
         share = page.evaluate("() => Number(document.querySelector('.progress').ariaValueNow)")
         answered = int(share * TRIALS / 100 + 0.5)
-    page.get_by_text("Waiting for the connection. Your answers are kept on this computer.").wait_for()
+    page.get_by_text("Waiting for the connection. Your answers are saved on this computer.").wait_for()
     with site.store.read() as connection:
         assert len(list(q.trials_with_scores(connection))) < TRIALS
     limit(1_000_000)

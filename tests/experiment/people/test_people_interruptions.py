@@ -28,7 +28,7 @@ CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + wi
 GREETING = {
     "resume": "Welcome back",
     "restart": "The study starts again",
-    "block": "The study has ended for you",
+    "block": "Your participation has ended",
 }
 NAMED = "?participant=17"
 
@@ -89,7 +89,7 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
     second = tabs.new_page()
     second.goto(process.address + link)
     second.get_by_role("heading", name="The study is open elsewhere").wait_for()
-    assert second.get_by_role("button", name="Go on here").count() == (then == "resume")
+    assert second.get_by_role("button", name="Continue here").count() == (then == "resume")
     if then != "resume":
         second.get_by_role("button", name="Try again").click()
         second.get_by_role("heading", name="The study is open elsewhere").wait_for()
@@ -144,7 +144,7 @@ def test_who_comes_back_goes_on_begins_again_or_is_told_that_it_is_over(
         page.get_by_role("button", name="I agree").wait_for()
         assert sorted(states(process)) == ["interrupted", "started"]
     else:
-        page.get_by_text("has to be done in one go").wait_for()
+        page.get_by_text("must be completed without interruption").wait_for()
         again = tabs.new_page()
         again.goto(process.address + link)  # another tab does not let one in either
         greeted(again, then)
@@ -162,7 +162,7 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
     two_answers(process, page)
     page.evaluate("window.slept = 31 * 60 * 1000")
     greeted(page, "block")
-    page.get_by_text("left the study for longer than it allows").wait_for()
+    page.get_by_text("away from the study for longer than allowed").wait_for()
     assert states(process) == ["timed_out"]
 
 

@@ -80,7 +80,7 @@ def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study: Any,
     left(site, person, 31)
     refused = come_back(person)
     assert (refused.status, refused.body["state"]) == (409, "timed_out")
-    assert "longer than it allows" in refused.body["error"]
+    assert "longer than allowed" in refused.body["error"]
     row = stored(site, person)
     assert (row["state"], row["ended_reason"]) == ("timed_out", "left for more than 30 min")
     by_number = site.opening(participant="1")
@@ -141,7 +141,7 @@ def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) ->
     person.event("shown", {"trial_index": 0, "attempt": 1})
     told = come_back(person)
     assert (told.status, told.body["state"]) == (409, "blocked")
-    assert "in one go" in told.body["error"]
+    assert "without interruption" in told.body["error"]
     assert site.opening(participant="1").status == 409
     assert person.answer(0).status == 201, "an answer on its way is kept all the same"
 

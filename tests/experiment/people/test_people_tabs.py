@@ -125,7 +125,7 @@ def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served: Any, tabs: 
     second.goto(process.address)
     second.get_by_role("heading", name="The study is open elsewhere").wait_for()
     assert len(sessions(process.folder)) == 1
-    second.get_by_role("button", name="Go on here").click()
+    second.get_by_role("button", name="Continue here").click()
     second.get_by_role("heading", name="Welcome back").wait_for()
     second.keyboard.press("Space")
     assert item_shown(second) == open_there
@@ -200,7 +200,7 @@ def test_another_computer_knows_what_was_shown_before_the_power_went(
     other = elsewhere.new_page()
     other.goto(address)
     other.get_by_role("button", name="Start").click()
-    other.get_by_role("button", name="Go on here").click()
+    other.get_by_role("button", name="Continue here").click()
     other.get_by_role("heading", name="Welcome back").wait_for()
     other.keyboard.press("Space")
     assert item_shown(other) == cut_off
@@ -219,7 +219,7 @@ def test_a_computer_that_slept_longer_than_the_study_allows_is_told_kindly(serve
     answer(page, 1)
     eventually(lambda: len(rows(process.folder)) == 1)
     page.evaluate("window.slept = 31 * 60 * 1000")
-    page.get_by_text("left the study for longer than it allows").wait_for()
+    page.get_by_text("away from the study for longer than allowed").wait_for()
     assert page.locator(".trial").count() == 0
     (session,) = sessions(process.folder)
     assert (session["state"], session["ended_reason"]) == ("timed_out", "left for more than 30 min")
@@ -316,7 +316,7 @@ def test_answers_left_by_an_earlier_participant_are_sent_when_the_page_is_opened
 
 
 @pytest.mark.parametrize(
-    ("then", "words"), [("restart", "starts again"), ("block", "has to be done in one go")]
+    ("then", "words"), [("restart", "starts again"), ("block", "must be completed without interruption")]
 )
 def test_a_reload_restarts_or_ends_the_session_where_the_study_says_so(
     served: Any, tabs: Any, then: str, words: str

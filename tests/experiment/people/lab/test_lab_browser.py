@@ -169,7 +169,7 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab: Lab
     notice = page.locator(".lacking")
     notice.wait_for()
     said = notice.inner_text()
-    assert "exact clock" in said and "lasting storage" in said and "No answer is lost" in said
+    assert "precise clock" in said and "lasting storage" in said and "No answers are lost" in said
     assert notice.get_by_role("link").get_attribute("href") == "/certificate"
     begin(page, "P014")
     walk(page, "completion code")
@@ -258,7 +258,7 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(
     page = second.page
     page.get_by_text("Unfinished at this station").wait_for()
     page.get_by_role("button", name="Continue P014 at trial 2").click()
-    page.get_by_text("You go on as participant P014.").wait_for()
+    page.get_by_text("You are continuing as participant P014.").wait_for()
     walk(page, "completion code")
     assert_whole(lab.trials("P014"))
     attempts = {row["trial_index"]: row["attempt"] for row in lab.trials("P014")}
@@ -323,7 +323,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_text("The session of P014 has ended.").wait_for()
     assert lab.sessions()[0]["ended_reason"] == "experimenter: fire alarm"
     begin(other, "P014")
-    other.get_by_text("Please take another number.").wait_for()
+    other.get_by_text("Please use another number.").wait_for()
     begin(other, "P015")
     walk(other, "completion code")
     begin_again = other.get_by_role("button", name=re.compile("another participant"))
@@ -357,13 +357,13 @@ def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: A
     check(other)
     assert other.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     other.get_by_role("button", name="Continue P014").click()
-    other.get_by_role("heading", name="P014 has begun already").wait_for()
+    other.get_by_role("heading", name="P014 has already begun").wait_for()
     check(other)
     other.get_by_label("Experimenter's PIN").fill("0000")
     other.get_by_role("button", name="Continue P014").click()
-    other.get_by_text("The PIN is not right.").wait_for()
+    other.get_by_text("This PIN is not correct.").wait_for()
     begin(other, "P014")
-    other.get_by_role("heading", name="P014 has begun already").wait_for()
+    other.get_by_role("heading", name="P014 has already begun").wait_for()
     other.get_by_role("button", name="End P014").click()
     other.get_by_label("Experimenter's PIN").wait_for()
     check(other)
@@ -410,7 +410,7 @@ def test_a_number_that_has_begun_elsewhere_is_asked_about(lab: LabSite, station:
     first.context.close()
     page = station(lab.page(query="?station=2"))
     begin(page, "P014")
-    page.get_by_role("heading", name="P014 has begun already").wait_for()
+    page.get_by_role("heading", name="P014 has already begun").wait_for()
     assert "trial 3 of 4" in page.locator("#wrods-stage").inner_text()
     assert "Station 01" in page.locator("#wrods-stage").inner_text()
     page.get_by_role("button", name="Another number").click()

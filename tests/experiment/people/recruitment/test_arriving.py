@@ -87,7 +87,7 @@ def test_a_mark_that_the_platform_did_not_replace_is_named(
     given = ({**prolific} if recruit == "prolific" else {}) | {name: mark}
     page = site.caller().get(f"/small/?{query(given)}")
     assert page.status == 403
-    assert "was not filled in" in page.text and name in page.text
+    assert "contains a placeholder" in page.text and name in page.text
     # browsers also send the marks as they stand in the address
     bare = site.caller().get(
         f"/small/?{name}={mark.replace('{', '%7B').replace('}', '%7D').replace(' ', '')}"
@@ -117,7 +117,7 @@ def test_the_same_person_goes_on_and_is_told_after_the_end(
     assert finish(again).status == 200
     assert site.opening(platform=prolific).status == 409
     page = site.caller().get(f"/small/?{query(prolific)}")
-    assert page.status == 200 and "You have taken part already" in page.text
+    assert page.status == 200 and "You have already taken part" in page.text
     assert "C1DONE" in page.text and "https://app.prolific.com/submissions/complete?cc=C1DONE" in page.text
     assert len(stored(site)) == 1
 
@@ -129,7 +129,7 @@ def test_a_code_is_shown_again_only_to_the_whole_link(
     finish(site.begin(platform=prolific))
     for link in ({"PROLIFIC_PID": prolific["PROLIFIC_PID"]}, prolific | {"SESSION_ID": "another"}):
         page = site.caller().get(f"/small/?{query(link)}")
-        assert "You have taken part already" in page.text
+        assert "You have already taken part" in page.text
         assert "C1DONE" not in page.text and "submissions/complete" not in page.text
 
 
@@ -151,7 +151,7 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     finish(first)
     third = site.opening(platform=given[2])
     assert third.status == 403 and third.body["rule"] == "busy"
-    assert "All places are taken just now" in third.body["title"]
+    assert "All places are taken at the moment" in third.body["title"]
     assert "All places are taken" in site.caller().get(f"/small/?{query(given[2])}").text
     assert site.begin(platform=given[1]).session_id == second.session_id, "who is under way goes on"
     list_id = next(row["list_id"] for row in stored(site) if row["session_id"] == second.session_id)
@@ -210,7 +210,7 @@ def test_a_personal_link_begins_one_session_and_resumes_it(recruiting: Callable[
     assert site.begin(platform=given).session_id == first.session_id
     finish(first)
     page = site.caller().get(f"/small/?{query(given)}")
-    assert "You have taken part already" in page.text
+    assert "You have already taken part" in page.text
     assert site.opening(platform=given).body["rule"] == "again"
     another = site.begin(platform={"invitation": other.link.partition("invitation=")[2]})
     assert another.session_id != first.session_id
@@ -236,7 +236,7 @@ def test_a_study_with_personal_links_lets_nobody_else_in(recruiting: Callable[..
     invited(site, ["one"])
     page = site.caller().get(f"/small/?invitation={token}")
     assert page.status == 403
-    assert ("This link is not known here" if token else "This study is by invitation") in page.text
+    assert ("This link is not known" if token else "This study is by invitation only") in page.text
     given = {"invitation": token} if token else {}
     assert site.opening(platform=given).body["rule"] == ("unknown" if token else "uninvited")
     assert stored(site) == []

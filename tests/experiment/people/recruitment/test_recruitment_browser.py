@@ -16,7 +16,7 @@ from stimuli.errors import UserError
 
 sync_api = pytest.importorskip("playwright.sync_api")
 PlaywrightTimeout = sync_api.TimeoutError
-BACK = "Back to where you came from"
+BACK = "Return to the recruitment website"
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).resolve().parents[4] / "static" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -86,7 +86,7 @@ def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(
     site = recruiting("prolific", wanted=1)
     site.begin(platform=prolific | {"PROLIFIC_PID": "somebody", "SESSION_ID": "else"})
     page.goto(f"http://127.0.0.1:{site.port}/small/?{urlencode(prolific)}")
-    assert page.get_by_role("heading", name="All places are taken just now").is_visible()
+    assert page.get_by_role("heading", name="All places are taken at the moment").is_visible()
     assert page.get_by_role("button").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert len(states(site)) == 1
@@ -108,7 +108,7 @@ def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(
     for told, given in {
         "The link is incomplete": {},
         "Preview": {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"},
-        "You have taken part already": link,
+        "You have already taken part": link,
         "This study is complete": link | {"workerId": "A2", "assignmentId": "3Y"},
     }.items():
         page.goto(f"http://127.0.0.1:{site.port}/small/?{urlencode(given)}")
