@@ -98,6 +98,7 @@ def serve(
     from experiment.people.recruitment.outside import Bell
     from experiment.people.recruitment.telling import link_for_platform, missing_lines
     from experiment.people.server import Server
+    from experiment.people.server_health import HealthWatch
     from experiment.people.service import service_for
     from experiment.people.settings import read_settings
     from experiment.store import open_store
@@ -181,9 +182,15 @@ def serve(
             bell.hang()
             threading.Thread(target=_tell_outside, args=(public, bell, services), daemon=True).start()
         looked_after = [kept(study, services[study.id].store) for study in loaded]
-        opened.enter_context(Upkeep(looked_after, backup_to, lambda line: click.echo(line, err=True)))
+        health = app.extensions["wrods"].health
+        opened.enter_context(HealthWatch(health, services, _warn))
+        opened.enter_context(Upkeep(looked_after, backup_to, _warn, health.backed_up))
         server.run()
     click.echo("Stopped. Every confirmed answer is stored.")
+
+
+def _warn(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:

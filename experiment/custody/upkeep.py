@@ -1,7 +1,7 @@
 """What a serving study does beside answering: backs itself up every hour, and forgets platform ids when they are due.
 
 One thread does both for all studies that are served, at once when it starts and once more when it ends. A failure (a stick
-taken out, a full disk) is told and tried again the next time; it never disturbs who is answering.
+taken out, a full disk) is reported and tried again the next time; it never disturbs who is answering.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ class Upkeep:
     places : sequence of Path
         Further folders for backups.
     tell : callable
-        Gets a sentence about what could not be done.
+        Gets a sentence about platform ids that could not be forgotten.
+    note_backup : callable
+        Gets the study's id and what kept it from being backed up, None where nothing did.
     interval_s : float
         Seconds between two rounds.
     """
@@ -153,12 +155,14 @@ class Upkeep:
         studies: Sequence[Kept],
         places: Sequence[Path],
         tell: Callable[[str], None],
+        note_backup: Callable[[str, Exception | None], None],
         *,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._studies = tuple(studies)
         self._places = tuple(places)
         self._tell = tell
+        self._note_backup = note_backup
         self._interval_s = interval_s
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="wrods-upkeep", daemon=True)
@@ -180,12 +184,15 @@ class Upkeep:
     def round(self) -> None:
         """Back every study up and forget what is due, once."""
         for one in self._studies:
-            for job in (
-                lambda one=one: forget_platform_ids(one),
-                lambda one=one: make_backups(one, self._places),
-            ):
-                try:
-                    job()
-                except Exception as error:
-                    # whatever it is, people are answering: say it and go on
-                    self._tell(f"{one.study}: upkeep failed: {error}")
+            try:
+                forget_platform_ids(one)
+            except Exception as error:
+                # whatever it is, people are answering: report it and go on
+                self._tell(f"{one.study}: platform ids could not be forgotten: {error}")
+            failure: Exception | None = None
+            try:
+                make_backups(one, self._places)
+            except Exception as error:
+                failure = error
+                one.store.check()  # a damaged file is one reason
+            self._note_backup(one.study, failure)

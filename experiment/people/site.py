@@ -12,6 +12,7 @@ from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
 from experiment.people.live import LiveSessions
+from experiment.people.server_health import ServerHealth
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
 
@@ -33,6 +34,7 @@ class Site:
     logins_by_name: Throttle
     accounts: Accounts
     sendings: Throttle
+    health: ServerHealth
     failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     live: LiveSessions = field(default_factory=LiveSessions)
@@ -50,6 +52,7 @@ def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) ->
         logins_by_name=Throttle(LOGINS_PER_NAME, 60),
         accounts=Accounts(Account(OWNER, "owner", settings.password_hash)),
         sendings=Throttle(SENDINGS_PER_MINUTE, 60),
+        health=ServerHealth(services),
     )
 
 

@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError
 
 from stimuli.errors import UserError
 
-DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 HELD = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
@@ -22,6 +21,14 @@ class StoreError(UserError):
 
     def __init__(self, message: str, *, mend: str | None = None) -> None:
         super().__init__(message, mend=mend, exit_code=1)
+
+
+class DamagedStore(StoreError):
+    """The database file is damaged: nothing more is read from it or written to it, and a backup has to be restored."""
+
+    def again(self) -> DamagedStore:
+        """Return the same error for somebody else who meets it."""
+        return DamagedStore(self.message, mend=self.mend)
 
 
 class Refused(Exception):
@@ -55,13 +62,6 @@ def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
         return _server_fails(address, said)
     file = Path(address.database or "")
     name = getattr(cause, "sqlite_errorname", None) or ""
-    if name.startswith(DAMAGED):
-        return UserError(
-            f"{file} is no SQLite database, or a damaged one ({said})",
-            mend=f"Move it away, with {file.name}-wal and {file.name}-shm if they are there, and put the newest copy from "
-            f"{file.parent / 'backups'} (or from your own backup) in its place.",
-            exit_code=1,
-        )
     if name.startswith(HELD):
         mend = "Another program holds it; close that and try again."
     else:

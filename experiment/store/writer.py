@@ -10,7 +10,7 @@ fails (disk full, commit refused, connection lost) the whole batch is undone and
 transaction, so that one bad row cannot take others with it; what fails then reaches its waiter as a
 :class:`StoreError`. When not even a transaction can be begun, every waiter of the batch is told at once.
 The thread itself goes on. An operation may therefore run more than once, and must not keep anything outside
-the database.
+the database. Once the file is found to be damaged, nothing more is written to it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from experiment.store.errors import Refused, StoreError
+from experiment.store.damage import damaged, is_damage
+from experiment.store.errors import DamagedStore, Refused, StoreError
 from experiment.store.statements import Prepared
 
 T = TypeVar("T")
@@ -76,6 +78,8 @@ class Writer:
         self._queue: queue.Queue[_Waiting[Any] | None] = queue.Queue()
         self._closing = False
         self._gate = threading.Lock()
+        self._damage: DamagedStore | None = None
+        self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="wrods-writer", daemon=True)
         self._thread.start()
 
@@ -102,6 +106,25 @@ class Writer:
                 self._queue.put(None)
         self._thread.join()
 
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why the database took nothing when it was last asked; None while it works. Damage stays."""
+        return self._damage or self._failure
+
+    def as_store_error(self, error: BaseException | None) -> StoreError:
+        """Return a failure of the database as an error that users understand; damage is remembered."""
+        if self._damage is not None:
+            return self._damage.again()
+        if isinstance(error, StoreError):
+            told = error
+        elif is_damage(error):
+            told = damaged(Path(self._engine.url.database or ""), _words(error))
+        else:
+            told = _as_store_error(error)
+        if isinstance(told, DamagedStore):
+            self._damage = told
+        return told
+
     def _work(self) -> None:
         more = True
         while more:
@@ -127,32 +150,45 @@ class Writer:
         return batch, True
 
     def _write(self, batch: list[_Waiting[Any]]) -> None:
+        if self._damage is not None:
+            for waiting in batch:
+                waiting.future.set_exception(self._damage.again())
+            return
         try:
             outcomes = self._commit(batch)
         except _CannotBegin as failure:
+            told = self._failed(failure.__cause__)
             for waiting in batch:
-                waiting.future.set_exception(failure.told)
+                waiting.future.set_exception(told)
             return
         except _DatabaseFailed as failure:
             if len(batch) == 1:
-                batch[0].future.set_exception(_as_store_error(failure.__cause__))
+                batch[0].future.set_exception(self._failed(failure.__cause__))
                 return
             for waiting in batch:
                 self._write([waiting])
             return
+        self._failure = None
         for waiting, outcome in zip(batch, outcomes, strict=True):
             outcome.tell(waiting.future)
+
+    def _failed(self, error: BaseException | None) -> StoreError:
+        told = self.as_store_error(error)
+        if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
+            self._failure = told
+        told.__cause__ = error
+        return told
 
     def _commit(self, batch: list[_Waiting[Any]]) -> list[_Outcome]:
         try:
             connection = self._engine.connect()
         except Exception as error:
-            raise _CannotBegin(_as_store_error(error)) from error
+            raise _CannotBegin from error
         try:
             try:
                 transaction = connection.begin()
             except Exception as error:
-                raise _CannotBegin(_as_store_error(error)) from error
+                raise _CannotBegin from error
             try:
                 outcomes = [_run(connection, waiting.operation) for waiting in batch]
                 transaction.commit()
@@ -167,10 +203,6 @@ class Writer:
 
 class _CannotBegin(Exception):
     """No transaction could be opened."""
-
-    def __init__(self, told: StoreError) -> None:
-        super().__init__(str(told))
-        self.told = told
 
 
 def _undo(connection: Connection) -> None:
@@ -218,15 +250,17 @@ _BACK = _said("ROLLBACK TO SAVEPOINT an_operation")
 _RELEASE = _said("RELEASE SAVEPOINT an_operation")
 
 
-def _as_store_error(error: BaseException | None) -> StoreError:
+def _words(error: BaseException | None) -> str:
     cause = error.orig if isinstance(error, DBAPIError) else error
-    text = str(cause).strip() or type(cause).__name__
+    return str(cause).strip() or type(cause).__name__
+
+
+def _as_store_error(error: BaseException | None) -> StoreError:
+    text = _words(error)
     if "full" in text:
         mend = "Free some space on the disk that holds the study; nothing that was confirmed is lost."
     elif "locked" in text or "busy" in text:
         mend = "Another program holds the database; close it and try again."
     else:
         mend = "Nothing that was confirmed is lost; try again when the database is back."
-    told = StoreError(f"the store could not be written: {text}", mend=mend)
-    told.__cause__ = error
-    return told
+    return StoreError(f"the store could not be used: {text}", mend=mend)

@@ -148,7 +148,7 @@ def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, kept: str) ->
         "zeros in the middle of its head": whole[:100] + bytes(4096) + whole[4196:],
     }[kept]
     file.write_bytes(damaged)
-    with pytest.raises(UserError, match=r"study\.db is no SQLite database, or a damaged one") as refused:
+    with pytest.raises(UserError, match=r"study\.db is damaged") as refused:
         open_store(tmp_path)
     assert str(tmp_path / "backups") in str(refused.value)
     assert file.read_bytes() == damaged

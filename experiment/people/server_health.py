@@ -1,0 +1,203 @@
+"""Whether a server can do its work: what is wrong now with its databases, backups and disk.
+
+``/health``, the dashboard's banner and the console read the same facts (:meth:`ServerHealth.concerns`). Strangers may ask
+``/health``, so each concern has words without paths beside the full ones.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from experiment.people.service import StudyService
+from experiment.store import DamagedStore
+from experiment.store.backups import FOLDER, backups_in
+from stimuli.errors import reason_of
+
+BACKUP_EVERY = timedelta(hours=2)
+"""A study whose newest backup is older has missed one; they are made every hour."""
+LEAST_FREE = 200_000_000
+"""Bytes that have to be free on a study's disk, besides room for two copies of its database (the next backup, and one more)."""
+LOOK_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Concern:
+    """Something that is wrong with a server.
+
+    Attributes
+    ----------
+    kind : {"damaged", "unusable", "disk", "backup failed", "no recent backup"}
+    study : str
+        The study's id.
+    stops_answers : bool
+        No answers can be stored until it is mended.
+    public : str
+        What strangers may know.
+    words : str
+        What happened and what to do about it, for the dashboard and the console.
+    """
+
+    kind: str
+    study: str
+    stops_answers: bool
+    public: str
+    words: str
+
+
+class ServerHealth:
+    """Facts about the studies that a server process serves.
+
+    Parameters
+    ----------
+    services : Mapping of str to StudyService
+    clock : callable
+        Seconds that never jump.
+    disk_usage : callable
+        Gives total, used and free bytes of the disk that holds a path.
+    """
+
+    def __init__(
+        self,
+        services: Mapping[str, StudyService],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        disk_usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage,
+    ) -> None:
+        self._services = services
+        self._clock = clock
+        self._disk_usage = disk_usage
+        self._since = clock()
+        self._lock = threading.Lock()
+        self._failed: dict[str, str] = {}
+        self._backs_up = False
+
+    def backed_up(self, study: str, failure: Exception | None) -> None:
+        """Note the result of an hourly backup; from the first on, their absence is a concern too."""
+        self._backs_up = True
+        with self._lock:
+            if failure is None:
+                self._failed.pop(study, None)
+            else:
+                self._failed[study] = reason_of(failure)
+
+    def concerns(self) -> list[Concern]:
+        """Return what is wrong now, what stops answers first."""
+        found = [one for service in self._services.values() for one in self._of(service)]
+        return sorted(found, key=lambda one: not one.stops_answers)
+
+    def _of(self, service: StudyService) -> list[Concern]:
+        trouble = service.store.trouble
+        if isinstance(trouble, DamagedStore):
+            # a damaged database is not backed up, and needs no second warning for that
+            return [Concern("damaged", service.study, True, "the database is damaged", str(trouble))]
+        found = []
+        if trouble is not None:
+            words = f"No answers can be stored: {trouble}"
+            found.append(Concern("unusable", service.study, True, "the database cannot be used", words))
+        return found + [one for one in (self._disk(service), self._backups(service)) if one is not None]
+
+    def _disk(self, service: StudyService) -> Concern | None:
+        file = service.store.path
+        folder = service.folder if file is None else file.parent
+        if folder is None:
+            return None
+        try:
+            free = self._disk_usage(folder)[2]
+            needed = LEAST_FREE + (0 if file is None else 2 * file.stat().st_size)
+        except OSError:
+            return None  # what cannot be read is reported by whoever needs it
+        if free >= needed:
+            return None
+        words = (
+            f"The disk that holds {folder} is nearly full: {_megabytes(free)} are free, and {_megabytes(needed)} are "
+            "needed for answers and the next backups. Free some space."
+        )
+        return Concern("disk", service.study, False, "the disk is nearly full", words)
+
+    def _backups(self, service: StudyService) -> Concern | None:
+        if service.folder is None or not self._backs_up:
+            return None
+        with self._lock:
+            failure = self._failed.get(service.study)
+        folder = service.folder / FOLDER
+        if failure is not None:
+            words = f"The latest backup failed: {failure}. Check {folder} and the folders of --backup-to; the next try is within an hour."
+            return Concern("backup failed", service.study, False, "the latest backup failed", words)
+        times = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
+        age = datetime.now(UTC) - max(times) if times else None
+        is_old = age is None or age > BACKUP_EVERY
+        # by the server's own time as well, so that a clock set forward makes no old backup of a new one
+        if not is_old or self._clock() - self._since < BACKUP_EVERY.total_seconds():
+            return None
+        when = "There is no backup" if age is None else f"The newest backup is {age.total_seconds() / 3600:.1f} hours old"
+        words = f"{when}, although one is made every hour. Check {folder}."
+        return Concern("no recent backup", service.study, False, "there is no recent backup", words)
+
+
+class HealthWatch:
+    """The thread that tells the console what went wrong, and what is over, once each; a context manager.
+
+    Parameters
+    ----------
+    health : ServerHealth
+    services : Mapping of str to StudyService
+        Stores whose opening did not wait for the end of their check are checked first.
+    tell : callable
+        Gets a line.
+    every_s : float
+        Seconds between two looks.
+    """
+
+    def __init__(
+        self,
+        health: ServerHealth,
+        services: Mapping[str, StudyService],
+        tell: Callable[[str], None],
+        *,
+        every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._health = health
+        self._services = services
+        self._tell = tell
+        self._every_s = every_s
+        self._told: dict[tuple[str, str], Concern] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="wrods-health", daemon=True)
+
+    def __enter__(self) -> HealthWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join(timeout=self._every_s)
+
+    def _work(self) -> None:
+        for service in self._services.values():
+            if not service.store.is_checked:
+                service.store.check()
+        while True:
+            self.look()
+            if self._end.wait(self._every_s):
+                return
+
+    def look(self) -> None:
+        """Tell what is new and what is over."""
+        now = {(one.study, one.kind): one for one in self._health.concerns()}
+        for key, concern in now.items():
+            if key not in self._told:
+                self._tell(f"{concern.study}: {concern.words}")
+        for key, concern in self._told.items():
+            if key not in now:
+                self._tell(f"{concern.study}: no longer so: {concern.public}")
+        self._told = now
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

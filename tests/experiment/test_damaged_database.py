@@ -1,0 +1,168 @@
+"""A damaged database: no command reads or serves it, and each names the backup that is sound and how to restore it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiment.cli import main
+from experiment.store import DamagedStore, open_store
+from experiment.store import records as r
+from experiment.store.damage import check_file
+from experiment.study import Study
+
+PAGE = 4096
+COMMANDS = [
+    ("status",), ("status", "--json"), ("export", "--out", "data"), ("backup",), ("run", "--model", "baseline:random"), ("withdraw", "--participant", "P0", "--yes"),
+    ("serve", "--no-browser", "--port", "0"),
+]  # fmt: skip
+
+
+def wrods(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def damage(file: Path, *, pages: slice = slice(1, None)) -> None:
+    """Write nonsense over pages of a database, as a failing disk does."""
+    with closing(sqlite3.connect(file)) as plain:
+        plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = file.stat().st_size
+    with file.open("r+b") as stream:
+        for page in range(size // PAGE)[pages]:
+            stream.seek(page * PAGE)
+            stream.write(b"\xa5" * PAGE)
+
+
+def backups_of(study: Study, number: int) -> list[Path]:
+    """Make backups as a server makes them, an hour apart, each with one session more than the one before."""
+    folder = study.folder / "backups"
+    folder.mkdir()
+    made = []
+    for hour in range(number):
+        with open_store(study.folder) as store:
+            plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
+            store.write(
+                lambda c, plan=plan, hour=hour: r.create_session(
+                    c, plan, reader_kind="human", reader=f"P{hour}"
+                )
+            ).result()
+            file = folder / f"study-auto-20261121T{10 + hour}0000Z.db"
+            with closing(sqlite3.connect(study.folder / "study.db")) as live, closing(sqlite3.connect(file)) as copy:
+                live.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+        made.append(file)
+    return made
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(
+    make_study: Callable[..., Study], command: tuple[str, ...]
+) -> None:
+    study = make_study()
+    backups = backups_of(study, 1)
+    damage(study.folder / "study.db")
+    done = wrods(command[0], study.folder, *command[1:])
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
+    assert "study.db is damaged" in done.output and "Traceback" not in done.output
+    assert f"wrods restore {study.folder} {backups[-1]}" in done.output
+
+
+def test_the_command_that_is_named_brings_the_newest_sound_backup_back(
+    make_study: Callable[..., Study],
+) -> None:
+    study = make_study()
+    oldest, middle, newest = backups_of(study, 3)
+    damage(newest)
+    (study.folder / "backups" / "study-auto-20261121T130000Z.db").write_bytes(b"cut off")
+    damage(study.folder / "study.db")
+    said = wrods("status", study.folder).output
+    assert f"The newest sound backup is {middle.name}, made on 21 November 2026 at 11:00 UTC" in said
+    assert "2 newer backups are damaged" in said and oldest.name not in said
+    named = re.search(r"wrods (restore .*)", said)
+    assert named is not None
+    assert wrods(*shlex.split(named[1]), "--yes").exit_code == 0
+    assert wrods("status", study.folder).exit_code == 0
+    with open_store(study.folder) as store, store.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar_one() == 2
+
+
+def test_where_no_backup_is_sound_the_message_says_so(make_study: Callable[..., Study]) -> None:
+    study = make_study()
+    (backup,) = backups_of(study, 1)
+    damage(backup)
+    damage(study.folder / "study.db")
+    said = wrods("status", study.folder).output
+    assert "holds no sound backup" in said and f"wrods restore {study.folder} FILE" in said
+
+
+def test_a_database_cut_to_nothing_is_not_taken_for_a_new_one(make_study: Callable[..., Study]) -> None:
+    study = make_study()
+    backups_of(study, 1)
+    file = study.folder / "study.db"
+    file.write_bytes(b"")
+    with pytest.raises(DamagedStore, match="the file is empty"):
+        open_store(study.folder)
+    assert file.stat().st_size == 0
+    shutil.rmtree(study.folder / "backups")
+    open_store(study.folder).close()
+
+
+def test_a_set_aside_database_is_never_offered_as_a_backup(make_study: Callable[..., Study]) -> None:
+    study = make_study()
+    (backup,) = backups_of(study, 1)
+    shutil.copy(backup, backup.with_name("study-damaged-20261121T150000Z.db"))
+    damage(study.folder / "study.db")
+    with pytest.raises(DamagedStore, match=re.escape(backup.name)):
+        open_store(study.folder)
+
+
+def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(
+    make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study()
+    backups_of(study, 1)
+    file = study.folder / "study.db"
+    with open_store(study.folder) as store:
+        store.write(lambda c: c.exec_driver_sql("CREATE TABLE filler (text)").close()).result()
+        fill = (
+            "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+            "INSERT INTO filler SELECT hex(randomblob(1000)) FROM n"
+        )
+        store.write(lambda c: c.exec_driver_sql(fill).close()).result()
+    assert check_file(file, within_s=0.01) is False
+    damage(file, pages=slice(5_000, None))
+    # the time is over before the check comes to the damage
+    monkeypatch.setattr(
+        "experiment.store.store.check_file",
+        lambda file, *, within_s: within_s is None and check_file(file, within_s=None),
+    )
+    with open_store(study.folder) as store:
+        assert not store.is_checked and store.trouble is None
+        store.check()
+        assert store.is_checked and isinstance(store.trouble, DamagedStore)
+        with pytest.raises(DamagedStore), store.read():
+            pass
+
+
+def test_a_store_that_turns_out_damaged_takes_nothing_more(make_study: Callable[..., Study]) -> None:
+    study = make_study()
+    (backup,) = backups_of(study, 1)
+    with open_store(study.folder) as store:
+        damage(study.folder / "study.db")
+        store._reading.dispose()  # what a connection still holds in memory hides the damage
+        with pytest.raises(DamagedStore, match=re.escape(str(backup.name))), store.read() as connection:
+            connection.exec_driver_sql("SELECT * FROM sessions").all()
+        present = (study.folder / "study.db").read_bytes()
+        refused = store.write(lambda c: c.exec_driver_sql("DELETE FROM audit").close())
+        with pytest.raises(DamagedStore, match="is damaged"):
+            refused.result()
+        assert isinstance(store.trouble, DamagedStore)
+        assert (study.folder / "study.db").read_bytes() == present
