@@ -101,16 +101,21 @@ def _committed(service: StudyService, operation: Callable[[Connection], T], sess
     try:
         return service.store.write(operation).result(timeout=this_site().settings.patience_s)
     except (NotInTime, StoreError) as error:
-        raise Problem(
-            503,
-            PATIENCE,
-            rule="an answer is confirmed only when it is on disk",
-            mend="The browser tries again by itself.",
-            retry_after_s=2,
-        ) from error
+        raise not_stored() from error
     except SessionGone:
         this_site().live.forget(session_id)
         raise no_such_session() from None
+
+
+def not_stored() -> Problem:
+    """Ask for patience while the database takes nothing."""
+    return Problem(
+        503,
+        PATIENCE,
+        rule="an answer is confirmed only when it is on disk",
+        mend="The browser tries again by itself.",
+        retry_after_s=2,
+    )
 
 
 @api.post("/sessions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 
 from flask import Flask, Request, Response, jsonify, render_template, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
@@ -11,8 +12,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from experiment.languages import pack_for
-from experiment.people.api import api
+from experiment.people.api import api, not_stored
 from experiment.people.bodies import LARGEST_BODY
+from experiment.people.dashboard.signing_in import signed_in
 from experiment.people.dashboard.views import admin
 from experiment.people.headers import add_headers
 from experiment.people.lab.pages import PAGE_NAMES, lab_pages
@@ -21,7 +23,8 @@ from experiment.people.pages import ASSETS, digest, pages
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
-from experiment.people.site import make_site
+from experiment.people.site import make_site, this_site
+from experiment.store import StoreError
 from stimuli.errors import UserError
 
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "static"}) | PAGE_NAMES
@@ -104,10 +107,35 @@ def _tell_errors(app: Flask) -> None:
             response.headers["Retry-After"] = str(problem.retry_after_s)
         return response
 
+    @app.errorhandler(StoreError)
+    def _store(error: StoreError) -> Response | tuple[str, int]:
+        if request.path.startswith("/api/"):
+            return _problem(not_stored())
+        if request.blueprint == admin.name:
+            return _page("The database cannot be used", _for_experimenters(error)), 503
+        service = this_site().services.get(str((request.view_args or {}).get("study")))
+        words = pack_for(service.language if service else "en").texts
+        return _page(words["out_of_order"], words["out_of_order_text"]), 503
+
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response | tuple[str, int]:
         status = error.code or 500
         if request.path.startswith("/api/"):
             rule = "the body has at most 256 KB" if status == 413 else str(error.description or error.name)
             return _problem(Problem(status, error.name, rule=rule))
-        return render_template("problem.html", error=error, words=pack_for("en").texts), status
+        if status == 404:
+            words = pack_for("en").texts
+            return _page(words["not_here"], words["not_here_text"]), status
+        return _page(error.name, str(error.description)), status
+
+
+def _page(heading: str, text: str) -> str:
+    return render_template("problem.html", heading=heading, text=text)
+
+
+def _for_experimenters(error: StoreError) -> str:
+    """Return the whole of an error for those who are signed in; paths are no business of strangers."""
+    with suppress(StoreError):
+        if signed_in():
+            return str(error)
+    return "No answers can be stored at the moment. The console of `wrods serve` says what to do."

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from experiment.people.service import StudyService
 from experiment.store import DamagedStore
@@ -91,6 +92,14 @@ class ServerHealth:
         found = [one for service in self._services.values() for one in self._of(service)]
         return sorted(found, key=lambda one: not one.stops_answers)
 
+    def report(self) -> tuple[int, dict[str, Any]]:
+        """Return HTTP status and body of ``/health``: 503 while answers cannot be stored, and no paths."""
+        found = self.concerns()
+        stops = any(one.stops_answers for one in found)
+        told = [{"study": one.study, "kind": one.kind, "what": one.public} for one in found]
+        status = "failing" if stops else "warning" if found else "ok"
+        return 503 if stops else 200, {"status": status, "concerns": told}
+
     def _of(self, service: StudyService) -> list[Concern]:
         trouble = service.store.trouble
         if isinstance(trouble, DamagedStore):
@@ -127,7 +136,10 @@ class ServerHealth:
             failure = self._failed.get(service.study)
         folder = service.folder / FOLDER
         if failure is not None:
-            words = f"The latest backup failed: {failure}. Check {folder} and the folders of --backup-to; the next try is within an hour."
+            words = (
+                f"The latest backup failed: {failure}. Check {folder} and the folders of --backup-to; the next try is "
+                "within an hour."
+            )
             return Concern("backup failed", service.study, False, "the latest backup failed", words)
         times = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
         age = datetime.now(UTC) - max(times) if times else None
@@ -135,7 +147,11 @@ class ServerHealth:
         # by the server's own time as well, so that a clock set forward makes no old backup of a new one
         if not is_old or self._clock() - self._since < BACKUP_EVERY.total_seconds():
             return None
-        when = "There is no backup" if age is None else f"The newest backup is {age.total_seconds() / 3600:.1f} hours old"
+        when = (
+            "There is no backup"
+            if age is None
+            else f"The newest backup is {age.total_seconds() / 3600:.1f} hours old"
+        )
         words = f"{when}, although one is made every hour. Check {folder}."
         return Concern("no recent backup", service.study, False, "there is no recent backup", words)
 

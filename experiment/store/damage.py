@@ -88,7 +88,9 @@ def damaged(file: Path, fault: str) -> DamagedStore:
         mend = f"Restore one from another place: wrods restore {study} FILE"
     else:
         when = "" if kept.made_at is None else f", made on {kept.made_at:%d %B %Y at %H:%M} UTC"
-        newer = f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
+        newer = (
+            f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
+        )
         found = f"The newest sound backup is {kept.file.name}{when}{newer}"
         mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
     return DamagedStore(f"{file} is damaged ({fault}); it is not used. {found}.", mend=mend)

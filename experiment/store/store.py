@@ -31,9 +31,7 @@ class Store:
     Use :func:`open_store` to make one; it closes itself as a context manager.
     """
 
-    def __init__(
-        self, writing: Engine, reading: Engine, *, group_ms: float, is_checked: bool = True
-    ) -> None:
+    def __init__(self, writing: Engine, reading: Engine, *, group_ms: float, is_checked: bool = True) -> None:
         self._writing = writing
         self._reading = reading
         self._writer = Writer(writing, group_ms=group_ms)

@@ -21,7 +21,8 @@ from experiment.study import Study
 
 PAGE = 4096
 COMMANDS = [
-    ("status",), ("status", "--json"), ("export", "--out", "data"), ("backup",), ("run", "--model", "baseline:random"), ("withdraw", "--participant", "P0", "--yes"),
+    ("status",), ("status", "--json"), ("export", "--out", "data"), ("backup",), ("run", "--model", "baseline:random"),
+    ("withdraw", "--participant", "P0", "--yes"),
     ("serve", "--no-browser", "--port", "0"),
 ]  # fmt: skip
 
@@ -55,7 +56,10 @@ def backups_of(study: Study, number: int) -> list[Path]:
                 )
             ).result()
             file = folder / f"study-auto-20261121T{10 + hour}0000Z.db"
-            with closing(sqlite3.connect(study.folder / "study.db")) as live, closing(sqlite3.connect(file)) as copy:
+            with (
+                closing(sqlite3.connect(study.folder / "study.db")) as live,
+                closing(sqlite3.connect(file)) as copy,
+            ):
                 live.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
         made.append(file)

@@ -214,7 +214,15 @@ function drawSessions(section, study) {
   more.textContent = `${study.hidden} older sessions are not listed; the download has all of them.`;
 }
 
+function drawConcerns() {
+  const nodes = latest.concerns.map((one) =>
+    make("p", { class: one.stops_answers ? "concern stops" : "concern" }, make("strong", {}, one.study), " ", make("span", { class: "lines" }, one.words)),
+  );
+  replace(document.getElementById("concerns"), nodes);
+}
+
 function draw() {
+  drawConcerns();
   for (const study of latest.studies) {
     const section = document.querySelector(`[data-study="${CSS.escape(study.study)}"]`);
     if (!section) continue;

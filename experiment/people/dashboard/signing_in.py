@@ -106,7 +106,7 @@ def _only_our_forms() -> None:
 
 @admin.app_context_processor
 def _in_every_page() -> dict[str, Any]:
-    return {"csrf": csrf, "account": account}
+    return {"csrf": csrf, "account": account, "concerns": this_site().health.concerns}
 
 
 def note(action: str, *, study: str | None = None, **rest: Any) -> None:

@@ -33,7 +33,7 @@ def show() -> str:
     services = list(this_site().services.values())
     failed = None
     if signed_in("audit"):
-        failed = most(_failures(service) for service in services)
+        failed = most(_failures(service) for service in services if service.store.trouble is None)
     return render_template("admin/sessions.html", services=services, failed=failed)
 
 
@@ -47,7 +47,16 @@ def _failures(service: StudyService) -> Failures:
 def data() -> Response:
     """Return what the live page shows now; 304 where that is what the browser has."""
     present = datetime.now(UTC)
-    told = jsonify(studies=[_tell(service, present) for service in this_site().services.values()])
+    site = this_site()
+    # a database that cannot be used is named by the banner, and keeps nobody from the other studies
+    usable = [service for service in site.services.values() if service.store.trouble is None]
+    told = jsonify(
+        studies=[_tell(service, present) for service in usable],
+        concerns=[
+            {"study": one.study, "words": one.words, "stops_answers": one.stops_answers}
+            for one in site.health.concerns()
+        ],
+    )
     told.add_etag()
     told.make_conditional(request)
     told.headers["X-Wrods-Now"] = present.isoformat(timespec="milliseconds")

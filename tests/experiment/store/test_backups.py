@@ -269,7 +269,7 @@ def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end
     folder, stick = tmp_path / "study", tmp_path / "stick"
     folder.mkdir()
     with open_store(folder) as store:
-        with upkeep.Upkeep([kept(store, folder)], [stick], told.append, interval_s=3600):
+        with upkeep.Upkeep([kept(store, folder)], [stick], told.append, lambda *noted: None, interval_s=3600):
             while not backups_in(stick):
                 time.sleep(0.02)
             begin(store, plan)
@@ -281,11 +281,12 @@ def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end
 
 
 def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(tmp_path: Path) -> None:
-    told: list[str] = []
+    noted: list[tuple[str, Exception | None]] = []
     (tmp_path / "file").write_text("in the way")
     with open_store(tmp_path) as store:
-        upkeep.Upkeep([kept(store, tmp_path)], [tmp_path / "file" / "stick"], told.append).round()
-    assert len(told) == 1 and "positions: upkeep failed" in told[0]
+        places = [tmp_path / "file" / "stick"]
+        upkeep.Upkeep([kept(store, tmp_path)], places, print, lambda *one: noted.append(one)).round()
+    assert len(noted) == 1 and noted[0][0] == "positions" and "file" in str(noted[0][1])
     assert len(backups_in(tmp_path / "backups")) == 1
 
 
