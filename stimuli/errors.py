@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class UserError(Exception):
@@ -24,6 +24,23 @@ class UserError(Exception):
         self.message = message
         self.mend = mend
         self.exit_code = exit_code
+
+
+def together(faults: Sequence[UserError], most: int = 20) -> UserError:
+    """Make one error of several, each with its mend; of more than ``most`` the first, and how many there are.
+
+    Parameters
+    ----------
+    faults : sequence of UserError
+        At least one.
+    most : int
+    """
+    if len(faults) == 1:
+        return faults[0]
+    more = [f"… and {len(faults) - most} more."] if len(faults) > most else []
+    return UserError(
+        "\n".join([*map(str, faults[:most]), *more]), exit_code=max(fault.exit_code for fault in faults)
+    )
 
 
 def reason_of(error: Exception) -> str:

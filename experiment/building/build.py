@@ -10,14 +10,15 @@ from pathlib import Path
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.lexical import items_from_lexical_decision
-from experiment.building.practice import practice_items
-from experiment.building.reading import Made, answering_steps
-from experiment.building.tables import items_from_sentences, items_from_words
+from experiment.building.practice import practice_items, practice_rows, practice_screens
+from experiment.building.reading import Made, answering_steps, path_of
+from experiment.building.tables import items_from_sentences, items_from_words, sentence_rows, word_rows
 from experiment.building.tokenized import tokenizer_of, with_token_measures
 from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.lists import conditions, items_of_list
 from experiment.study import Study
+from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_remark
 from experiment.study.study import ITEMS
 from stimuli.audit import Audit, audit_items, write_audit
@@ -156,6 +157,25 @@ def make_items(study: Study) -> Made:
     return _made(study, tokenizer_of(study))
 
 
+def check_tables(study: Study, faults: Faults) -> None:
+    """Check the tables of a study that has faults, as far as its settings tell what they must hold."""
+    reads = [*FACTORS, *(("materials", name) for name in KINDS), ("materials", "columns"), ("procedure",)]
+    faults.check(_check_tables, study, faults, reads=reads)
+
+
+def _check_tables(study: Study, faults: Faults) -> None:
+    materials = study.get("materials")
+    if "sentences" in materials:
+        faults.check(lambda: sentence_rows(study, path_of(study, "sentences"), [], []))
+    elif "words" in materials and materials["words"] != ITEMS:
+        faults.check(lambda: word_rows(study, path_of(study, "words"), []))
+    elif "words" in (materials.get("lexical_decision") or ()):
+        faults.check(lambda: word_rows(study, path_of(study, "lexical_decision", "words"), []))
+    for set_name, i, settings in practice_screens(study):
+        if "items" in settings:
+            faults.check(practice_rows, study, set_name, i, [])
+
+
 def _imported(study: Study) -> Made:
     """Return the items that ``wrods import`` wrote: a study whose words are its own items file has no other material."""
     if not (study.folder / ITEMS).exists():
@@ -171,8 +191,11 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     if materials.get("words") == ITEMS:
         return _imported(study)
     (kind,) = (name for name in KINDS if name in materials)
-    tested = _of_kind(study, kind)
-    practice = practice_items(study)
+    faults, made = Faults(), []
+    for make in (lambda: _of_kind(study, kind), lambda: practice_items(study)):
+        faults.check(lambda make=make: made.append(make()))
+    faults.report()
+    tested, practice = made
     items = with_token_measures([*tested.items, *practice.items], tokenizer)
     if study.get("design", "lists", default="latin_square") == "latin_square":
         conditions(items)

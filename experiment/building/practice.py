@@ -12,13 +12,16 @@ from experiment.building.reading import (
     answering_steps,
     first_condition,
     in_design,
+    known_columns,
     scramble_settings,
     shown_fields,
 )
 from experiment.building.tables import lines_of, sentences, table_beside
 from experiment.study import Study
+from experiment.study.faults import Faults
+from stimuli.corpora.columns import unread_columns
 from stimuli.corpora.tables import Table
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.recipes import htest_rule_items, word_items
 from stimuli.recipes.sentences import CHOICE_SEPARATOR
@@ -28,24 +31,75 @@ PRACTICE_ITEMS = 6
 
 
 def practice_items(study: Study) -> Made:
-    """Make the practice items of every practice screen, in the order of the procedure."""
-    items: list[Item] = []
-    files = []
+    """Make the practice items of every practice screen, in the order of the procedure.
+
+    Raises
+    ------
+    UserError
+        Names every fault of every practice table.
+    """
+    made = Made([])
+    faults = Faults()
+    for set_name, i, settings in practice_screens(study):
+        if "rule" in settings:
+            place = study.place("procedure", i, "practice", "rule")
+            faults.check(lambda *one: made.items.extend(_of_rule(study, *one)), settings, set_name, place)
+        else:
+            faults.check(_add_screen, study, made, set_name, i)
+    faults.report()
+    return made
+
+
+def practice_screens(study: Study) -> list[tuple[str, int, Mapping[str, Any]]]:
+    """Return set name, place in the procedure and settings of every practice screen."""
     screens = [
         (i, screen["practice"]) for i, screen in enumerate(study.get("procedure")) if "practice" in screen
     ]
-    for number, (i, settings) in enumerate(screens, 1):
-        set_name = f"practice-{number}"
-        if "rule" in settings:
-            items += _of_rule(study, settings, set_name, study.place("procedure", i, "practice", "rule"))
-            continue
-        name = str(settings["items"])
-        file = study.folder / name
-        items += _of_screen(
-            study, table_beside(study, file), set_name, name, study.place("procedure", i, "practice", "items")
+    return [(f"practice-{number}", i, settings) for number, (i, settings) in enumerate(screens, 1)]
+
+
+def _add_screen(study: Study, made: Made, set_name: str, i: int) -> None:
+    table = practice_rows(study, set_name, i, made.remarks)
+    name, place = str(study.get("procedure", i, "practice", "items")), ("procedure", i, "practice", "items")
+    made.items.extend(_of_screen(study, table, set_name, name, study.place(*place)))
+    made.sources.append(study.folder / name)
+
+
+def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Table:
+    """Read the table of a practice screen, the ``i``-th of the procedure.
+
+    Raises
+    ------
+    UserError
+        Also where a column is misspelt, some factors have a column and others none, or a cell names no level of its factor.
+    """
+    name = str(study.get("procedure", i, "practice", "items"))
+    table = table_beside(study, study.folder / name)
+    columns = table.description.columns
+    remarks += [f"{name}: {said}" for said in unread_columns(name, columns, known_columns(study, set_name))]
+    factors = [*dict.fromkeys(factor for at in study.crossing.conditions.values() for factor in at)]
+    named = [factor for factor in factors if factor in columns]
+    if named and len(named) < len(factors):
+        missing = next(factor for factor in factors if factor not in columns)
+        raise UserError(
+            f"{name} has the column {named[0]!r} and no column {missing!r}",
+            mend=f"Name a level of {' and of '.join(factors)} in each row, or of none.",
         )
-        files.append(file)
-    return Made(items, files)
+    faults = [
+        UserError(f"{name}, line {number}: {fault.message}", mend=fault.mend)
+        for row, number in zip(table.rows, table.numbers, strict=True)
+        for factor in [*named, *(study.crossing.rows[0][0] if study.crossing.rows else ())]
+        if (fault := _fault_of_level(study, factor, row.get(factor), is_optional=factor not in named))
+    ]
+    if faults:
+        raise together(faults)
+    return table
+
+
+def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool) -> UserError | None:
+    if str(level) in study.factors[factor] or (is_optional and not level):
+        return None
+    return unknown_name(f"level of {factor}", str(level), study.factors[factor])
 
 
 def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
@@ -78,7 +132,7 @@ def _of_screen(study: Study, rows: Table, set_name: str, file: str, place: str) 
         if "item" not in rows[0]:  # practice needs no names of its own
             named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
             rows = replace(rows, rows=tuple(named))
-        told, column = _conditions_told(study, rows, file)
+        told, column = _conditions_told(study, rows)
         lines = lines_of(rows, "item")
         made = sentences(study, told, source=file, practice=set_name, level_column=column, lines=lines)
         return _placed(study, made, rows, key="item")
@@ -122,7 +176,7 @@ def _choices_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _conditions_told(
-    study: Study, rows: Sequence[Mapping[str, Any]], file: str
+    study: Study, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
     """Return rows with the condition that their columns say, and the column that says it; None where they say none."""
     crossing = study.crossing
@@ -133,9 +187,6 @@ def _conditions_told(
     told = []
     for row in rows:
         at = tuple(str(row[factor]) for factor in factors)
-        for factor, level in zip(factors, at, strict=True):
-            if level not in study.factors[factor]:
-                raise unknown_name(f"{file}: level of {factor}", level, study.factors[factor])
         told.append({**row, crossing.factor: cells[at]})
     return told, crossing.factor
 
@@ -148,10 +199,6 @@ def _placed(
         return in_design(study, items)
     first, _ = study.crossing.rows[0]
     cells = {nfc(str(row.get(key))).strip(): row for row in rows}
-    for row in rows:
-        for factor in first:
-            if row.get(factor) and str(row[factor]) not in study.factors[factor]:
-                raise unknown_name(f"practice: level of {factor}", str(row[factor]), study.factors[factor])
     return [
         placed
         for item in items
@@ -168,7 +215,7 @@ def _placed(
 
 def _word(study: Study, row: Mapping[str, Any], set_name: str, file: str) -> list[Item]:
     crossing = study.crossing
-    (told,), column = _conditions_told(study, [row], file)
+    (told,), column = _conditions_told(study, [row])
     missing = [name for name in ("word", "foil") if not row.get(name)]
     if missing:
         raise UserError(

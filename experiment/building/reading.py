@@ -16,6 +16,13 @@ from stimuli.item import Item
 from stimuli.recipes.asking import WITHHELD, WITHHOLD
 from stimuli.scramble import ScrambleSettings
 
+OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "sentences": ("item", "sentence", "answer", "choices", "role"),
+    "words": ("item", "word", "foil"),
+    "lexical_decision": ("word", "role"),
+}
+"""Columns that a kind of materials reads of the user's own table."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -82,6 +89,28 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
             show = next(iter(step.values())).get("show", [])
             names += [show] if isinstance(show, str) else show
     return list(dict.fromkeys(names))
+
+
+def known_columns(study: Study, set_name: str | None = None) -> list[str]:
+    """Return the columns that are read of the table of the materials, or of that of a practice set.
+
+    Of practice also those that name levels; of materials those by which levels pick rows and on which items are matched.
+    """
+    materials = study.get("materials")
+    kind = next((name for name in OWN_COLUMNS if name in materials), None)
+    known = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
+    known += materials.get("columns", {})
+    words = materials.get("scramble", {}).get("words")
+    known += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
+    for factor, levels in study.get("design", "factors", default={}).items():
+        known += [factor] if set_name is not None else []
+        for level, does in levels.items():
+            known.append(f"{factor}:{level}")
+            if isinstance(does, Mapping):
+                known += does.get("where", ())
+                known += [str(does["column"])] if "column" in does else []
+    known += materials.get("match", {}).get("on", ())
+    return list(dict.fromkeys(known))
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:

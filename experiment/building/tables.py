@@ -14,6 +14,7 @@ from experiment.building.matched import matched_items
 from experiment.building.reading import (
     Made,
     in_design,
+    known_columns,
     path_of,
     require_readable,
     scramble_settings,
@@ -24,8 +25,9 @@ from experiment.building.reading import (
     without_withheld,
 )
 from experiment.study import Study
+from stimuli.corpora.columns import unread_columns
 from stimuli.corpora.tables import Table, is_plain_text, read_table
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import frequent_words
 from stimuli.recipes import draw_some, sentence_items, word_items
@@ -43,8 +45,7 @@ def items_from_sentences(study: Study) -> Made:
     file = path_of(study, "sentences")
     remarks: list[str] = []
     skipped: list[str] = []
-    table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
-    table = _without_twins(table, materials["sentences"], skipped, stop=materials.get("on_bad") != "skip")
+    table = sentence_rows(study, file, remarks, skipped)
     lines = lines_of(table, "item")
     starred = sum(bool(_STARS.search(str(row["sentence"]))) for row in table.rows)
     if starred and study.get("materials", "scramble", "words") != "starred":
@@ -66,6 +67,13 @@ def items_from_sentences(study: Study) -> Made:
     return Made(items, [file], [*remarks, *told], skipped)
 
 
+def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> Table:
+    """Read sentences and the columns that come with them; an item id that stands twice is refused or left out."""
+    table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
+    stop = study.get("materials", "on_bad") != "skip"
+    return _without_twins(table, study.get("materials", "sentences"), skipped, stop=stop)
+
+
 def _by_role(table: Table, file: str) -> tuple[Rows, Rows]:
     """Take rows with ``filler`` in the column ``role`` apart; they are shown as they are, in every list.
 
@@ -76,13 +84,15 @@ def _by_role(table: Table, file: str) -> tuple[Rows, Rows]:
     """
     tested: list[Mapping[str, Any]] = []
     fillers: list[Mapping[str, Any]] = []
+    faults: list[UserError] = []
     for number, row in zip(table.numbers, table.rows, strict=True):
         role = str(row.get("role") or "test").strip().lower()
         if role not in ("test", "filler"):
-            raise UserError(
-                f"{file}, line {number}: role is {role!r}", mend="Leave it empty, or write test or filler."
-            )
+            fault = f"{file}, line {number}: role is {role!r}"
+            faults.append(UserError(fault, mend="Leave it empty, or write test or filler."))
         (fillers if role == "filler" else tested).append(row)
+    if faults:
+        raise together(faults)
     if not tested:
         raise UserError(f"{file}: every row is a filler", mend="Leave role empty for the sentences to test.")
     return tested, fillers
@@ -262,18 +272,20 @@ def _without_twins(table: Table, file: str, skipped: list[str], *, stop: bool) -
     """Refuse an item id that stands twice, naming both rows, or leave the later rows out and list them."""
     first: dict[str, int] = {}
     kept = []
+    twins: list[str] = []
     for row, number in zip(table.rows, table.numbers, strict=True):
         item_id = str(row["item"])
         if item_id in first:
-            found = f"{file}, line {number}: item {item_id!r} stands twice (first in line {first[item_id]})"
-            if stop:
-                raise UserError(
-                    found, mend="Each item has one row and an id of its own; conditions are made by wrods."
-                )
-            skipped.append(found)
+            twins.append(
+                f"{file}, line {number}: item {item_id!r} stands twice (first in line {first[item_id]})"
+            )
             continue
         first[item_id] = number
         kept.append((row, number))
+    if twins and stop:
+        mend = "Each item has one row and an id of its own; conditions are made by wrods."
+        raise together([UserError(twin, mend=mend) for twin in twins])
+    skipped += twins
     return replace(table, rows=tuple(row for row, _ in kept), numbers=tuple(number for _, number in kept))
 
 
@@ -314,6 +326,10 @@ def read_rows(
         language=study.language,
     )
     remarks += table.description.lines()
+    remarks += [
+        f"  note: {said}"
+        for said in unread_columns(file.name, table.description.columns, known_columns(study))
+    ]
     skipped += [f"{file.name}, line {bad.line}: {bad.reason}" for bad in table.bad]
     return table
 

@@ -12,6 +12,7 @@ from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import manner_of
 from experiment.models.settings import ModelSettings
 from experiment.study import Study
+from experiment.study.faults import Faults
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
 OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
@@ -32,24 +33,22 @@ HERE = "hf"
 BUILT_IN = ("hf", "openai", "baseline")
 
 
-def check_models(study: Study) -> None:
-    """Check every model of a study.
-
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
-    """
+def check_models(study: Study, faults: Faults) -> None:
+    """Check every model of a study; what is wrong is added to ``faults``."""
     for name, settings in study.models.items():
-        try:
-            check_use(settings["use"])
-        except UserError as error:
-            raise UserError(
-                f"{study.place('models', 'who', name, 'use')}: {error.message}", mend=error.mend
-            ) from None
-        _check_judge(study, name, settings)
-        _check_manner(study, name, settings)
-    _check_embeddings(study)
+        faults.check(_check_model, study, name, settings)
+    faults.check(_check_embeddings, study)
+
+
+def _check_model(study: Study, name: str, settings: Mapping[str, Any]) -> None:
+    try:
+        check_use(settings["use"])
+    except UserError as error:
+        raise UserError(
+            f"{study.place('models', 'who', name, 'use')}: {error.message}", mend=error.mend
+        ) from None
+    _check_judge(study, name, settings)
+    _check_manner(study, name, settings)
 
 
 def model_settings(study: Study, name: str) -> ModelSettings:

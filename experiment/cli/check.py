@@ -39,7 +39,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
     Example: wrods check my-study
     """
-    from experiment.building import make_items
+    from experiment.building import check_tables, make_items
     from experiment.checking import load_study
     from experiment.cli.build import tell_skipped
     from experiment.cli.check_probing import probing_lines
@@ -49,27 +49,31 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
+    from experiment.study.faults import FACTORS, Faults
     from experiment.tuning import trainings
     from experiment.tuning.telling import tell_trainings, told_together
 
-    loaded = load_study(study)
-    check_own_formulas(loaded)
+    faults = Faults()
+    loaded = load_study(study, faults)
+    faults.check(check_own_formulas, loaded, reads=[("analysis", "planned"), *FACTORS, ("models", "who")])
+    if faults.found:
+        check_tables(loaded, faults)
+    faults.report()
     made = make_items(loaded)
     changed = _changed_since_build(loaded)
-    faults = _probe_all(loaded) if probe else {}
+    unprobed = _probe_all(loaded) if probe else {}
     probes, speeds = _known(loaded)
     told = tell(loaded, made.items, probes, speeds)
     to_train = tell_trainings(loaded, trainings(loaded).values())
     if as_json:
-        unprobed = {name: str(fault) for name, fault in faults.items()}
         numbers = (
             told.numbers
             | ({"trainings": {name: one.numbers for name, one in to_train.items()}} if to_train else {})
-            | ({"not_probed": unprobed} if probe else {})
+            | ({"not_probed": {name: str(fault) for name, fault in unprobed.items()}} if probe else {})
             | {"changed_since_build": changed}
         )
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
-        sys.exit(1 if faults else 0)
+        sys.exit(1 if unprobed else 0)
     for line in made.remarks:
         click.echo(line)
     tell_skipped(made.skipped)
@@ -89,9 +93,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     if changed:
         click.secho(f"The items were built from another design: {'; '.join(changed)}", fg="yellow")
         click.echo("serve, run and simulate refuse them until they are built again.")
-    for name, fault in faults.items():
+    for name, fault in unprobed.items():
         click.echo(click.style("Error: ", fg="red", bold=True) + f"{name} was not probed: {fault}", err=True)
-    if faults:
+    if unprobed:
         sys.exit(1)
 
 

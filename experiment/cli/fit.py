@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError
 
 from .fit_idle import refuse_idle_columns, refuse_idle_options
@@ -25,6 +26,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} does not exist", mend=f"Looked in {path.resolve().parent}.")
     if path.is_dir():
         raise UserError(f"{path} is a folder", mend="Name a CSV file.")
+    with path.open("rb") as stream:
+        if kind_of_bytes(stream.read(16)) is not None:
+            refuse_other_kinds(path.read_bytes(), path)
     try:
         data = pd.read_csv(
             path, keep_default_na=False, na_values=["", "NA", "NaN"], encoding="utf-8-sig", low_memory=False

@@ -90,13 +90,20 @@ def invite(
 
 
 def _named(file: Path) -> list[str]:
+    from stimuli.corpora.columns import misspelt
+    from stimuli.corpora.encodings import read_decoded
     from stimuli.errors import UserError
 
-    rows = [row for row in csv.reader(io.StringIO(file.read_text("utf-8-sig"), newline="")) if any(row)]
+    rows = [row for row in csv.reader(io.StringIO(read_decoded(file).text, newline="")) if any(row)]
     header = [column.strip().lower() for column in rows[0]] if rows else []
     if "participant" in header:
         at = header.index("participant")
         found = [row[at].strip() for row in rows[1:] if len(row) > at]
+    elif close := next((column for column in header if misspelt(column, ["participant"])), None):
+        raise UserError(
+            f"{file}, line 1: column {close!r} is not read; did you mean 'participant'?",
+            mend="Call it participant, or leave the line of column names out.",
+        )
     else:
         found = [row[0].strip() for row in rows]
     named = [name for name in found if name]

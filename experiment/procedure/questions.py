@@ -17,7 +17,7 @@ from typing import Any
 from experiment.languages import pack_for
 from experiment.study import Study
 from stimuli.corpora.tables import read_table
-from stimuli.errors import UserError
+from stimuli.errors import UserError, together, unknown_name
 from stimuli.seeds import generator
 
 Question = dict[str, Any]
@@ -92,16 +92,18 @@ def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, l
 
 
 def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
-    rows = read_table(study.folder / file)
+    rows = read_table(study.folder / file, required=("word", "kind"))
     found: dict[str, list[str]] = {"word": [], "nonword": []}
-    for number, row in enumerate(rows, 1):
-        word, kind = str(row.get("word", "")).strip(), str(row.get("kind", "")).strip()
-        if not word or kind not in found:
-            raise UserError(
-                f"{file}, row {number}: word is {word!r} and kind {kind!r}",
-                mend="Each row has a word, and word or nonword in the column kind.",
-            )
-        found[kind].append(word)
+    faults: list[UserError] = []
+    for number, row in zip(rows.numbers, rows.rows, strict=True):
+        word, kind = str(row["word"]).strip(), str(row["kind"]).strip()
+        if kind not in found:
+            fault = unknown_name("kind", kind, found)
+            faults.append(UserError(f"{file}, line {number}: {fault.message}", mend=fault.mend))
+        else:
+            found[kind].append(word)
+    if faults:
+        raise together(faults)
     if not all(found.values()):
         raise UserError(f"{file}: a vocabulary test needs words and nonwords")
     shown = [*found["word"], *found["nonword"]]

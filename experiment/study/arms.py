@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from experiment.study.faults import Faults
 from stimuli.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -89,21 +90,15 @@ def _example(kind: str) -> list[str]:
     return [f"{names[arm]}: {arm}" for arm in ARMS[kind]]
 
 
-def check_between(study: Study) -> None:
-    """Check what the levels of factors between sessions set: examples of H-TEST, and texts shown in place of others.
-
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
-    """
+def check_between(study: Study, faults: Faults) -> None:
+    """Check what the levels of factors between sessions set: examples of H-TEST, and texts shown in place of others."""
     most = study.get("materials", "htest", "exemplars", default=4)
     texts = {name for name, path in study.text_files() if path[0] == "procedure"}
     consents = {screen["consent"] for screen in study.get("procedure") if "consent" in screen}
     for factor, levels in study.between.items():
         for level, given in levels.items():
-            _check_examples(study, (factor, level), given, most)
-            _check_texts(study, (factor, level), given.get("texts", {}), texts, consents)
+            faults.check(_check_examples, study, (factor, level), given, most)
+            faults.check(_check_texts, study, (factor, level), given.get("texts", {}), texts, consents)
 
 
 def _check_examples(study: Study, at: tuple[str, str], given: Mapping[str, object], most: int) -> None:

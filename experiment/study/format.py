@@ -12,12 +12,12 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
+from experiment.study.faults import Faults
 from experiment.study.keys import key_fault
-from experiment.study.yaml_source import YamlSource
+from experiment.study.yaml_source import KeyPath, YamlSource
 from stimuli.errors import UserError, nearest
 
 LATEST = 1
-SHOWN_FAULTS = 8
 SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 """What people write for names that are known by others."""
 
@@ -32,8 +32,14 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema, format_checker=formats)
 
 
-def check_format(source: YamlSource) -> None:
-    """Raise one UserError that lists every fault of a study file in the order of its lines."""
+def check_format(source: YamlSource, faults: Faults) -> None:
+    """Hold a study file against its schema; every fault is kept, with the setting that is broken by it.
+
+    Raises
+    ------
+    UserError
+        The file holds no settings, or is of a later format.
+    """
     data = source.data
     if not isinstance(data, dict):
         raise UserError(f"{source.file.name} holds no settings", mend="It opens with `wrods: 1`.")
@@ -43,15 +49,22 @@ def check_format(source: YamlSource) -> None:
             f"{source.place(('wrods',))} is {version}; this wrods reads study format {LATEST}",
             mend="Install a newer wrods to use this study.",
         )
-    faults = sorted(
-        (_deepest(error) for error in validator().iter_errors(data)), key=lambda e: source.line(_path(e))
-    )
-    if not faults:
-        return
-    told = [_say(source, error) for error in faults[:SHOWN_FAULTS]]
-    if len(faults) > SHOWN_FAULTS:
-        told.append(f"… and {len(faults) - SHOWN_FAULTS} more.")
-    raise UserError("\n".join(told))
+    for error in map(_deepest, validator().iter_errors(data)):
+        for path in _paths(error):
+            faults.found.append(UserError(_say(source, error, path)))
+            faults.broken += _broken(error, path)
+
+
+def _broken(error: ValidationError, path: KeyPath) -> list[KeyPath]:
+    """Return the settings that a fault leaves unknown: of a misspelt name the one that was meant."""
+    schema: Any = error.schema
+    if error.validator == "additionalProperties":
+        close = nearest(str(path[-1]), schema.get("properties", {}))
+        return [path, *([(*path[:-1], close)] if close else [])]
+    if error.validator == "required":
+        instance: Any = error.instance
+        return [(*path, name) for name in schema["required"] if name not in instance]
+    return [path]
 
 
 def _deepest(error: ValidationError) -> ValidationError:
@@ -82,13 +95,12 @@ def _of_groups(error: ValidationError) -> list[ValidationError]:
     ] or [one for one in error.context or () if one.schema_path[0] in groups]
 
 
-def _path(error: ValidationError) -> tuple[str | int, ...]:
+def _paths(error: ValidationError) -> list[KeyPath]:
+    """Return the places of a fault: one for each name that is no setting."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        extra = _unknown_keys(error)
-        if extra:
-            return (*path, extra[0])
-    return path
+        return [(*path, extra) for extra in _unknown_keys(error)] or [path]
+    return [path]
 
 
 def _unknown_keys(error: ValidationError) -> list[str]:
@@ -97,8 +109,7 @@ def _unknown_keys(error: ValidationError) -> list[str]:
     return [key for key in instance if key not in known]
 
 
-def _say(source: YamlSource, error: ValidationError) -> str:
-    path = _path(error)
+def _say(source: YamlSource, error: ValidationError, path: KeyPath) -> str:
     place = source.place(path)
     schema: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     rule: Any = error.validator_value

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.columns import trial_columns
 from experiment.study.arms import check_arms
-from experiment.study.bounds import read_bounds, session_rules
+from experiment.study.bounds import read_bounds, read_rule
 from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
+from experiment.study.faults import FACTORS, Faults
 from experiment.study.plans import check_planned
 from experiment.study.screens import check_procedure
 from experiment.study.texts import read_text
+from experiment.study.yaml_source import KeyPath
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,45 +27,59 @@ PUBLISHED = {"corpus", "realtimeqa", "htest", "letter_geometry"}
 """Materials that papers used."""
 
 
-def check_meaning(study: Study) -> None:
-    """Check what a schema cannot say: names that must match each other.
+def check_meaning(study: Study, faults: Faults) -> None:
+    """Check what a schema cannot say, such as names that must match each other; what is wrong is added to ``faults``."""
+    faults.check(_check_names, study, faults, reads=FACTORS)
+    if faults.check(_check_one_material, study, reads=[("materials",)]):
+        faults.check(
+            _check_material, study, kind_of_material(study), faults, reads=[*FACTORS, ("published",)]
+        )
+    check_procedure(study, faults)
+    faults.check(_check_files, study, faults, reads=[("design", "between")])
+    faults.check(_check_rating, study, reads=[("rating",)])
+    faults.check(_check_bounds, study, faults, reads=[("analysis", "exclude")])
+    check_planned(study, faults)
 
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
-    """
-    _check_names(study)
-    materials = study.get("materials")
-    kinds = [kind for kind in MATERIALS if kind in materials]
+
+def _check_one_material(study: Study) -> None:
+    kinds = [kind for kind in MATERIALS if kind in study.get("materials")]
     if len(kinds) != 1:
         named = ", ".join(kinds) or "none"
         raise UserError(
             f"{study.place('materials')} names {named}; a study has exactly one kind of material",
             mend=f"Give one of: {', '.join(MATERIALS)}.",
         )
-    _check_published(study, kinds[0])
-    _check_published_scoring(study, kinds[0])
-    if kinds[0] in OWN_FACTOR:
-        check_arms(study, kinds[0])
+
+
+def _check_material(study: Study, kind: str, faults: Faults) -> None:
+    faults.check(_check_published, study, kind)
+    faults.check(_check_published_scoring, study, kind)
+    if kind in OWN_FACTOR:
+        faults.check(check_arms, study, kind)
     else:
-        _check_levels(study, kinds[0])
-    if kinds == ["htest"]:
-        _check_htest(study, materials["htest"])
+        _check_levels(study, kind, faults)
+    if kind == "htest":
+        faults.check(_check_htest, study, study.get("materials", "htest"))
     elif study.htest_arms is not None:
-        raise UserError(
-            f"{study.place('design', 'between', study.htest_arms[0])}: only H-TEST has released, fresh and matched `items`",
-            mend="Take `items` out of the levels.",
+        faults.found.append(
+            UserError(
+                f"{study.place('design', 'between', study.htest_arms[0])}: only H-TEST has released, fresh and matched `items`",
+                mend="Take `items` out of the levels.",
+            )
         )
-    check_procedure(study)
-    _ = study.texts  # a text that is missing or empty is told here, with the line that names it
+
+
+def _check_files(study: Study, faults: Faults) -> None:
+    """Check the files that the study names: a text that is missing or empty is reported with the line that names it."""
+    for name, path in study.text_files():
+        faults.check(read_text, study.folder, name, study.place(*path), reads=[path])
     for name, path in study.practice_files():
-        if not (study.folder / name).is_file():
-            raise UserError(f"{study.place(*path)} names {name!r}, which is not in the study's folder")
-    _check_rating(study)
-    _check_bounds(study)
-    session_rules(study)
-    check_planned(study)
+        faults.check(_check_practice_file, study, name, path, reads=[path])
+
+
+def _check_practice_file(study: Study, name: str, path: KeyPath) -> None:
+    if not (study.folder / name).is_file():
+        raise UserError(f"{study.place(*path)} names {name!r}, which is not in the study's folder")
 
 
 def kind_of_material(study: Study) -> str:
@@ -100,20 +116,24 @@ def _check_published_scoring(study: Study, kind: str) -> None:
         )
 
 
-def _check_names(study: Study) -> None:
+def _check_names(study: Study, faults: Faults) -> None:
     for kind in ("factors", "between"):
         for factor in study.get("design", kind, default={}):
-            if factor in trial_columns():
-                raise UserError(
-                    f"{study.place('design', kind, factor)}: {factor!r} is the name of a column of the trials table",
-                    mend="Give the factor another name.",
-                )
-            _check_levels_apart(study, kind, factor)
+            faults.check(_check_factor_name, study, kind, factor)
+            faults.check(_check_levels_apart, study, kind, factor)
     twice = sorted(set(study.between) & set(study.factors_of_items))
     if twice:
         raise UserError(
             f"{study.place('design', 'between', twice[0])}: {twice[0]!r} is the name of another factor",
             mend="Give each factor a name of its own.",
+        )
+
+
+def _check_factor_name(study: Study, kind: str, factor: str) -> None:
+    if factor in trial_columns():
+        raise UserError(
+            f"{study.place('design', kind, factor)}: {factor!r} is the name of a column of the trials table",
+            mend="Give the factor another name.",
         )
 
 
@@ -142,10 +162,12 @@ def _check_rating(study: Study) -> None:
         )
 
 
-def _check_bounds(study: Study) -> None:
+def _check_bounds(study: Study, faults: Faults) -> None:
     for unit in ("trials", "regions"):
         for measure, said in study.get("analysis", "exclude", unit, default={}).items():
-            read_bounds(study, ("analysis", "exclude", unit, measure), said)
+            faults.check(read_bounds, study, ("analysis", "exclude", unit, measure), said)
+    for sign, rule in study.get("analysis", "exclude", "sessions", default={}).items():
+        faults.check(read_rule, study, ("analysis", "exclude", "sessions", sign), rule)
 
 
 def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
@@ -195,23 +217,28 @@ def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
         )
 
 
-def _check_levels(study: Study, kind: str) -> None:
+def _check_levels(study: Study, kind: str, faults: Faults) -> None:
     """Check that every level of a factor is something that the materials can be shown as."""
     given = study.get("design", "factors", default={})
     families = operation_families()
     for factor, levels in given.items():
         does = kind_of(levels, families)
-        if does == "rows" and kind not in ("sentences", "words"):
-            raise UserError(
-                f"{study.place('design', 'factors', factor)}: only sentences and words have rows to pick (`where`)"
-            )
-        if does == "examples" and kind != "corpus":
-            raise UserError(
-                f"{study.place('design', 'factors', factor)}: only tasks on a corpus have examples to change "
-                "(`demonstrations`)"
-            )
+        faults.check(_check_kind_of_factor, study, kind, factor, does)
         for level, operation in levels.items() if does in ("scramble", "examples") else ():
-            _check_operation(study, kind, operation, factor, level)
+            faults.check(_check_operation, study, kind, operation, factor, level)
+    faults.check(_check_cells, study, kind)
+
+
+def _check_kind_of_factor(study: Study, kind: str, factor: str, does: str | None) -> None:
+    place = study.place("design", "factors", factor)
+    if does == "rows" and kind not in ("sentences", "words"):
+        raise UserError(f"{place}: only sentences and words have rows to pick (`where`)")
+    if does == "examples" and kind != "corpus":
+        raise UserError(f"{place}: only tasks on a corpus have examples to change (`demonstrations`)")
+
+
+def _check_cells(study: Study, kind: str) -> None:
+    """Check the operations of crossed factors, cell by cell."""
     try:
         levels = study.crossing.levels
     except UserError as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from experiment.study.bounds import read_bounds, read_rule
 from experiment.study.contrasts import Levels, how_written, read_sides, usual_contrasts
 from experiment.study.factors import OWN_FACTOR
+from experiment.study.faults import FACTORS, Faults
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
 if TYPE_CHECKING:
@@ -195,47 +196,59 @@ def _compared(spec: Mapping[str, Any], study: Study) -> dict[str, tuple[str, ...
     return {name: tuple(str(level) for level in by.get(name) or study.factors[name]) for name in names}
 
 
-def check_planned(study: Study) -> None:
+def check_planned(study: Study, faults: Faults) -> None:
     """Check that every planned analysis names what there is, and can be carried out as it is written.
 
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
+    What is wrong is added to ``faults``.
     """
-    levels_of_family: dict[str, tuple[str, float]] = {}
+    given = study.get("analysis", "planned", default={})
+    names = [str(name) for name in given] if isinstance(given, Mapping) else []
+    for name in names:
+        path, spec = ("analysis", "planned", name), given[name]
+        factors, models = [path, *FACTORS], [path, ("models", "who")]
+        faults.check(_check_measures, study, path, spec, reads=models)
+        faults.check(_check_trials, study, path, spec, reads=[path, ("procedure",)])
+        if faults.check(_check_factors, study, path, spec, reads=factors):
+            for check in (_check_levels, _check_within, _check_contrasts):
+                faults.check(check, study, path, spec, reads=factors)
+        for check in (_check_bound, _check_model, _check_exclusions):
+            faults.check(check, study, path, spec, reads=[path])
+    faults.check(_check_families, study, reads=[("analysis", "planned")])
+
+
+def _check_families(study: Study) -> None:
+    level_of: dict[str, tuple[str, float]] = {}
     for name, spec in study.get("analysis", "planned", default={}).items():
-        path = ("analysis", "planned", name)
-        _check_readers(study, path, spec)
-        _check_trials(study, path, spec)
-        _check_levels(study, path, spec)
-        _check_within(study, path, spec)
-        _check_contrasts(study, path, spec)
-        _check_bound(study, path, spec)
-        _check_model(study, path, spec)
-        _check_exclusions(study, path, spec)
         family, alpha = spec.get("family"), float(spec.get("alpha", ALPHA))
-        if family is not None:
-            first, other = levels_of_family.setdefault(family, (name, alpha))
-            if other != alpha:
-                raise UserError(
-                    f"{study.place(*path, 'alpha' if 'alpha' in spec else 'family')}: {name} has alpha {alpha:g} and {first}, of "
-                    f"the same family {family!r}, has {other:g}; a family has one level",
-                    mend="Give both the same alpha.",
-                )
+        if family is None:
+            continue
+        first, other = level_of.setdefault(family, (name, alpha))
+        if other != alpha:
+            place = study.place("analysis", "planned", name, "alpha" if "alpha" in spec else "family")
+            raise UserError(
+                f"{place}: {name} has alpha {alpha:g} and {first}, of the same family {family!r}, has {other:g}; a family "
+                "has one level",
+                mend="Give both the same alpha.",
+            )
 
 
 Path = tuple[str, str, str]
 
 
-def _check_readers(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
-    known = {*PEOPLE, *study.models}
-    for name in factors_compared(spec):
+def _check_factors(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    given = spec["compare"]
+    for i, name in enumerate(factors_compared(spec)):
         if name not in study.factors:
-            known_factors = ", ".join(study.factors) or "none"
+            place = study.place(*path, "compare", *([] if isinstance(given, str) else [i]))
+            hint = did_you_mean(name, study.factors)
             raise UserError(
-                f"{study.place(*path, 'compare')} is {name!r}, which is no factor of the design (factors: {known_factors})"
+                f"{place} is {name!r}, which is no factor of the design",
+                mend=f"{hint}Factors: {', '.join(study.factors) or 'none'}.",
             )
+
+
+def _check_measures(study: Study, path: Path, spec: Mapping[str, Any]) -> None:
+    known = {*PEOPLE, *study.models}
     for i, group in enumerate(spec["between"]):
         if group not in known:
             hint = did_you_mean(group, known)

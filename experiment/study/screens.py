@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.study.arms import check_between
 from experiment.study.durations import milliseconds
+from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_name
+from experiment.study.yaml_source import KeyPath
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,17 +19,35 @@ ANSWERING = ("choose", "recover", "answer")
 ONCE = ("consent", "full_screen", "screen_size", "debrief")
 
 
-def check_procedure(study: Study) -> None:
-    """Check the screens of a study against each other.
+def check_procedure(study: Study, faults: Faults) -> None:
+    """Check the screens of a study against each other; what is wrong is added to ``faults``."""
+    faults.check(_check_once, study, reads=[("procedure",)])
+    blocks = _blocks(study)
+    whole = [("procedure", block) for block in blocks]
+    for block, path in zip(blocks, whole, strict=True):
+        for check in (_check_steps, _check_limits, _check_feedback):
+            faults.check(check, study, block, reads=[path])
+        faults.check(_check_keys, study, block, faults, reads=[path])
+    faults.check(_check_alike, study, blocks, reads=whole)
+    faults.check(check_between, study, faults, reads=[*FACTORS, ("procedure",)])
+    for i, _ in enumerate(_screens(study)):
+        faults.check(_check_practice, study, i, reads=[*FACTORS, ("procedure", i)])
+    _check_questions(study, faults)
 
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
-    """
+
+def _screens(study: Study) -> list[Any]:
+    """Return the screens, those that have no form of a screen as empty ones."""
+    given = study.get("procedure")
+    return [one if isinstance(one, Mapping) else {} for one in given] if isinstance(given, list) else []
+
+
+def _blocks(study: Study) -> list[int]:
+    return [i for i, screen in enumerate(_screens(study)) if "block" in screen]
+
+
+def _check_once(study: Study) -> None:
     screens = study.get("procedure")
-    blocks = [i for i, screen in enumerate(screens) if "block" in screen]
-    if not blocks:
+    if not _blocks(study):
         raise UserError(
             f"{study.place('procedure')} has no block; a session shows its trials in one or more",
             mend="Add `- block: {trial: [...]}`.",
@@ -36,14 +56,6 @@ def check_procedure(study: Study) -> None:
         places = [i for i, screen in enumerate(screens) if kind in screen]
         if len(places) > 1:
             raise UserError(f"{study.place('procedure', places[1], kind)}: a session has one {kind}")
-    for block in blocks:
-        _check_steps(study, block)
-        _check_limits(study, block)
-        _check_feedback(study, block)
-    _check_alike(study, blocks)
-    check_between(study)
-    _check_practice(study)
-    _check_questions(study)
 
 
 def _check_steps(study: Study, block: int) -> None:
@@ -60,7 +72,6 @@ def _check_steps(study: Study, block: int) -> None:
             mend="Let a target follow: `- choose: {show: …, keys: …}`.",
         )
     for i, step in enumerate(steps):
-        _check_keys_apart(study, (*path, i, "choose", "keys"))
         prime = step.get("prime", {})
         if "for" in prime and "frames" in prime:
             raise UserError(
@@ -68,7 +79,13 @@ def _check_steps(study: Study, block: int) -> None:
             )
 
 
-def _check_keys_apart(study: Study, path: tuple[str | int, ...]) -> None:
+def _check_keys(study: Study, block: int, faults: Faults) -> None:
+    path = ("procedure", block, "block", "trial")
+    for i, _ in enumerate(study.get(*path)):
+        faults.check(_check_keys_apart, study, (*path, i, "choose", "keys"))
+
+
+def _check_keys_apart(study: Study, path: KeyPath) -> None:
     """Check that no two labels have one key, however each is spelt."""
     given = study.get(*path, default={})
     seen: dict[str, str] = {}
@@ -147,65 +164,65 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
             seen[name] = i
 
 
-def _check_practice(study: Study) -> None:
-    for i, screen in enumerate(study.get("procedure")):
-        settings: Mapping[str, Any] = screen.get("practice", {})
-        share = settings.get("pass")
-        if share and int(share.rstrip("%")) > 100:
-            raise UserError(
-                f"{study.place('procedure', i, 'practice', 'pass')} is {share!r}; it lies between 0% and 100%"
-            )
-        if "rule" in settings and study.get("materials", "htest") is None:
-            raise UserError(
-                f"{study.place('procedure', i, 'practice', 'rule')}: only H-TEST studies practise a rule",
-                mend="Give a file of practice items under `items:`.",
-            )
-        if settings.get("rule") in study.factors.get("task", {}):
-            raise UserError(
-                f"{study.place('procedure', i, 'practice', 'rule')}: {settings['rule']!r} is tested in this study",
-                mend="Practise on a rule that is not tested.",
-            )
+def _check_practice(study: Study, i: int) -> None:
+    settings: Mapping[str, Any] = study.get("procedure", i).get("practice", {})
+    share = settings.get("pass")
+    if share and int(share.rstrip("%")) > 100:
+        raise UserError(
+            f"{study.place('procedure', i, 'practice', 'pass')} is {share!r}; it lies between 0% and 100%"
+        )
+    if "rule" in settings and study.get("materials", "htest") is None:
+        raise UserError(
+            f"{study.place('procedure', i, 'practice', 'rule')}: only H-TEST studies practise a rule",
+            mend="Give a file of practice items under `items:`.",
+        )
+    if settings.get("rule") in study.factors.get("task", {}):
+        raise UserError(
+            f"{study.place('procedure', i, 'practice', 'rule')}: {settings['rule']!r} is tested in this study",
+            mend="Practise on a rule that is not tested.",
+        )
 
 
-def _check_questions(study: Study) -> None:
-    named: dict[str, str] = {}
-    groups: list[tuple[tuple[str | int, ...], Any]] = [
-        (("procedure", i, "questions"), screen["questions"])
-        for i, screen in enumerate(study.get("procedure"))
-        if "questions" in screen
+def _check_questions(study: Study, faults: Faults) -> None:
+    groups: list[KeyPath] = [
+        ("procedure", i, "questions") for i, screen in enumerate(_screens(study)) if "questions" in screen
     ]
-    groups += _comprehension(study)
-    asked = study.get("participants", "eligible", "questions")
-    groups += [(("participants", "eligible", "questions"), asked)] if asked else []
-    for path, questions in groups:
-        for name, given in questions.items():
-            place = study.place(*path, name)
-            if name in named:
-                raise UserError(f"{place}: a question is called {name!r} twice", mend="Give it another name.")
-            named[name] = place
-            _check_question(place, given)
-            _check_accept(place, given, path)
+    for i, screen in enumerate(_screens(study)):
+        path: KeyPath = ("procedure", i, "instructions")
+        if isinstance(screen.get("instructions"), Mapping):
+            faults.check(_check_criterion, study, path, reads=[path])
+            groups += [(*path, "questions")] if "questions" in screen["instructions"] else []
+    asked = ("participants", "eligible", "questions")
+    groups += [asked] if study.get(*asked) else []
+    named: set[str] = set()
+    for path in groups:
+        faults.check(_check_group, study, path, named, faults, reads=[path])
 
 
-def _comprehension(study: Study) -> list[tuple[tuple[str | int, ...], Any]]:
-    """Return the questions about instructions, each group with its place, after checking their criterion."""
-    groups: list[tuple[tuple[str | int, ...], Any]] = []
-    for i, screen in enumerate(study.get("procedure")):
-        given = screen.get("instructions")
-        if not isinstance(given, Mapping):
-            continue
-        path = ("procedure", i, "instructions")
-        for name in ("pass", "rounds", "if_failed"):
-            if name in given and "questions" not in given:
-                raise UserError(
-                    f"{study.place(*path, name)}: nothing is asked about these instructions",
-                    mend="Give them `questions:`, each with its right answers under `accept:`.",
-                )
-        if not 0 < int(given.get("pass", "100%").rstrip("%")) <= 100:
-            raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")
-        if "questions" in given:
-            groups.append(((*path, "questions"), given["questions"]))
-    return groups
+def _check_group(study: Study, path: KeyPath, named: set[str], faults: Faults) -> None:
+    """Check questions that are asked together; ``named`` holds those of earlier groups."""
+    for name, given in study.get(*path).items():
+        place = study.place(*path, name)
+        if name in named:
+            faults.found.append(
+                UserError(f"{place}: a question is called {name!r} twice", mend="Give it another name.")
+            )
+        named.add(name)
+        faults.check(_check_question, place, given)
+        faults.check(_check_accept, place, given, path)
+
+
+def _check_criterion(study: Study, path: KeyPath) -> None:
+    """Check how many answers about instructions must be right."""
+    given = study.get(*path)
+    for name in ("pass", "rounds", "if_failed"):
+        if name in given and "questions" not in given:
+            raise UserError(
+                f"{study.place(*path, name)}: nothing is asked about these instructions",
+                mend="Give them `questions:`, each with its right answers under `accept:`.",
+            )
+    if not 0 < int(given.get("pass", "100%").rstrip("%")) <= 100:
+        raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")
 
 
 def _check_question(place: str, given: Mapping[str, Any]) -> None:
@@ -218,7 +235,7 @@ def _check_question(place: str, given: Mapping[str, Any]) -> None:
         raise UserError(f"{place}: goes from {given['from']} to {given['to']}; the first is the lower one")
 
 
-def _check_accept(place: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+def _check_accept(place: str, given: Mapping[str, Any], path: KeyPath) -> None:
     """Check that questions of eligibility and about instructions say what is accepted, and others do not."""
     screening, about_instructions = path[0] == "participants", "instructions" in path
     if screening and "accept" not in given:

@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
+from stimuli.corpora.file_kinds import refuse_other_kinds
 from stimuli.errors import UserError
 
 _BYTE_ORDER_MARKS = (
@@ -103,6 +104,7 @@ def read_decoded(path: Path, *, encoding: str | None = None, language: str | Non
         raise UserError(f"{path} does not exist") from None
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not a table") from None
+    refuse_other_kinds(raw, path)
     found = _given(raw, encoding, path) if encoding else _certain(raw, path) or _guess(raw, language, path)
     zero = found.text.find("\0")
     if zero >= 0:

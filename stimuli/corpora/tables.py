@@ -17,7 +17,7 @@ from stimuli.corpora.encodings import Decoded, encoding_name, read_decoded
 from stimuli.corpora.plain_texts import Unit, plain_texts
 from stimuli.corpora.source_text import json_object
 from stimuli.corpora.workbooks import read_sheet
-from stimuli.errors import UserError, missing_column
+from stimuli.errors import UserError, missing_column, together
 
 Format = Literal["text", "csv", "tsv", "xlsx", "jsonl"]
 OnBad = Literal["stop", "skip"]
@@ -197,7 +197,7 @@ def read_table(
         )
     grid = _renamed(_checked(grid, asked, filled, path, each_row=wanted == "jsonl"), given, path)
     if grid.bad and (on_bad == "stop" or not grid.rows):
-        raise grid.bad[0].error(path)
+        raise together([row.error(path) for row in grid.bad])
     rows = tuple(row for _, row in grid.rows)
     description = TableDescription(
         file=path.name,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from stimuli.corpora.cells import BadRow, Line
+from stimuli.corpora.file_kinds import OLD_WORKBOOK, WORKBOOK, kind_of_bytes
 from stimuli.errors import UserError, unknown_name
 
-_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 _ZEROS = re.compile(r"0+")
 _FIXED = re.compile(r"(?P<group>#,##)?0(?:\.(?P<places>0+))?(?P<percent>%)?")
 
@@ -90,11 +90,11 @@ def _opened(path: Path, *, data_only: bool) -> Any:
     )
     try:
         with path.open("rb") as stream:
-            if stream.read(4) == _OLD_WORKBOOK:
-                raise UserError(
-                    f"{path} is an old or password-protected workbook",
-                    mend="Save it as XLSX without a password.",
-                )
+            kind = kind_of_bytes(stream.read())
+        if kind == OLD_WORKBOOK:
+            raise UserError(f"{path} is {kind}", mend="Save it as XLSX without a password.")
+        if kind is not None and kind != WORKBOOK and "ZIP" not in kind:
+            raise UserError(f"{path} is {kind}, not an Excel workbook", mend="Save it as XLSX or as CSV.")
         return load_workbook(path, data_only=data_only)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stimuli.errors import UserError, missing_column, unknown_name
+from stimuli.errors import UserError, missing_column, together, unknown_name
 from stimuli.item import Item, Role
 from stimuli.recipes.by_hand import BY_HAND, ByHand, by_hand, describe_by_hand
 from stimuli.recipes.conditions import OperationSpec, Shown, describe, parse_levels, require_change
@@ -94,7 +94,7 @@ def sentence_items(
         As in :class:`stimuli.item.Item`.
     skipped : list of Skipped, optional
         Where given, a row that gives no items is put here with the reason and the others are still made; without it
-        the first such row stops.
+        such rows are refused, all of them at once.
     lines : mapping of str to int, optional
         Line of each item in its file, by id, for what is said of rows; without it their number among ``rows`` is.
 
@@ -122,6 +122,7 @@ def sentence_items(
         if rows and name not in columns:
             raise missing_column(source, name, sorted(columns))
     items: list[Item] = []
+    faults: list[UserError] = []
     for number, row in enumerate(rows, 1):
         item_id = str(row.get(id_column) or "")
         line = (lines or {}).get(item_id)
@@ -140,7 +141,8 @@ def sentence_items(
             shown = recipe.shown(row, item_id, where, only)
         except BadRow as error:
             if skipped is None:
-                raise
+                faults.append(error)
+                continue
             said = f"{error.message}. {error.mend}" if error.mend else error.message
             skipped.append(Skipped(item_id or f"row {number}", source, said))
             continue
@@ -160,6 +162,8 @@ def sentence_items(
             )
             for one in shown
         ]
+    if faults:
+        raise together(faults)
     return items
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rapidfuzz.distance import OSA
 
-from stimuli.errors import UserError
+from stimuli.errors import UserError, together
 from stimuli.item import Item, Role
 from stimuli.recipes.conditions import (
     OperationSpec,
@@ -69,12 +69,14 @@ def word_items(
     operations = parse_levels(factor, levels, settings)
     chosen = _given_foils(plain, foils, source) if isinstance(foils, Mapping) else choose_foils(plain, foils)
     items: list[Item] = []
+    faults: list[UserError] = []
     for word in plain:
         try:
             shown = _in_conditions(word, chosen[word], operations, seed, settings)
         except UserError as error:
             if skipped is None:
-                raise
+                faults.append(error)
+                continue
             skipped.append(Skipped(word, source, error.message))
             continue
         items += [
@@ -93,6 +95,8 @@ def word_items(
             )
             for one in shown
         ]
+    if faults:
+        raise together(faults)
     return items
 
 

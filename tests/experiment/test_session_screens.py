@@ -206,7 +206,7 @@ def test_a_vocabulary_test_of_one_s_own_is_shown_in_one_order_to_all(make_study:
     (question,) = plan_of(make_study((DEBRIEF, own + DEBRIEF)))["screens"][-2]["questions"]
     assert sorted(one["value"] for one in question["options"]) == ["Baum", "Flupe", "Haus"]
     (folder / "own.csv").write_text("word,kind\nHaus,noun\n", "utf-8")
-    with pytest.raises(UserError, match="row 1: word is 'Haus' and kind 'noun'"):
+    with pytest.raises(UserError, match=r"own\.csv, line 2: kind 'noun' is not known"):
         plan_of(make_study((DEBRIEF, own + DEBRIEF)))
 
 

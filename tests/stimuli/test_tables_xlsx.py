@@ -121,7 +121,7 @@ def test_a_workbook_cut_in_the_middle_is_named(tmp_path: Path, share: float) -> 
 def test_an_old_workbook_and_an_empty_one_are_refused(tmp_path: Path) -> None:
     old = tmp_path / "old.xlsx"
     old.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
-    with pytest.raises(UserError, match=r"old or password-protected.*\n.*Save it as XLSX"):
+    with pytest.raises(UserError, match=r"old Excel workbook, or one with a password\n.*Save it as XLSX"):
         read_table(old)
     with pytest.raises(UserError, match="holds no rows"):
         read_table(workbook(tmp_path, []))

@@ -16,6 +16,7 @@ from typing import Any
 
 from experiment.models.imports.mapping_format import check_mapping
 from experiment.study.yaml_source import read_yaml
+from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, did_you_mean, missing_column
 
 Row = Mapping[str, Any]
@@ -173,6 +174,8 @@ class Source:
         opener: Any = gzip.open if self.file.suffix == ".gz" else open
         with opener(self.file, "rb") as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:
             try:
+                if kind_of_bytes(raw.peek(16)) is not None:
+                    refuse_other_kinds(raw.read(), self.file)
                 yield from (
                     self._lines(text) if name.endswith((".jsonl", ".ndjson")) else self._cells(text, name)
                 )

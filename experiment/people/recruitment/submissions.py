@@ -21,6 +21,7 @@ from experiment.people.recruitment.codes import Reward
 from experiment.people.recruitment.platforms import Platform, platforms
 from experiment.store import records
 from experiment.store.tables import submissions
+from stimuli.corpora.file_kinds import refuse_other_kinds
 from stimuli.errors import UserError
 
 ANSWERS = "answer."
@@ -137,6 +138,7 @@ def table_of(contents: bytes, name: str) -> tuple[list[str], list[list[str]]]:
     UserError
         There is no header with a row below it.
     """
+    refuse_other_kinds(contents, Path(name))
     text = _text_of(contents)
     first = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
     delimiter = max(",;\t", key=first.count)

@@ -1,0 +1,79 @@
+"""Gathers what is wrong with a study, so that all of it is reported at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from experiment.study.yaml_source import KeyPath
+from stimuli.errors import UserError, together
+
+PLACE = re.compile(r"(.+?), line ([0-9]+)")
+FACTORS: tuple[KeyPath, ...] = (
+    ("design", "factors"),
+    ("design", "between"),
+    ("materials", "htest"),
+    ("materials", "letter_geometry"),
+)
+"""Settings from which the factors and their levels follow."""
+CONSEQUENCES = (LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
+"""Errors of a check that meets a setting which another check has found wrong."""
+
+
+@dataclass
+class Faults:
+    """The faults found so far.
+
+    Attributes
+    ----------
+    found : list of UserError
+    broken : list of KeyPath
+        Settings that do not have the form of the schema; a check that reads them cannot be made.
+    """
+
+    found: list[UserError] = field(default_factory=list)
+    broken: list[KeyPath] = field(default_factory=list)
+
+    def check(self, check: Callable[..., object], *given: object, reads: Iterable[KeyPath] = ()) -> bool:
+        """Make a check and keep the fault that it raises; return whether it was made and found none.
+
+        Parameters
+        ----------
+        check : callable
+        *given : object
+            Its arguments.
+        reads : iterable of KeyPath
+            Settings on which it depends: where one of them is broken, the check is not made.
+        """
+        if any(_overlap(one, read) for one in self.broken for read in reads):
+            return False
+        before = len(self.found)
+        try:
+            check(*given)
+        except UserError as fault:
+            self.found.append(fault)
+        except CONSEQUENCES:
+            if not self.found:
+                raise
+            return False
+        return len(self.found) == before
+
+    def report(self) -> None:
+        """Raise one UserError that names every fault once, in the order of files and lines; nothing where there is none."""
+        faults = list({str(fault): fault for fault in sorted(self.found, key=_place)}.values())
+        if faults:
+            raise together(faults, most=len(faults))
+
+
+def _overlap(one: KeyPath, other: KeyPath) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _place(fault: UserError) -> tuple[bool, str, int]:
+    """Return where a fault is: study.yaml comes first, then other files by name."""
+    found = PLACE.match(fault.message)
+    if found is None:
+        return True, "", 0
+    return found[1] != "study.yaml", found[1], int(found[2])

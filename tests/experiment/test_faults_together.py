@@ -1,0 +1,173 @@
+"""`wrods check` reports every problem of a study at once, each with file, line, value, rule and nearest name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from experiment.cli import main
+
+STUDY = """\
+wrods: 1
+study: many
+title: Many faults
+seed: 7
+participants: {wantd: 20}
+materials:
+  sentences: sentences.csv
+  scramble: {words: starred}
+design:
+  factors:
+    position: {intact: none, initial: {transpose: inital}}
+procedure:
+  - consent: consent.md
+  - practice: {items: practice.csv}
+  - block:
+      trial:
+        - read: {show: sentence}
+        - choose: {show: question, keys: {"Yes": banana, "No": f}}
+  - debrief: debreif.md
+analysis:
+  planned:
+    first: {measure: correct, compare: positon, between: [human]}
+    second: {measure: correct, compare: position, between: [humans], contrasts: [final - intact]}
+"""
+SENTENCES = (
+    "item,sentence,question,answer\ns1,The *garden* is green.,Is it?,Yes\ns2,A *market* opens.,Does it?,No\n"
+)
+PRACTICE = "item,sentence,question,answer,position\np1,The *basket* is full.,Is it?,Yes,intact\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
+    (tmp_path / "sentences.csv").write_text(SENTENCES, "utf-8")
+    (tmp_path / "practice.csv").write_text(PRACTICE, "utf-8")
+    for name in ("consent", "debrief"):
+        (tmp_path / f"{name}.md").write_text("Some text.", "utf-8")
+    return tmp_path
+
+
+def told(folder: Path, *changes: tuple[str, str, str]) -> list[str]:
+    """Return what check says of a study whose files were changed by replacements."""
+    for name, old, new in changes:
+        file = folder / name
+        text = file.read_text("utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), "utf-8")
+    result = CliRunner().invoke(main, ["check", str(folder)])
+    assert result.exit_code == 2, result.output
+    return result.output.removeprefix("Error: ").splitlines()
+
+
+RIGHT = (
+    ("study.yaml", "wantd", "wanted"),
+    ("study.yaml", "inital", "initial"),
+    ("study.yaml", "banana", "j"),
+    ("study.yaml", "debreif", "debrief"),
+    ("study.yaml", "positon", "position"),
+    ("study.yaml", "humans", "human"),
+    ("study.yaml", "final - intact", "initial - intact"),
+)
+
+
+def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(folder: Path) -> None:
+    faults = [line for line in told(folder) if not line.startswith("  ")]
+    expected = [
+        ("line 5: participants.wantd", "did you mean 'wanted'"),
+        ("line 11: design.factors.position.initial", "inital"),
+        ("line 18: procedure[3].block.trial[2].choose.keys.Yes", "no keyboard has this key"),
+        ("line 19: procedure[4].debrief", "'debreif.md'"),
+        ("line 22: analysis.planned.first.compare", "'positon'"),
+        ("line 23: analysis.planned.second.between[1]", "'humans'"),
+        ("line 23: analysis.planned.second.contrasts[1]", "'final - intact'"),
+    ]
+    assert len(faults) == len(expected), "\n".join(faults)
+    for fault, (place, said) in zip(faults, expected, strict=True):
+        assert fault.startswith(f"study.yaml, {place}"), fault
+        assert said in fault
+
+
+def test_the_nearest_names_are_given(folder: Path) -> None:
+    hints = " ".join(line for line in told(folder) if line.startswith("  "))
+    assert "Did you mean 'transpose:initial'" in hints
+    assert "Did you mean 'position'" in hints
+    assert "Did you mean 'human'" in hints
+
+
+def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
+    bad_plan = [change for change in RIGHT if change[2] != "position"]
+    lines = told(
+        folder,
+        *bad_plan,
+        ("practice.csv", "position", "posiiton"),
+        ("sentences.csv", "s2,", "s1,"),
+    )
+    said = "\n".join(lines)
+    assert "practice.csv: column 'posiiton' is not read; did you mean 'position'?" in said
+    assert "sentences.csv, line 3: item 's1' stands twice" in said
+    assert "compare is 'positon'" in said
+
+
+def test_every_row_of_a_practice_table_that_names_no_level_is_reported(folder: Path) -> None:
+    more = "Yes,intact\np2,A *teacher* sings.,Does she?,No,inital\np3,A *painter* sings.,Does he?,No,middle"
+    lines = told(folder, *RIGHT, ("practice.csv", "Yes,intact", more))
+    said = "\n".join(lines)
+    assert "practice.csv, line 3: level of position 'inital' is not known" in said
+    assert "practice.csv, line 4: level of position 'middle' is not known" in said
+    assert "Did you mean 'initial'" in said
+
+
+def test_a_fault_that_another_one_causes_is_not_reported(folder: Path) -> None:
+    lines = told(
+        folder,
+        *[change for change in RIGHT if change[1] != "inital"],
+        ("study.yaml", "position: {intact", "Position: {intact"),
+    )
+    assert len([line for line in lines if "study.yaml" in line]) == 1, lines
+
+
+def test_a_column_that_nothing_reads_is_named(folder: Path) -> None:
+    for name, old, new in RIGHT:
+        file = folder / name
+        file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
+    (folder / "sentences.csv").write_text(
+        SENTENCES.replace("answer\n", "answer,source\n")
+        .replace("Yes\n", "Yes,a\n")
+        .replace("No\n", "No,b\n"),
+        "utf-8",
+    )
+    result = CliRunner().invoke(main, ["check", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "columns that are not read: source" in result.output
+
+
+def test_a_table_with_a_column_for_one_of_two_factors_is_refused(folder: Path) -> None:
+    second = ("study.yaml", "  - consent", "  - consent")
+    factors = (
+        "study.yaml",
+        "{transpose: initial}}\n",
+        "{transpose: initial}}\n    dose: {half: {rate: 0.5}, all: {rate: 1.0}}\n",
+    )
+    lines = told(folder, *RIGHT, second, factors)
+    assert any("practice.csv has the column 'position' and no column 'dose'" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("command", ["build", "preview", "serve", "freeze", "run"])
+def test_other_commands_report_the_same_faults(folder: Path, command: str) -> None:
+    result = CliRunner().invoke(main, [command, str(folder)])
+    assert result.exit_code == 2
+    assert result.output.count("study.yaml, line") == 7, result.output
+
+
+def test_a_misspelt_column_of_a_short_name_needs_one_slip(make_study: Callable[..., object]) -> None:
+    from stimuli.corpora.columns import misspelt
+
+    assert misspelt("speling", ["spelling"]) == "spelling"
+    assert misspelt("Foil ", ["foil"]) == "foil"
+    assert misspelt("rolle", ["role"]) == "role"
+    assert misspelt("note", ["role"]) is None
+    assert misspelt("aoa", ["item", "word"]) is None
