@@ -23,7 +23,7 @@ from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
 
-VERSION = 1
+VERSION = 2
 AT_ONCE = 64
 FATES = {
     "passed": "every test held",
@@ -47,19 +47,23 @@ class Executed:
         Replies that hold no program (empty, refused, cut short).
     unknown : int
         Answers to items that the study no longer has, which nothing was run for.
+    on_trust : int
+        Tests of those programs that cannot be judged outside the program's own process.
     """
 
     programs: int = 0
     fates: Counter[tuple[str, str]] = field(default_factory=Counter)
     unread: int = 0
     unknown: int = 0
+    on_trust: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON."""
         fates = [
             {"reader": who, "fate": fate, "programs": n} for (who, fate), n in sorted(self.fates.items())
         ]
-        return {"programs": self.programs, "fates": fates, "unread": self.unread, "unknown": self.unknown}
+        numbers = {name: getattr(self, name) for name in ("programs", "unread", "unknown", "on_trust")}
+        return {**numbers, "fates": fates}
 
     def told(self) -> Iterator[str]:
         """Say it in lines."""
@@ -68,6 +72,11 @@ class Executed:
             yield f"  {number:>6}  {who}: {FATES[fate]}"
         if self.unread:
             yield f"  {self.unread} replies hold no program and count as they stand."
+        if self.on_trust:
+            yield (
+                f"  {self.on_trust} tests ran in the programs' own processes, where a program can make them pass: write "
+                "each as `assert call == value`."
+            )
         if self.unknown:
             yield f"  {self.unknown} answers are to items that the study no longer has: build it as it was."
 
@@ -154,6 +163,7 @@ def _noted(outcome: Executed) -> Any:
             outcome.unread += 1
         else:
             outcome.programs += 1
+            outcome.on_trust += verdict.ran.on_trust
             outcome.fates[one.reader, verdict.ran.fate] += 1
         return (one, verdict.score) if _is_new(one, verdict.score) else None
 

@@ -1,10 +1,13 @@
 """Runs programs that a model wrote against their tests, where they can reach and harm nothing.
 
-A program runs in a child process without network, environment, open files or other processes, with an empty folder of bounded size
-as its only writable place, Python's own library as the only thing to read, and limits on processor time, memory and wall
-time. Its namespaces die with it. The locks are those of the Linux kernel (user, network, process and mount namespaces, resource
-limits); :func:`require_sandbox` tries them, and where one is missing no program runs at all. What remains: a program runs in the
-same process as its tests, so one that is written to deceive them (an object that equals everything) can pass.
+A program runs in a process without network, environment, open files or other processes, with an empty folder of bounded size
+as its only writable place, Python's own library as the only thing to read, limits on processor time, memory and wall time, and a
+filter that leaves it the system calls that plain Python needs. Its namespaces die with it. The locks are those of the Linux
+kernel; :func:`require_sandbox` tries them, and where one is missing no program runs at all.
+
+A program gives no verdict: it returns values, and a second process compares them with what the tests expect. That process
+is locked in alike and starts when the program has ended (see :mod:`experiment.scoring.assertions`). So it cannot know what is
+expected, nor report what was not found. What remains: a program may know published tests by heart.
 """
 
 from __future__ import annotations
@@ -12,28 +15,42 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from experiment.scoring.assertions import examine
 from stimuli.errors import UserError
 
 Fate = Literal["passed", "failed", "ended", "too_slow"]
 _CHILD = Path(__file__).with_name("sandbox_child.py")
+_CALLS = Path(__file__).with_name("system_calls.json")
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""Machines whose system calls are known: the kernel's number of each, in the order of the file's columns."""
 _MOST_SAID = 2_000_000
+_REFUSED = 3
+_HARMLESS = """
+import datetime, random, tempfile, time
+random.random(), time.sleep(0), datetime.datetime.now(), print("said")
+with tempfile.TemporaryFile("w+", dir=".") as file:
+    file.write("1")
+    file.seek(0)
+    answer = int(file.read())
+"""
 _TO_BEGIN = 60.0
 """Seconds that a busy machine may take to start Python."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use.
+    """Limits of one program.
 
     Attributes
     ----------
@@ -58,7 +75,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a program.
+    """Result of running a program.
 
     Attributes
     ----------
@@ -69,12 +86,15 @@ class Ran:
         Tests that held, and all.
     why : str or None
         The first error, in Python's words.
+    on_trust : int
+        Tests that the program's own process says hold, because they could not be taken apart.
     """
 
     fate: Fate
     held: int
     tests: int
     why: str | None = None
+    on_trust: int = 0
 
 
 class SandboxUnavailable(UserError):
@@ -101,26 +121,64 @@ def run_program(program: str, tests: Sequence[str], *, setup: str = "", limits: 
     """
     if sys.platform != "linux":
         raise _unavailable(f"there are none on {sys.platform}")
-    word = secrets.token_hex(16)
-    job = {
-        "word": word,
+    examined = [examine(test, setup) for test in tests]
+    asking = {
         "setup": setup,
         "program": program,
-        "tests": list(tests),
+        "tests": [one.steps for one in examined],
+        "calls": _calls(os.uname().machine),
         **asdict(limits),
     }
-    said, complaint, code = _run_child(json.dumps(job).encode(), limits.wall_seconds + _TO_BEGIN)
-    told = list(_reports(said))
-    if not any(one.get("locked") for one in told):
-        raise _unavailable(complaint or f"the child ended with exit code {code} before it was locked in")
-    own = [one for one in told if one.get("word") == word]
-    found = next((one for one in own if "held" in one), None)
-    if any("late" in one for one in own):
-        return Ran("too_slow", 0, len(tests), f"more than {limits.wall_seconds:g} s")
-    if found is None:
-        return Ran("ended", 0, len(tests), f"exit code {code}")
-    held, why = int(found["held"]), found["why"]
-    return Ran("passed" if tests and held == len(tests) else "failed", held, len(tests), why)
+    judging = [(one.judgement, one.asked) for one in examined]
+    said, complaint, code = _run_child((asking, judging), 2 * limits.wall_seconds + _TO_BEGIN)
+    if code == _REFUSED:
+        raise _unavailable(complaint)
+    try:
+        told: dict[str, Any] = json.loads(said)
+    except ValueError:
+        return Ran("ended", 0, len(tests), f"exit code {code} {complaint}".strip())
+    return _fate(told, len(tests), sum(one.on_trust for one in examined), limits)
+
+
+def _fate(told: Mapping[str, Any], tests: int, on_trust: int, limits: Limits) -> Ran:
+    if told.get("late"):
+        return Ran("too_slow", 0, tests, f"more than {limits.wall_seconds:g} s")
+    if told["is_too_long"]:
+        return Ran("failed", 0, tests, "its answers are longer than a megabyte")
+    if told["raised"] is not None:
+        return Ran("failed", 0, tests, _text(told["raised"]))
+    if told["tests"] is None:
+        return Ran("ended", 0, tests, f"exit code {told.get('code')}")
+    verdicts: list[str | None] = told["tests"]
+    verdicts += ["its answers could not be compared in time"] * (tests - len(verdicts))
+    held = sum(why is None for why in verdicts)
+    why = next((_text(why) for why in verdicts if why is not None), None)
+    return Ran("passed" if tests and held == tests else "failed", held, tests, why, on_trust)
+
+
+def _text(why: str) -> str:
+    """Return an error's text as any file and terminal can hold it."""
+    return why.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _calls(machine: str) -> dict[str, Any]:
+    """Return the numbers of a machine's system calls: what is allowed, allowed with which argument, and tried."""
+    if machine not in _ARCHITECTURES or sys.maxsize < 2**32:
+        raise _unavailable(
+            f"the system calls of {machine} are not known; those of {', '.join(_ARCHITECTURES)} are"
+        )
+    place = list(_ARCHITECTURES).index(machine)
+    known = json.loads(_CALLS.read_text("utf-8"))
+    return {
+        "architecture": _ARCHITECTURES[machine],
+        "pivot_root": known["pivot_root"][place],
+        "allowed": [of[place] for of in known["allowed"].values() if of[place] is not None],
+        "allowed_with": [
+            (one["number"][place], one["argument"], one["values"]) for one in known["allowed_with"].values()
+        ],
+        "tried": {name: of[place] for name, of in known["tried"].items()},
+    }
 
 
 def require_sandbox() -> None:
@@ -131,7 +189,7 @@ def require_sandbox() -> None:
     SandboxUnavailable
         Names the lock that is missing and how it can be had.
     """
-    found = run_program("answer = 1", ["assert answer == 1"])
+    found = run_program(_HARMLESS, ["assert answer == 1"])
     if found.fate != "passed":
         raise _unavailable(f"a harmless program did not pass: {found.fate.replace('_', ' ')}, {found.why}")
 
@@ -145,13 +203,16 @@ def _unavailable(why: str) -> SandboxUnavailable:
     )
 
 
-def _run_child(job: bytes, seconds: float) -> tuple[bytes, str, int]:
-    """Start the child on a job and return what it reported, its complaint and its exit code; ends all it started."""
+def _run_child(parts: Sequence[object], seconds: float) -> tuple[bytes, str, int]:
+    """Start the child on the parts of a job and return what it reported, its complaint and its exit code; ends all it started."""
+    job = b"".join(
+        struct.pack(">Q", len(part)) + part for part in (json.dumps(one).encode() for one in parts)
+    )
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", str(_CHILD)],
             stdin=subprocess.PIPE,
-            stdout=said,  # a file, whose size the child's limits bound
+            stdout=said,
             stderr=complaints,
             cwd="/",
             env={},
@@ -168,12 +229,3 @@ def _run_child(job: bytes, seconds: float) -> tuple[bytes, str, int]:
         said.seek(0)
         complaints.seek(0)
         return said.read(_MOST_SAID), complaints.read(500).decode("utf-8", "replace"), child.returncode
-
-
-def _reports(said: bytes) -> Iterator[dict[str, Any]]:
-    """Read the lines that are reports; a program may have written others."""
-    for line in said.splitlines():
-        with contextlib.suppress(ValueError):
-            told = json.loads(line)
-            if isinstance(told, dict):
-                yield told

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import socket
+import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +17,7 @@ import pytest
 
 from experiment.parsing.free_answers import program_of
 from experiment.scoring import sandbox
-from experiment.scoring.sandbox import Limits, SandboxUnavailable, require_sandbox, run_program
+from experiment.scoring.sandbox import Limits, Ran, SandboxUnavailable, require_sandbox, run_program
 
 SMALL = Limits(wall_seconds=3, cpu_seconds=1, memory_megabytes=128, file_kilobytes=64)
 ALWAYS = ["assert True"]
@@ -26,14 +31,20 @@ def anywhere() -> None:
 ANYWHERE = pytest.mark.usefixtures("anywhere")
 
 
-@pytest.fixture(autouse=True)
-def locked_in(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("usefixtures") is not None:
-        return
+@pytest.fixture(scope="module")
+def missing() -> str | None:
+    """Return which lock this machine does not give."""
     try:
         require_sandbox()
     except SandboxUnavailable as error:
-        pytest.skip(f"no sandbox here: {error.message}")
+        return error.message
+    return None
+
+
+@pytest.fixture(autouse=True)
+def locked_in(request: pytest.FixtureRequest, missing: str | None) -> None:
+    if missing is not None and request.node.get_closest_marker("usefixtures") is None:
+        pytest.skip(f"no sandbox here: {missing}")
 
 
 def test_a_program_is_right_where_every_test_holds() -> None:
@@ -60,59 +71,47 @@ def test_programs_that_do_not_run_are_wrong(program: str) -> None:
     assert run_program(program, ALWAYS, limits=SMALL).fate == "failed"
 
 
-HOSTILE = {
-    "the network by address": "import socket\nsocket.create_connection(('1.1.1.1', 53), timeout=1)",
-    "the machine itself by network": "import socket\nsocket.create_connection(('127.0.0.1', PORT), timeout=1)",
-    "a name on the network": "import socket\nsocket.getaddrinfo('example.org', 80)",
-    "passwords": "open('/etc/passwd').read()",
-    "the environment of others": "open('/proc/1/environ', 'rb').read()",
-    "the tests' own files": f"open({str(Path(__file__))!r}).read()",
-    "the home": f"import os\nos.listdir({str(Path.home() / '.config')!r})",
-    "writing outside its folder": "open('/outside', 'w').write('x')",
-    "writing into Python's library": "import os\nopen(os.__file__, 'a').write('x')",
-    "climbing out of its folder": "open('../../outside', 'w').write('x')",
-    "a large file": "open('large', 'wb').write(b'x' * 10**7)",
-    "many files": "for number in range(10_000): open(f'file{number}', 'w').close()",
-    "memory": "hoard = bytearray(10**9)",
-    "a fork bomb": "import os\nwhile True: os.fork()",
-    "a shell": "import subprocess\nsubprocess.run(['/bin/sh', '-c', 'true'], check=True)",
-    "threads": "import threading\nthreading.Thread(target=print).start()",
-    "other processes": "import os, signal\nos.kill(-1, signal.SIGKILL)",
-    "mounting": "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-    "if libc.mount(b'tmpfs', b'/work', b'tmpfs', 0, None): raise OSError(ctypes.get_errno())",
-}
+ESCAPES = sorted((Path(__file__).parent / "escapes").glob("*.py"))
+NO_PROGRAM_KNOWS = [
+    "assert f(24) == 46368",
+    "assert f(-1) == -18",
+    "assert abs(f(0.5) - 0.25) < 1e-9",
+    "assert f('ab') == {'a': [1, 2.0], 'b': (3,)}",
+]
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_program_is_stopped_at(what: str) -> None:
-    import socket
+def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing() -> None:
+    """Each file says in its first lines how its program must fare, and what its first error says."""
+    assert len(ESCAPES) >= 75
+    honest = "def f(x):\n    return 2 * x"
+    programs = [file.read_text("utf-8") for file in ESCAPES]
+    said = [dict(re.findall(r"^# (fate|why): (.*)$", program, re.MULTILINE)) for program in programs]
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        program = HOSTILE[what].replace("PORT", str(listening.getsockname()[1]))
-        ran = run_program(program, ALWAYS, limits=SMALL)
-    assert ran.fate == "failed", ran
-    assert ran.why is not None
-    assert ran.why.split(":")[0] in {
-        "OSError", "FileNotFoundError", "PermissionError", "MemoryError", "BlockingIOError", "RuntimeError",
-        "ProcessLookupError", "gaierror",
-    }  # fmt: skip
+    def run(program: str, fate: str) -> Ran:
+        # a processor that is shared must not end by the clock what is to end by its own time
+        limits = replace(SMALL, wall_seconds=1.5 if fate == "too_slow" else 120)
+        return run_program(program, NO_PROGRAM_KNOWS, limits=limits)
+
+    with ThreadPoolExecutor(8) as pool:
+        hostile = pool.map(run, programs, (one["fate"] for one in said))
+        beside = pool.map(lambda n: run_program(honest, [f"assert f({n}) == {2 * n}"]), range(8))
+        found = list(hostile)
+        assert {ran.fate for ran in beside} == {"passed"}, "honest programs are judged as ever"
+    wrong = []
+    for file, expected, ran in zip(ESCAPES, said, found, strict=True):
+        why = (ran.why or "").encode("utf-8").decode("utf-8")
+        if (ran.fate, ran.held, ran.tests) != (expected["fate"], 0, 4) or expected.get("why", "") not in why:
+            wrong.append(f"{file.name}: {ran}")
+    assert not wrong, "\n".join(wrong)
     assert not Path("/outside").exists()
 
 
-@pytest.mark.parametrize(
-    ("program", "fate"),
-    [
-        ("while True: pass", "ended"),
-        ("import time\ntime.sleep(100)", "too_slow"),
-        ("import os\nos._exit(0)", "ended"),
-        ("import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", "ended"),
-        ("import ctypes\nctypes.string_at(0)", "ended"),
-    ],
-)
-def test_programs_that_do_not_end_or_end_themselves_are_wrong(program: str, fate: str) -> None:
-    # a processor that is shared must not end by the clock what is to end by its own time
-    limits = SMALL if fate == "too_slow" else replace(SMALL, wall_seconds=120)
-    assert run_program(program, ALWAYS, limits=limits).fate == fate
+def test_the_machine_s_own_network_is_out_of_reach() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)"
+        ran = run_program(program, ALWAYS, limits=SMALL)
+    assert ran.fate == "failed" and ran.why is not None and ran.why.startswith("PermissionError")
 
 
 def test_nothing_is_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -130,15 +129,6 @@ def test_nothing_is_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ran = run_program(program, ALWAYS, limits=SMALL)
     kept.close()
     assert ran.fate == "passed", ran
-
-
-def test_a_report_of_its_own_making_is_not_believed() -> None:
-    forged = (
-        "import os, json\nfor number in range(3, 16):\n    try:\n"
-        "        os.write(number, json.dumps({'word': 'x', 'held': 1, 'why': None}).encode() + b'\\n')\n"
-        "    except OSError: pass\nos._exit(0)"
-    )
-    assert run_program(forged, ALWAYS, limits=SMALL).fate == "ended"
 
 
 def test_no_process_outlives_its_program() -> None:
@@ -167,20 +157,23 @@ def test_whoever_is_not_root_has_a_sandbox_too(tmp_path: Path) -> None:
     child = Path("/tmp") / f"sandbox-child-{os.getpid()}.py"
     child.write_text(sandbox._CHILD.read_text("utf-8"), "utf-8")
     child.chmod(0o644)
-    job = (
-        '{"word": "w", "setup": "", "program": "import os\\nassert not os.path.exists(\'/etc\')", "tests": ["assert True"], '
-        '"cpu_seconds": 2, "memory_megabytes": 256, "file_kilobytes": 64, "wall_seconds": 10}'
-    )
+    program = "import os\ndef f(x):\n    return os.path.exists('/etc')"
+    asking = {
+        "setup": "", "program": program, "tests": [[("ask", "f(1)")]], "calls": sandbox._calls(os.uname().machine),
+        "cpu_seconds": 2, "memory_megabytes": 256, "file_kilobytes": 64, "wall_seconds": 10,
+    }  # fmt: skip
+    parts = [json.dumps(part).encode() for part in (asking, [("assert __answer_0__ is False", 1)])]
+    job = b"".join(struct.pack(">Q", len(part)) + part for part in parts)
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-B", child], input=job, text=True, capture_output=True, env={}, user=65534,
+            [python, "-I", "-S", "-B", child], input=job, capture_output=True, env={}, user=65534,
             group=65534, extra_groups=[], cwd="/", timeout=60, check=False,
         )  # fmt: skip
     finally:
         child.unlink()
-    if done.returncode == 3 and "users" in done.stderr:
-        pytest.skip(f"only root has namespaces here: {done.stderr}")
-    assert '"held": 1' in done.stdout, done.stderr
+    if done.returncode == 3 and b"users" in done.stderr:
+        pytest.skip(f"only root has namespaces here: {done.stderr.decode()}")
+    assert json.loads(done.stdout)["tests"] == [None], done.stderr
 
 
 @ANYWHERE
@@ -199,14 +192,40 @@ def test_where_a_lock_is_missing_nothing_runs(tmp_path: Path, monkeypatch: pytes
     assert not trace.exists()
 
 
-@ANYWHERE
-def test_a_lock_that_does_not_hold_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("lock", "leak"),
+    [
+        ("(resource.RLIMIT_NPROC, 1, 1),", ""),
+        ("(resource.RLIMIT_AS, size, size),", ""),
+        ("lines.append((RETURN, 0, 0, DENY))", "lines.append((RETURN, 0, 0, ALLOW))"),
+        ("            filter_calls(calls)\n", ""),
+        ('called("leaving the old root", libc.umount2(b"/old", DETACH))\n    os.rmdir("/old")', "pass"),
+    ],
+    ids=["processes", "memory", "calls", "no filter", "files"],
+)
+def test_a_lock_that_does_not_hold_is_found_out(
+    lock: str, leak: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leaky = tmp_path / "child.py"
     source = sandbox._CHILD.read_text("utf-8")
-    leaky.write_text(source.replace("(resource.RLIMIT_NPROC, 1, 1),", ""), "utf-8")
+    assert source.count(lock) == 1
+    leaky.write_text(source.replace(lock, leak), "utf-8")
     monkeypatch.setattr(sandbox, "_CHILD", leaky)
     with pytest.raises(SandboxUnavailable):
         run_program("pass", ALWAYS)
+
+
+@ANYWHERE
+def test_machines_whose_system_calls_are_not_known_are_refused() -> None:
+    with pytest.raises(SandboxUnavailable, match="riscv64"):
+        sandbox._calls("riscv64")
+
+
+def test_both_machines_columns_name_every_call_once() -> None:
+    for machine in ("x86_64", "aarch64"):
+        calls = sandbox._calls(machine)
+        named = [*calls["allowed"], *(one[0] for one in calls["allowed_with"]), *calls["tried"].values()]
+        assert len(named) == len(set(named)) and None not in named
 
 
 @ANYWHERE

@@ -1,0 +1,5 @@
+# fate: failed
+# why: PermissionError
+import subprocess
+
+subprocess.run(['/bin/sh', '-c', 'true'], check=True)

@@ -1,0 +1,6 @@
+# fate: ended
+import signal
+
+signal.alarm(1)
+while True:
+    pass

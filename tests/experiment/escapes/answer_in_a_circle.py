@@ -1,0 +1,6 @@
+# fate: failed
+# why: AssertionError
+def f(x):
+    made = []
+    made.append(made)
+    return made

@@ -1,0 +1,3 @@
+# fate: ended
+while True:
+    pass

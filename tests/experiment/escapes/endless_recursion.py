@@ -1,0 +1,4 @@
+# fate: failed
+# why: RecursionError
+def f(x):
+    return f(x)

@@ -1,0 +1,3 @@
+# fate: failed
+# why: FileNotFoundError
+open('/proc/1/environ', 'rb').read()

@@ -1,0 +1,8 @@
+# fate: ended
+class Endless(Exception):
+    def __str__(self):
+        while True:
+            pass
+
+
+raise Endless

@@ -1,0 +1,7 @@
+# fate: failed
+# why: OSError
+import os
+
+while True:
+    os.mkdir('deeper')
+    os.chdir('deeper')

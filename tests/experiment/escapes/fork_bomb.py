@@ -1,0 +1,6 @@
+# fate: failed
+# why: PermissionError
+import os
+
+while True:
+    os.fork()

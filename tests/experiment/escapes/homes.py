@@ -1,0 +1,5 @@
+# fate: failed
+# why: FileNotFoundError
+import os
+
+os.listdir('/home') + os.listdir('/root')

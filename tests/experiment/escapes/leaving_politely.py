@@ -1,0 +1,7 @@
+# fate: failed
+# why: SystemExit
+import sys
+
+
+def f(x):
+    sys.exit(0)

@@ -1,0 +1,5 @@
+# fate: failed
+# why: PermissionError
+import resource
+
+resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))

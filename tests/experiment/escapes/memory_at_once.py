@@ -1,0 +1,3 @@
+# fate: failed
+# why: MemoryError
+hoard = bytearray(10**9)

@@ -1,0 +1,5 @@
+# fate: failed
+# why: MemoryError
+hoard = []
+while True:
+    hoard.append(bytearray(10**6))

@@ -1,0 +1,5 @@
+# fate: failed
+# why: PermissionError
+import os
+
+hoard = [os.memfd_create('hoard') for _ in range(8)]

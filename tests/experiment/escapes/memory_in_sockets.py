@@ -1,0 +1,5 @@
+# fate: failed
+# why: PermissionError
+import socket
+
+pairs = [socket.socketpair() for _ in range(6)]

@@ -1,0 +1,4 @@
+# fate: failed
+import socket
+
+socket.getaddrinfo('example.org', 80)

@@ -1,0 +1,4 @@
+# fate: ended
+import ctypes
+
+ctypes.string_at(0)

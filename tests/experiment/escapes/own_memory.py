@@ -1,0 +1,3 @@
+# fate: failed
+# why: FileNotFoundError
+open('/proc/self/mem', 'rb').read()

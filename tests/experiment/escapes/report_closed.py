@@ -1,0 +1,4 @@
+# fate: ended
+import os
+
+os.closerange(0, 16)

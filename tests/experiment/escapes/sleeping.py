@@ -1,0 +1,4 @@
+# fate: too_slow
+import time
+
+time.sleep(1000)

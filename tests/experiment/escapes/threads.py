@@ -1,0 +1,6 @@
+# fate: failed
+# why: RuntimeError
+import threading
+
+while True:
+    threading.Thread(target=print).start()

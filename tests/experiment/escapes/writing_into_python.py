@@ -1,0 +1,5 @@
+# fate: failed
+# why: Errno
+import os
+
+open(os.__file__, 'a').write('x')

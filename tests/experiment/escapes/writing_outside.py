@@ -1,0 +1,3 @@
+# fate: failed
+# why: OSError
+open('/outside', 'w').write('x')
