@@ -25,14 +25,15 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     trials : pandas.DataFrame
         A flagged trials table with ``reader_group``.
     readers : mapping
-        The dictionary's readers: how many sessions each began and finished, those without a trial too.
+        The dictionary's readers: how many sessions each began and finished, those without a trial too, and how many
+        people declined to take part.
 
     Returns
     -------
     pandas.DataFrame
-        One row per stage, one column per reader group: sessions begun, those of them without a trial and those not
-        finished (where there are any), trials recorded, trials left out under each
-        reason that occurs, trials analysed, and of these the answers that could not be scored, by status.
+        One row per stage, one column per reader group: people who declined to take part (where there are any), sessions
+        begun, those of them without a trial and those not finished (where there are any), trials recorded, trials left out
+        under each reason that occurs, trials analysed, and of these the answers that could not be scored, by status.
     """
     groups = group_order(trials)
     groups += [name for name, one in readers.items() if name not in groups and one.get("sessions")]
@@ -45,6 +46,9 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     with_trials = {group: int(part["session_id"].nunique()) for group, part in parts.items()}
     begun = {group: int(readers.get(group, {}).get("sessions") or with_trials[group]) for group in groups}
     finished = {group: readers.get(group, {}).get("finished") for group in groups}
+    declined = [int(readers.get(group, {}).get("declined") or 0) for group in groups]
+    if any(declined):
+        counts["Declined to take part"] = declined
     counts["Sessions begun"] = list(begun.values())
     for stage, some in (
         ("of these without a trial", [max(begun[group] - with_trials[group], 0) for group in groups]),

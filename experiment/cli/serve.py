@@ -135,6 +135,7 @@ def serve(
             if not pilot:
                 ask_registration(study, store, registered, is_not_registered=not_registered)
         app = create_app(services, config=settings)
+        opened.callback(app.extensions["wrods"].cleaning.close)
         at_stations = None
         if lan or kiosk:
             at_stations = open_lab(

@@ -51,16 +51,19 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.not_billed import dead_runs
     from experiment.models.runs.too_long import ended_of
+    from experiment.store.declining import DECLINED, UNDECIDED, number_of
 
     with store.read() as connection:
         readers = readers_of(connection, study.id)
         runs = runs_of(connection, study.id)
         spent = spending(connection, study.id, dead_runs(connection, study.id))
         ended = ended_of(connection, study.id)
+        counted_only = {kind: number_of(connection, study.id, kind) for kind in (DECLINED, UNDECIDED)}
     budget = budget_of(study)
     return {
         "study": study.id,
         "readers": readers,
+        **counted_only,
         "ended": ended,
         "runs": [_run(row) for row in runs],
         "batches": known_batches(study.folder),
@@ -120,6 +123,12 @@ def _print(told: Mapping[str, Any]) -> None:
             click.echo(f"    excluded, not counted above: {whole}{count['trials']} trials ({reason})")
     if not told["readers"]:
         click.echo("  no sessions yet")
+    for kind, done in (
+        ("declined", "declined to take part"),
+        ("undecided", "left the consent form undecided"),
+    ):
+        if told[kind]:
+            click.echo(f"  {done}, counted only: {told[kind]}")
     for run in told["runs"]:
         names = Figures.__dataclass_fields__
         figures = Figures(**{name: value for name, value in run.items() if name in names})

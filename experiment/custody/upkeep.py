@@ -1,4 +1,4 @@
-"""What a serving study does beside answering: backs itself up every hour, and forgets platform ids when they are due.
+"""What a serving study does beside answering: backs itself up every hour, and forgets what is due.
 
 One thread does both for all studies that are served, at once when it starts and once more when it ends. A failure (a stick
 taken out, a full disk) is reported and tried again the next time; it never disturbs who is answering.
@@ -13,20 +13,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
-from experiment.custody.withdrawal import forget_in_backups, shrink
+from experiment.custody.withdrawal import forget_in_backups, remember, scrub, shrink
 from experiment.store import Store
+from experiment.store.attendance import stamp
 from experiment.store.backups import FOLDER, back_up, rotate
 from experiment.store.chain import withdrawn_sessions
+from experiment.store.declining import forget_undecided
 from experiment.store.erasure import forget_names
 from experiment.store.records import add_audit
+from experiment.store.tables import tallies
 from experiment.study import Study
 from stimuli.errors import UserError
 
 INTERVAL_S = 3600.0
 SERVER = "server"
 """Who acts where nobody asked for it."""
+UNDECIDED_FOR = timedelta(days=1)
+"""After so long a session that nobody agreed to on its consent screen is forgotten."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 
 
@@ -100,7 +105,8 @@ def copy_of(store: Store, place: Path, *, stem: str, automatic: bool = False) ->
 
 def _withdrawn(store: Store) -> int:
     with store.read() as connection:
-        return len(withdrawn_sessions(connection))
+        counted = connection.scalar(select(func.coalesce(func.sum(tallies.c.number), 0)))
+        return len(withdrawn_sessions(connection)) + int(counted or 0)
 
 
 def stem_of(kept: Kept, place: Path) -> str:
@@ -132,6 +138,16 @@ def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
         shrink(kept.store)
     forget_in_backups(kept.store, kept.study, kept.folder, due)
     return number
+
+
+def forget_undecided_sessions(kept: Kept, *, now: datetime | None = None) -> int:
+    """Erase sessions that were left on the consent screen for a day, backups included; return how many."""
+    due = stamp((now or datetime.now(UTC)) - UNDECIDED_FOR)
+    gone = kept.store.write(lambda connection: forget_undecided(connection, kept.study, due)).result()
+    if gone:
+        remember(kept.folder, gone)
+        scrub(kept.store, kept.study, kept.folder)
+    return len(gone)
 
 
 class Upkeep:
@@ -184,11 +200,15 @@ class Upkeep:
     def round(self) -> None:
         """Back every study up and forget what is due, once."""
         for one in self._studies:
-            try:
-                forget_platform_ids(one)
-            except Exception as error:
-                # whatever it is, people are answering: report it and go on
-                self._tell(f"{one.study}: platform ids could not be forgotten: {error}")
+            for what, forget in (
+                ("platform ids", forget_platform_ids),
+                ("sessions left on the consent screen", forget_undecided_sessions),
+            ):
+                try:
+                    forget(one)
+                except Exception as error:
+                    # whatever it is, people are answering: report it and go on
+                    self._tell(f"{one.study}: {what} could not be forgotten: {error}")
             failure: Exception | None = None
             try:
                 make_backups(one, self._places)

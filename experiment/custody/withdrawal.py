@@ -268,7 +268,8 @@ def scrub(
     done = Scrubbed(state_rows=erase_states(folder, keys))
     done.left += forget_replies(folder, keys)[1]
     with store.read() as connection:
-        gone = withdrawn_sessions(connection)
+        # who declined has no tombstone, only a note beside the backups that may still hold the session
+        gone = list(dict.fromkeys([*withdrawn_sessions(connection), *remembered(folder)]))
         folders, unreachable = _backup_folders(connection, study, folder, backups)
     done.left += [f"{place}: backups that cannot be reached" for place in unreachable]
     if not shrink(store):

@@ -20,6 +20,7 @@ from experiment.exporting.collected import told_of_calls, told_of_people, told_o
 from experiment.rating.told import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import queries
+from experiment.store.declining import DECLINED, number_of
 from experiment.study import Study
 from experiment.study.plans import completed_plans
 from experiment.study.trained import KIND, as_trained, given_trainings, training_folder
@@ -112,6 +113,8 @@ def _readers(
     readers: dict[str, dict[str, Any]] = {}
     for session in sessions:
         kind = session["reader_kind"]
+        if session["state"] == DECLINED:
+            continue  # of earlier databases; they are counted with those of whom nothing is stored
         group = kind if kind in ("human", "simulated") else session["reader"]
         entry = readers.setdefault(group, {"kind": kind, "sessions": 0, "pilot_sessions": 0, "finished": 0})
         entry["sessions"] += 1
@@ -123,6 +126,8 @@ def _readers(
             entry["resolved"] = ", ".join(resolved[group])
         if group in counted:
             entry["parameters"] = counted[group]
+    if "human" in readers:
+        readers["human"]["declined"] = number_of(connection, study.id)
     for reader, told in told_of_calls(connection, study.id).items():
         readers.get(reader, {}).update(told)
     return readers

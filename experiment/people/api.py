@@ -12,7 +12,7 @@ from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
 from experiment.languages import pack_for
-from experiment.people import taking
+from experiment.people import departures, taking
 from experiment.people.bodies import read_body
 from experiment.people.lab.admitting import admit, pin_needed
 from experiment.people.live import LiveSession
@@ -28,7 +28,7 @@ from experiment.people.opening import (
     open_session,
 )
 from experiment.people.problems import Problem, no_such_session
-from experiment.people.recruitment.admission import Hindered
+from experiment.people.recruitment.admission import Hindered, note_network
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import SENDINGS_PER_MINUTE, this_site
@@ -143,7 +143,7 @@ def begin(study: str) -> tuple[Response, int]:
         )
     is_pilot = service.is_pilot or bool(pilot_pass)
     lease = _lease()
-    network = {"ip_address": request.remote_addr, "user_agent": request.headers.get("User-Agent")}
+    network = _network()
     opened = _opening(
         service,
         lambda connection: open_session(
@@ -157,6 +157,10 @@ def begin(study: str) -> tuple[Response, int]:
         ),
     )
     return jsonify(_told(service, opened)), 201 if opened.is_new else 200
+
+
+def _network() -> dict[str, str | None]:
+    return {"ip_address": request.remote_addr, "user_agent": request.headers.get("User-Agent")}
 
 
 def _opening(
@@ -297,7 +301,13 @@ def take_event(study: str, session_id: str) -> tuple[Response, int]:
     """Store something that happened beside the trials."""
     service = _service(study)
     live = _session(service, session_id)
-    return _taken(service, taking.event(live, read_body(request, "event"), _lease()), session_id)
+    body = read_body(request, "event")
+    network = _network()
+
+    def keep_network(connection: Connection, agreed: str) -> None:
+        note_network(connection, service, agreed, network)
+
+    return _taken(service, taking.event(live, body, _lease(), keep_network), session_id)
 
 
 @api.post("/sessions/<session_id>/answers")
@@ -315,6 +325,20 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
         raise Problem(409, str(conflict), rule="a trial is answered once, an event noted once") from None
     except taking.SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
+    except departures.TooLate as late:
+        words = pack_for(service.language).texts
+        raise Problem(
+            409,
+            words["delete_refused"].format(until=late.until),
+            rule="participants.withdraw_until",
+            title=words["delete_refused_title"],
+        ) from None
+    if taken.departed is not None:
+        for gone in taken.departed.sessions:
+            this_site().live.forget(gone)
+            this_site().findings.forget(gone)
+        this_site().cleaning.after(service, taken.departed)
+        return jsonify(erased=True), 201
     told: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
     if not taken.eligible:
         told["ended"] = taking.SCREENED_OUT

@@ -60,6 +60,8 @@ class LiveSession:
         Questions by the name of their screen, and of those about instructions the criterion.
     feedback : Mapping
         What is told after trials, by the name of the block; practice is judged by the page.
+    withdraw_until : str or None
+        The last day (ISO 8601) on which its reader can delete it after its end.
     """
 
     session_id: str
@@ -69,6 +71,7 @@ class LiveSession:
     questions: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)
     comprehension: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     feedback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    withdraw_until: str | None = None
 
 
 def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
@@ -101,6 +104,7 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
         _questions(plan),
         _with(plan, "questions", "name", "comprehension"),
         _with(plan, "block", "block", "feedback"),
+        plan.get("withdraw_until"),
     )
 
 

@@ -60,3 +60,4 @@ class LocalServer:
     ) -> None:
         self._server.close()
         self._thread.join(timeout=5)
+        self._site.cleaning.close()

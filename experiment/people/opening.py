@@ -23,11 +23,13 @@ from experiment.people.recruitment.admission import (
     invited_session,
     link_details,
     note_arrival,
+    note_network,
 )
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
 from experiment.store.assignment import STARTED_RECENTLY, free_order_row
 from experiment.store.database import lock_for_change
+from experiment.store.declining import asks_for_consent
 from experiment.store.errors import Refused
 from experiment.store.tables import sessions
 
@@ -301,7 +303,9 @@ def _begin(
         attendance.take_lease(connection, session_id, lease)
     given = body.get("platform") or {}
     if not (is_pilot or is_simulated):
-        note_arrival(connection, service, session_id, given, network or {})
+        note_arrival(connection, service, session_id, given)
+        if not asks_for_consent(plan):
+            note_network(connection, service, session_id, network or {})
     platform = link_details(given)
     for source, external_id in identities.items():
         records.add_person(connection, service.study, session_id, source, external_id, platform)

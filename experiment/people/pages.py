@@ -19,6 +19,7 @@ from experiment.people.recruitment.arrivals import (
     hindrance_of_person,
     known_parameters,
 )
+from experiment.people.recruitment.returns import return_fields
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 
@@ -145,6 +146,9 @@ def _config(service: StudyService) -> dict[str, Any]:
         "platform": platform,
         "ask_participant": service.ask_participant and not is_known and not is_pilot,
         "finish_wait_ms": service.finish_wait_ms,
+        "if_left": return_fields(
+            service, {"session_id": "", "state": "declined", "is_pilot": is_pilot}, platform
+        ),
         "stations": this_lab().has_stations,
         "station_help": _station_help(),
         "station": request.args.get("station", "").strip()[:LONGEST_STATION] or None,

@@ -11,6 +11,7 @@ from experiment.people.access import OneTimeLinks, PilotPasses, Throttle
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
+from experiment.people.departures import Cleaning
 from experiment.people.live import LiveSessions
 from experiment.people.server_health import ServerHealth
 from experiment.people.service import StudyService
@@ -39,6 +40,7 @@ class Site:
     links: OneTimeLinks = field(default_factory=OneTimeLinks)
     live: LiveSessions = field(default_factory=LiveSessions)
     findings: Findings = field(default_factory=Findings)
+    cleaning: Cleaning = field(default_factory=Cleaning)
 
 
 def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) -> Site:

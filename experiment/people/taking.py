@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
+from experiment.people.departures import Departed, depart, wish_of
 from experiment.people.live import LiveSession
 from experiment.people.problems import Problem
 from experiment.people.service import ScoreTrial
@@ -24,6 +25,7 @@ from experiment.trials import recorded_fields
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
 SCREENED_OUT = "screened_out"
 FAILED_COMPREHENSION = "failed_comprehension"
+STOPPED = "stopped"
 
 
 class SessionEnded(Exception):
@@ -37,7 +39,7 @@ class Taken:
     Attributes
     ----------
     told : str
-        ``stored``, or ``same`` when it was there already.
+        ``stored``, or ``same`` when it was there already; ``erased`` where it asked for that and the session is gone.
     is_elsewhere : bool
         Another tab holds the session now.
     eligible : bool
@@ -46,13 +48,16 @@ class Taken:
         What the reader is told of the trial, where the block tells anything.
     comprehension : Comprehension or None
         What came of questions about instructions.
+    departed : Departed or None
+        What was erased.
     """
 
-    told: Literal["stored", "same"]
+    told: Literal["stored", "same", "erased"]
     is_elsewhere: bool = False
     eligible: bool = True
     feedback: Verdict | None = None
     comprehension: Comprehension | None = None
+    departed: Departed | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class Comprehension:
 
 
 Take = Callable[[Connection], Taken]
+KeepNetwork = Callable[[Connection, str], None]
+"""Keeps what a study keeps of a session's network, once its reader has agreed."""
 
 
 def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: str | None = None) -> Take:
@@ -154,17 +161,33 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
     return rows
 
 
-def event(live: LiveSession, body: Mapping[str, Any], lease: str | None = None) -> Take:
-    """Return the operation that stores something that happened beside the trials; some events end a session.
+def event(
+    live: LiveSession,
+    body: Mapping[str, Any],
+    lease: str | None = None,
+    keep_network: KeepNetwork = lambda _, __: None,
+) -> Take:
+    """Return the operation that stores something that happened beside the trials; some events end or erase a session.
 
     Parameters
     ----------
     body : Mapping
         A checked body of ``schemas/event.json``.
+    keep_network : callable
+        Called once the reader agrees to take part.
+
+    Raises
+    ------
+    TooLate
+        By the operation: the answers of an ended session can no longer be deleted this way.
     """
     kind, detail = body["kind"], body.get("detail") or {}
+    wish = wish_of(kind, detail)
 
     def store(connection: Connection) -> Taken:
+        if wish is not None:
+            departed = depart(connection, live.session_id, wish, live.withdraw_until)
+            return Taken("erased", departed=departed)
         heard = attendance.hear(connection, live.session_id, lease)
         told = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
@@ -172,6 +195,8 @@ def event(live: LiveSession, body: Mapping[str, Any], lease: str | None = None) 
         ending = _ending(kind, detail)
         if ending is not None and told == "stored":
             attendance.end_session(connection, live.session_id, *ending)
+        if kind == "consent" and told == "stored":
+            keep_network(connection, live.session_id)
         return Taken(told, heard.is_elsewhere)
 
     return store
@@ -179,8 +204,8 @@ def event(live: LiveSession, body: Mapping[str, Any], lease: str | None = None) 
 
 def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the state in which an event leaves its session for good, with the reason, or None."""
-    if kind == "consent" and detail.get("agreed") is False:
-        return "declined", "no consent"
+    if kind == "stop" and detail.get("then") == "keep":
+        return STOPPED, "by the participant"
     if kind == "practice" and detail.get("then") == "end":
         return "failed_practice", f"practice: {detail.get('right')} right of {detail.get('needed')} needed"
     if kind == "device" and detail.get("passed") is False:

@@ -13,7 +13,16 @@ from experiment.study.durations import milliseconds
 from stimuli.item import Item
 
 Plan = dict[str, Any]
-SEEN_OF_PLAN = ("study", "title", "language", "version", "list_id", "order_row", "if_interrupted")
+SEEN_OF_PLAN = (
+    "study",
+    "title",
+    "language",
+    "version",
+    "list_id",
+    "order_row",
+    "if_interrupted",
+    "withdraw_until",
+)
 SEEN_OF_TRIAL = (
     "trial_index",
     "block",
@@ -85,6 +94,7 @@ def as_plan(
 ) -> Plan:
     """Return the plan of a session that shows some screens."""
     study = session.study
+    until = study.get("participants", "withdraw_until")
     return {
         "study": study.id,
         "title": study.shown_title,
@@ -99,6 +109,7 @@ def as_plan(
         "context": context,
         "published": sorted(study.published),
         "if_interrupted": if_interrupted(study),
+        **({} if until is None else {"withdraw_until": until}),
         "screens": screens,
     }
 

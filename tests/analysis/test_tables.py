@@ -44,6 +44,14 @@ def test_flow_counts_add_up_in_every_column(handover: Make) -> None:
     assert table.loc["Sessions analysed", "human"] == 3
 
 
+def test_the_flow_begins_with_the_people_who_declined(handover: Make) -> None:
+    trials = load(handover(human=3, models=("restorer",), items=8)).trials
+    table = flow(trials, {"human": {"kind": "human", "sessions": 3, "finished": 3, "declined": 2}})
+    assert table.index[0] == "Declined to take part"
+    assert dict(table.iloc[0]) == {"human": 2, "restorer": 0}
+    assert "Declined to take part" not in flow(trials, {}).index
+
+
 def test_a_trial_shown_again_counts_once_with_its_first_answer(handover: Make) -> None:
     rows = study_rows(human=2, items=8)
     again = rows[(rows["reader"] == "P001") & (rows["trial_index"] == 5)].assign(attempt=2)

@@ -3,7 +3,7 @@
 const EVERY_MS = 3000;
 const KINDS = { human: "People", simulated: "Simulated readers", model: "Models", baseline: "Baselines", pilot: "Pilots", excluded: "Excluded" };
 const STATES = {
-  finished: "finished", running: "running", interrupted: "interrupted", declined: "no consent", screened_out: "screened out",
+  finished: "finished", running: "running", interrupted: "interrupted", declined: "declined", stopped: "stopped by the participant", screened_out: "screened out",
   failed_practice: "failed practice", failed_checks: "failed checks",
   failed_comprehension: "failed questions about the instructions", withdrawn: "withdrawn", timed_out: "timed out",
   returned: "returned", blocked: "not resumed", ended: "ended by hand",

@@ -52,7 +52,12 @@ def state_of(session: Mapping[str, Any], now: datetime) -> str:
 
 
 def study_overview(
-    sessions: Sequence[Mapping[str, Any]], lists: Sequence[int], now: datetime, beside: Beside | None = None
+    sessions: Sequence[Mapping[str, Any]],
+    lists: Sequence[int],
+    now: datetime,
+    beside: Beside | None = None,
+    *,
+    declined: int = 0,
 ) -> dict[str, Any]:
     """Summarise a study's sessions for the live page.
 
@@ -66,6 +71,8 @@ def study_overview(
         The present, in UTC.
     beside : Beside, optional
         Exclusions, blocks, flags and measures.
+    declined : int
+        People who declined to take part, of most of whom there is no session.
 
     Returns
     -------
@@ -85,6 +92,8 @@ def study_overview(
         if session["list_id"] is not None:
             filled.setdefault(session["list_id"], {}).setdefault(group, Counter())[state] += 1
         rows.append(_row(session, state, group, beside))
+    if declined:
+        kinds.setdefault("human", Counter())["declined"] = declined
     # sorting keeps the order of equals, so the newest stay first within a state
     rows.sort(key=lambda row: row["state"] != "running")
     return {

@@ -19,6 +19,7 @@ from experiment.people.site import this_site
 from experiment.store import queries
 from experiment.store.backups import FOLDER, backups_in
 from experiment.store.collection import collection_of
+from experiment.store.declining import number_of
 from experiment.store.exclusions import excluded_sessions
 
 NEWEST_BACKUPS = 3
@@ -73,6 +74,7 @@ def _tell(service: StudyService, present: datetime) -> dict[str, Any]:
             measures=this_site().findings.of(connection, rows, service.session_rules, within_s=MEASURING_S),
         )
         collection = collection_of(connection, service.study)
+        declined = number_of(connection, service.study)
         about = {
             "study": service.study,
             "title": service.title,
@@ -83,7 +85,7 @@ def _tell(service: StudyService, present: datetime) -> dict[str, Any]:
             "looks": looks(connection, service.study),
             "backups": _backups(service),
         }
-    return about | study_overview(rows, service.list_ids, present, beside)
+    return about | study_overview(rows, service.list_ids, present, beside, declined=declined)
 
 
 def _backups(service: StudyService) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from experiment.people.recruitment import invitations
 from experiment.people.recruitment.arrivals import (
@@ -18,6 +18,7 @@ from experiment.people.recruitment.arrivals import (
 )
 from experiment.people.recruitment.places import place_for
 from experiment.store import queries, records
+from experiment.store.tables import sessions
 
 if TYPE_CHECKING:
     from experiment.people.service import StudyService
@@ -96,13 +97,9 @@ def hold_place(connection: Connection, service: StudyService) -> None:
 
 
 def note_arrival(
-    connection: Connection,
-    service: StudyService,
-    session_id: str,
-    given: Mapping[str, str],
-    network: Mapping[str, str | None],
+    connection: Connection, service: StudyService, session_id: str, given: Mapping[str, str]
 ) -> None:
-    """Spend the invitation of a new session, and keep of the network what the study says is to be kept.
+    """Spend the invitation of a new session.
 
     Parameters
     ----------
@@ -112,12 +109,26 @@ def note_arrival(
         The study and the session that began.
     given : Mapping of str to str
         The parameters of the link.
-    network : Mapping
-        ``ip_address`` and ``user_agent`` as the request had them; dropped unless ``participants.privacy`` keeps them.
     """
     token = given.get(invitations.PARAMETER)
     if token:
         invitations.use(connection, service.study, token, session_id)
+
+
+def note_network(
+    connection: Connection, service: StudyService, session_id: str, network: Mapping[str, str | None]
+) -> None:
+    """Keep of the network what the study says is to be kept, of people who agreed to take part.
+
+    Parameters
+    ----------
+    connection : Connection
+        The writer's.
+    service, session_id : StudyService, str
+        The study and the session; pilots and simulated readers keep nothing.
+    network : Mapping
+        ``ip_address`` and ``user_agent`` as the request had them; dropped unless ``participants.privacy`` keeps them.
+    """
     recruitment = service.recruitment
     if recruitment is None:
         return
@@ -127,7 +138,14 @@ def note_arrival(
         for name, is_kept in wanted.items()
         if is_kept and (value := network.get(name))
     }
-    if kept:
+    if not kept:
+        return
+    is_real = select(sessions.c.session_id).where(
+        sessions.c.session_id == session_id,
+        sessions.c.reader_kind == "human",
+        sessions.c.is_pilot.is_(False),
+    )
+    if connection.scalar(is_real) is not None:
         records.add_person(connection, service.study, session_id, NETWORK, session_id, kept)
 
 

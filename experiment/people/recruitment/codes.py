@@ -27,6 +27,7 @@ OUTCOME_OF_STATE: Mapping[str, Outcome] = {
     "failed_practice": "screened_out",
     "failed_comprehension": "screened_out",
     "failed_checks": "failed_checks",
+    "stopped": "no_consent",
 }
 SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes")
 MEANING: Mapping[str, str] = {

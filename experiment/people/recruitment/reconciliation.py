@@ -271,6 +271,9 @@ class _Judge:
         self, one: Submission, row: Mapping[str, Any] | None, marks: list[Mark], reasons: list[str]
     ) -> tuple[Verdict, tuple[FailedCheck, ...]]:
         if row is None:
+            if one.code is not None and one.code == code_of(self.recruitment, "no_consent"):
+                reasons.append("did not consent, or had their answers deleted: ask for a return")
+                return "review", ()
             marks.append("submission_without_data")
             reasons.append("no session has this id: ask what happened before deciding")
             return "review", ()
@@ -350,6 +353,7 @@ def _unfinished(row: Mapping[str, Any]) -> str:
         "failed_practice": "did not pass the practice: pay as agreed for that, or ask for a return",
         "failed_comprehension": "did not understand the instructions: pay as agreed for that, or ask for a return",
         "returned": "returned before, submitted now",
+        "stopped": f"stopped at trial {row['n_trials']} of {row['planned_trials']} and let us keep the answers: pay in part",
     }
     if state in told:
         return told[state]

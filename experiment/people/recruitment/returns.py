@@ -92,12 +92,17 @@ def return_when_barred(service: StudyService) -> str:
     return pack_for(service.language).texts.get(f"return_{service.recruitment.platform.key}_screened_out", "")
 
 
-def return_fields(service: StudyService, session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the answer to ``finish`` says of a session that has ended: code, address, text; nothing before its end."""
+def return_fields(
+    service: StudyService, session: Mapping[str, Any], platform: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what a page is told of a session that has ended: code, address, text; nothing before its end.
+
+    ``platform`` holds the parameters of the participant's link where the session is not stored.
+    """
     state = str(session["state"])
     if state not in OUTCOME_OF_STATE:
         return {}
-    back = return_for(service, session, state)
+    back = return_for(service, session, state, platform=platform)
     return {
         "completion_code": back.code,
         "return_url": back.url,

@@ -26,9 +26,10 @@ from experiment.people.service import StudyService, service_for
 from experiment.people.settings import PeopleSettings
 from experiment.store import Store, open_store
 from experiment.study import Study
+from tests.experiment.people.recruitment.conftest import prolific, recruiting
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
-__all__ = ["postgres_cluster", "postgres_url"]
+__all__ = ["postgres_cluster", "postgres_url", "prolific", "recruiting"]
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "correct horse"
 PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
@@ -163,6 +164,7 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
             server = Server(app, "127.0.0.1", 0)
             threading.Thread(target=server.run, daemon=True).start()
+            running.callback(app.extensions["wrods"].cleaning.close)
             running.callback(server.close)
             return Running(server.port, app, store, service)
 

@@ -251,6 +251,7 @@ def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) 
     assert site.opening(participant="1").status == 409
     declined = site.begin(participant="2")
     declined.event("consent", {"agreed": False})
+    assert declined.finish(0).status == 404, "nothing is left of the session"
     assert site.begin(participant="2").session_id != declined.session_id
     with site.store.read() as connection:
         states = {row["participant_id"]: row["state"] for row in reversed(q.sessions_overview(connection))}

@@ -270,9 +270,17 @@ def test_address_and_user_agent_are_stored_only_where_the_study_says_so(
     privacy = "{keep_ip_address: true, keep_user_agent: true}" if is_kept else "{}"
     site = recruiting("prolific", privacy=privacy)
     body = {"client_uuid": "0123456789abcdef-1", "platform": prolific, "client": {"browser": "Chrome 140"}}
-    answer = site.caller().post("/api/small/sessions", body, User_Agent="A very particular browser/9.1")
+    header = {"User_Agent": "A very particular browser/9.1"}
+    answer = site.caller().post("/api/small/sessions", body, **header)
     assert answer.status == 201
+    before = everything_in(site)
+    assert "A very particular browser" not in before and "127.0.0.1" not in before, "nobody has agreed yet"
+    agreed = {"client_uuid": "0123456789abcdef-2", "kind": "consent", "detail": {"agreed": True}}
+    address = f"/api/small/sessions/{answer.body['session_id']}/events"
+    header["Authorization"] = f"Bearer {answer.body['token']}"
+    assert [site.caller().post(address, agreed, **header).status for _ in range(2)] == [201, 200]
     kept = everything_in(site)
+    assert kept.count("127.0.0.1") <= 1, "an agreement that arrives twice is noted once"
     assert ("A very particular browser" in kept) is is_kept
     assert ("127.0.0.1" in kept) is is_kept
     assert "Chrome 140" in kept, "the coarse class is kept anyway"

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -27,6 +29,14 @@ def finish(participant: Any) -> Any:
     return participant.finish(len(participant.trials()))
 
 
+def if_left(site: Any, given: dict[str, str]) -> dict[str, Any]:
+    """What a page knows from the start of the way back of who declines or stops: it needs no session for that."""
+    page = site.caller().get(f"/small/?{urlencode(given)}").text
+    config = json.loads(page.partition('id="wrods-config">')[2].partition("</script>")[0])
+    told: dict[str, Any] = config["if_left"]
+    return told
+
+
 def recruitment(make_study: Callable[..., Study], recruit: str, config: dict[str, Any]) -> Any:
     study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}}}\n"))
     return recruitment_for(study, {"recruitment": {"small": config}})
@@ -45,7 +55,7 @@ def test_who_finishes_on_prolific_goes_back_with_the_code(
 @pytest.mark.parametrize(
     ("event", "code"),
     [
-        (("consent", {"agreed": False}), "C2NOCON"),
+        (("stop", {"then": "keep"}), "C2NOCON"),
         (("device", {"passed": False, "missed": ["screen"]}), "C3OUT"),
         (("practice", {"then": "end"}), "C3OUT"),
     ],
@@ -62,13 +72,21 @@ def test_each_early_end_has_a_code_of_its_own(
     assert told.body["return_url"].endswith(f"?cc={code}")
 
 
+def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(
+    recruiting: Callable[..., Any], prolific: dict[str, str]
+) -> None:
+    site = recruiting("prolific")
+    told = if_left(site, prolific)
+    assert told["completion_code"] == "C2NOCON"
+    assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=C2NOCON"
+    with site.store.read() as connection:
+        assert queries.sessions_overview(connection) == []
+
+
 def test_without_a_code_for_early_ends_people_are_asked_to_return_their_place(
     recruiting: Callable[..., Any], prolific: dict[str, str]
 ) -> None:
-    participant = recruiting("prolific", {}).begin(platform=prolific)
-    participant.event("consent", {"agreed": False})
-    body = {"trials": 0, "completed": False}
-    told = participant.caller.post(f"{participant.base}/finish", body, **participant.auth).body
+    told = if_left(recruiting("prolific", {}), prolific)
     assert told["return_url"] is None and told["completion_code"] is None
     assert "Stop without completing" in told["return_text"]
 
@@ -111,10 +129,7 @@ def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
 
 
 def test_who_ends_early_on_mturk_is_asked_to_return_the_task(recruiting: Callable[..., Any]) -> None:
-    participant = recruiting("mturk", {}).begin(platform={"workerId": "A1", "assignmentId": "3X"})
-    participant.event("consent", {"agreed": False})
-    body = {"trials": 0, "completed": False}
-    told = participant.caller.post(f"{participant.base}/finish", body, **participant.auth).body
+    told = if_left(recruiting("mturk", {}), {"workerId": "A1", "assignmentId": "3X"})
     assert told["completion_code"] is None
     assert "return the task on MTurk" in told["return_text"]
 

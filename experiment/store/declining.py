@@ -1,0 +1,120 @@
+"""Erases sessions whose reader did not agree to take part, and counts them: nothing else of such a person stays.
+
+Those who declined before that was so (databases of earlier versions) still have a session, in the state ``declined``.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from experiment.store.statements import insert_new
+from experiment.store.tables import audit, events, invitations, metadata, sessions, tallies, trials
+
+DECLINED, UNDECIDED = "declined", "undecided"
+"""Kinds of counts: said no on the consent screen; left it open and never came back."""
+_KEPT = (audit, invitations)
+"""Tables whose rows are not the session's alone: they only lose what names it."""
+
+
+def has_agreed(connection: Connection, session_id: str) -> bool:
+    """Return whether a session's reader agreed to take part, or answered a trial of a study that does not ask."""
+    answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
+    if connection.scalar(answered) is not None:
+        return True
+    consents = select(events.c.detail).where(events.c.session_id == session_id, events.c.kind == "consent")
+    return any((detail or {}).get("agreed") is True for detail in connection.scalars(consents))
+
+
+def forget_and_count(connection: Connection, session_id: str, kind: str) -> None:
+    """Erase all that any table holds of a session, and count one person of a kind; pilots are not counted.
+
+    Parameters
+    ----------
+    connection : Connection
+        The writer's.
+    session_id : str
+        A session whose reader has not agreed to take part; its personal link can be opened again.
+    kind : str
+        ``declined`` or ``undecided``.
+    """
+    row = connection.execute(
+        select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot).where(
+            sessions.c.session_id == session_id
+        )
+    ).one()
+    connection.execute(
+        update(invitations).where(invitations.c.session_id == session_id).values(session_id=None)
+    )
+    connection.execute(
+        update(audit).where(audit.c.session_id == session_id).values(session_id=None, detail={})
+    )
+    for table in reversed(metadata.sorted_tables):
+        if "session_id" in table.c and table not in _KEPT:
+            connection.execute(delete(table).where(table.c.session_id == session_id))
+    if row.reader_kind == "human" and not row.is_pilot:
+        _count(connection, row.study, row.version, kind)
+
+
+def _count(connection: Connection, study: str, version: int, kind: str) -> None:
+    insert_new(tallies).first(connection, {"study": study, "version": version, "kind": kind, "number": 0})
+    connection.execute(
+        update(tallies)
+        .where(tallies.c.study == study, tallies.c.version == version, tallies.c.kind == kind)
+        .values(number=tallies.c.number + 1)
+    )
+
+
+def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
+    """Return how many people declined to take part in a study, or never decided; all versions together."""
+    counted = connection.scalar(
+        select(func.coalesce(func.sum(tallies.c.number), 0)).where(
+            tallies.c.study == study, tallies.c.kind == kind
+        )
+    )
+    if kind != DECLINED:
+        return int(counted or 0)
+    stored = connection.scalar(
+        select(func.count())
+        .select_from(sessions)
+        .where(
+            sessions.c.study == study,
+            sessions.c.state == DECLINED,
+            sessions.c.reader_kind == "human",
+            sessions.c.is_pilot.is_(False),
+        )
+    )
+    return int(counted or 0) + int(stored or 0)
+
+
+def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:
+    """Erase the sessions that were left on the consent screen and not heard of since a moment; return their ids.
+
+    Parameters
+    ----------
+    before : str
+        The moment as the store writes it.
+    """
+    answered = select(trials.c.session_id).where(trials.c.session_id == sessions.c.session_id)
+    decided = select(events.c.session_id).where(
+        events.c.session_id == sessions.c.session_id, events.c.kind == "consent"
+    )
+    left = connection.execute(
+        select(sessions.c.session_id, sessions.c.plan).where(
+            sessions.c.study == study,
+            sessions.c.reader_kind == "human",
+            sessions.c.state.in_(("started", "timed_out")),
+            sessions.c.last_seen_at < before,
+            ~answered.exists(),
+            ~decided.exists(),
+        )
+    ).all()
+    gone = [row.session_id for row in left if asks_for_consent(row.plan)]
+    for session_id in gone:
+        forget_and_count(connection, session_id, UNDECIDED)
+    return gone
+
+
+def asks_for_consent(plan: object) -> bool:
+    """Return whether a session's plan has a consent screen."""
+    screens = plan.get("screens", ()) if isinstance(plan, dict) else ()
+    return any(screen.get("kind") == "consent" for screen in screens)

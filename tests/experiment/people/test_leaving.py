@@ -1,0 +1,240 @@
+"""Who declines leaves a count; who stops keeps or deletes the answers, as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from experiment.cli.status import status_of
+from experiment.exporting.dictionary import dictionary_of
+from experiment.people.dashboard.overview import study_overview
+from experiment.people.recruitment.invitations import invite
+from experiment.store import queries
+from experiment.store.backups import FOLDER, back_up
+from experiment.store.chain import WITHDRAWN
+from experiment.store.declining import forget_undecided, number_of
+from experiment.store.tables import audit, chain, invitations, metadata, sessions, tallies
+
+LATER = (date.today() + timedelta(days=3)).isoformat()
+EARLIER = (date.today() - timedelta(days=1)).isoformat()
+
+
+def everything_in(site: Any) -> str:
+    with site.store.read() as connection:
+        return repr([connection.execute(select(table)).all() for table in metadata.sorted_tables])
+
+
+def states(site: Any) -> list[tuple[str, str | None]]:
+    with site.store.read() as connection:
+        return [(row["state"], row["ended_reason"]) for row in queries.sessions_overview(connection)]
+
+
+def bytes_of(site: Any) -> bytes:
+    folder = site.service.folder
+    files = [*folder.glob("study.db*"), *(folder / FOLDER).glob("*.db")]
+    return b"".join(file.read_bytes() for file in files)
+
+
+def agree(person: Any) -> None:
+    assert person.event("consent", {"agreed": True, "version": "1"}).status == 201
+
+
+def test_who_declines_leaves_a_count_and_nothing_else(
+    recruiting: Callable[..., Any], prolific: dict[str, str]
+) -> None:
+    site = recruiting("prolific", privacy="{keep_ip_address: true}")
+    for number in (1, 2):
+        person = site.begin(platform=prolific)
+        person.event("device", {"passed": True, "measured": {"width": 1366}})
+        told = person.event("consent", {"agreed": False, "version": "1"})
+        assert (told.status, told.body) == (201, {"erased": True})
+        left = everything_in(site)
+        assert person.session_id not in left
+        assert not any(value in left for value in prolific.values())
+        with site.store.read() as connection:
+            assert number_of(connection, "small") == number
+            assert connection.execute(select(tallies)).all() == [("small", 1, "declined", number)]
+            assert connection.execute(select(chain)).all() == []
+            assert connection.scalars(select(audit.c.action)).all().count(WITHDRAWN) == 0
+        assert [person.finish(0).status, person.event("blur").status, person.answer(0).status] == [404] * 3
+
+
+def test_a_declined_personal_link_can_be_opened_again(recruiting: Callable[..., Any]) -> None:
+    site = recruiting("link", {})
+    (made,) = site.store.write(
+        lambda connection: invite(connection, "small", ["Ada"], base_url="http://localhost", days=7)
+    ).result()
+    given = {"invitation": made.link.partition("invitation=")[2]}
+    person = site.begin(platform=given)
+    person.event("consent", {"agreed": False})
+    with site.store.read() as connection:
+        assert connection.scalars(select(invitations.c.session_id)).all() == [None]
+    assert site.begin(platform=given).session_id != person.session_id
+
+
+@pytest.mark.parametrize("reader", [{"simulated": True}, {}])
+def test_only_people_who_would_have_counted_are_counted_as_decliners(
+    site: Any, serve_study: Any, make_study: Any, reader: dict[str, Any]
+) -> None:
+    served = site if reader else serve_study(make_study(name="pilot"), is_pilot=True)
+    served.begin(**reader).event("consent", {"agreed": False})
+    with served.store.read() as connection:
+        assert number_of(connection, "small") == 0
+        assert connection.execute(select(sessions)).all() == []
+
+
+def test_decliners_of_earlier_databases_are_counted_with_those_of_today(site: Any) -> None:
+    old, new = site.begin(), site.begin()
+    site.store.write(
+        lambda connection: connection.execute(
+            update(sessions).where(sessions.c.session_id == old.session_id).values(state="declined")
+        )
+    ).result()
+    new.event("consent", {"agreed": False})
+    with site.store.read() as connection:
+        assert number_of(connection, "small") == 2
+
+
+def test_who_takes_an_agreement_back_is_withdrawn_like_anybody_who_took_part(site: Any) -> None:
+    person = site.begin()
+    agree(person)
+    assert person.event("consent", {"agreed": False}).body == {"erased": True}
+    with site.store.read() as connection:
+        assert number_of(connection, "small") == 0
+        assert WITHDRAWN in connection.scalars(select(audit.c.action)).all()
+
+
+def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any) -> None:
+    person = site.begin(participant="7")
+    agree(person)
+    person.answer(1)
+    told = person.event("stop", {"then": "keep", "trial_index": 2, "attempt": 1})
+    assert told.status == 201
+    assert states(site) == [("stopped", "by the participant")]
+    closed = person.caller.post(f"{person.base}/finish", {"trials": 1, "completed": False}, **person.auth)
+    assert (closed.status, closed.body["state"]) == (200, "stopped")
+    assert site.opening(participant="7").status == 409
+    with site.store.read() as connection:
+        assert queries.done_keys(connection, person.session_id) == [(1, 1)]
+
+
+@pytest.mark.parametrize("then", ["continue", "later"])
+def test_a_stop_that_ends_nothing_is_only_noted(site: Any, then: str) -> None:
+    person = site.begin()
+    assert person.event("stop", {"then": then}).status == 201
+    assert states(site) == [("started", None)]
+
+
+def test_a_stopped_session_s_place_is_open_again(recruiting: Callable[..., Any]) -> None:
+    site = recruiting("prolific", wanted=1)
+    person = site.begin(platform={"PROLIFIC_PID": "a"})
+    assert site.opening(platform={"PROLIFIC_PID": "b"}).body["rule"] == "busy"
+    person.event("stop", {"then": "keep"})
+    assert site.opening(platform={"PROLIFIC_PID": "b"}).status == 201
+
+
+def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: Any) -> None:
+    other, person = site.begin(participant="6"), site.begin(participant="7")
+    agree(person)
+    person.answer(0)
+    person.answer(1, response_raw="a very particular answer")
+    other.answer(1)
+    told = person.event("stop", {"then": "delete"})
+    assert (told.status, told.body) == (201, {"erased": True})
+    with site.store.read() as connection:
+        (noted,) = connection.execute(select(audit).where(audit.c.action == WITHDRAWN)).all()
+        left = [row["session_id"] for row in queries.sessions_overview(connection)]
+    assert (noted.session_id, noted.actor, left) == (person.session_id, "participant", [other.session_id])
+    assert "a very particular answer" not in everything_in(site)
+    assert person.event("stop", {"then": "delete"}).status == 404, "asking again finds nothing"
+
+
+def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
+    mine, theirs = site.begin(), site.begin()
+    mine.answer(1)
+    theirs.base = mine.base
+    assert theirs.event("stop", {"then": "delete"}).status == 404
+    assert theirs.event("consent", {"agreed": False}).status == 404
+    assert [state for state, _ in states(site)] == ["started", "started"]
+
+
+def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(site: Any) -> None:
+    person = site.begin()
+    agree(person)
+    person.answer(1, response_raw="a very particular answer")
+    back_up(site.store.address, site.service.folder / FOLDER, stem="study", automatic=True)
+    assert bytes_of(site).count(b"a very particular answer") >= 2
+    person.event("stop", {"then": "delete"})
+    site.app.extensions["wrods"].cleaning.close()
+    assert b"a very particular answer" not in bytes_of(site)
+
+
+def test_a_backup_made_before_somebody_declined_is_cleaned_too(site: Any) -> None:
+    person = site.begin(platform={"PROLIFIC_PID": "a-very-particular-person"})
+    back_up(site.store.address, site.service.folder / FOLDER, stem="study", automatic=True)
+    person.event("consent", {"agreed": False})
+    site.app.extensions["wrods"].cleaning.close()
+    assert b"a-very-particular-person" not in bytes_of(site)
+
+
+def test_a_finished_session_can_be_deleted_by_its_own_page(site: Any) -> None:
+    person = site.begin()
+    for index in range(5):
+        person.answer(index)
+    assert person.finish(5).status == 200
+    assert person.event("stop", {"then": "delete"}).body == {"erased": True}
+    assert states(site) == []
+
+
+@pytest.mark.parametrize(("until", "status"), [(LATER, 201), (EARLIER, 409)])
+def test_deletion_after_the_end_holds_to_the_day_that_the_study_states(
+    make_study: Any, serve_study: Any, until: str, status: int
+) -> None:
+    study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{withdraw_until: {until}}}\n"))
+    site = serve_study(study)
+    ended, running = site.begin(), site.begin()
+    assert ended.plan["withdraw_until"] == until
+    ended.event("stop", {"then": "keep"})
+    told = ended.event("stop", {"then": "delete"})
+    assert told.status == status
+    if status == 409:
+        assert f"until {until}" in told.body["error"]
+        assert ("stopped", "by the participant") in states(site)
+    assert running.event("stop", {"then": "delete"}).status == 201, "who is still in it can always leave"
+
+
+def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site: Any) -> None:
+    left, fresh, agreed, answered = (site.begin() for _ in range(4))
+    agree(agreed)
+    answered.answer(1)
+
+    def age(connection: Any) -> None:
+        old = sessions.c.session_id != fresh.session_id
+        connection.execute(update(sessions).where(old).values(last_seen_at="2026-01-01T00:00:00.000Z"))
+
+    site.store.write(age).result()
+    before = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="milliseconds")
+    gone = site.store.write(lambda connection: forget_undecided(connection, "small", before)).result()
+    assert gone == [left.session_id]
+    with site.store.read() as connection:
+        assert (number_of(connection, "small", "undecided"), number_of(connection, "small")) == (1, 0)
+    assert left.session_id not in everything_in(site)
+    assert left.answer(1).status == 404
+
+
+def test_dashboard_status_and_export_count_those_who_declined(make_study: Any, serve_study: Any) -> None:
+    study = make_study()
+    site = serve_study(study)
+    site.begin().event("consent", {"agreed": False})
+    site.begin().answer(1)
+    with site.store.read() as connection:
+        rows = queries.sessions_overview(connection)
+        told = dictionary_of(study, connection, rows)["readers"]["human"]
+        shown = study_overview(rows, [1], datetime.now(UTC), declined=number_of(connection, "small"))
+    assert (told["sessions"], told["declined"]) == (1, 1)
+    assert shown["kinds"]["human"]["declined"] == 1
+    assert status_of(study, site.store)["declined"] == 1
