@@ -80,6 +80,7 @@ def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
         "participant": None, "platform": {"PROLIFIC_PID": "abc", "SESSION_ID": "s"}, "ask_participant": False,
         "preview_plan": None, "finish_wait_ms": 60_000, "stations": False, "station": None, "station_help": None,
         "direction": "ltr", "messages": dict(pack_for("en").texts),
+        "if_left": {"completion_code": None, "return_url": None, "return_by_itself": False, "return_text": ""},
     }  # fmt: skip
     assert '<main id="wrods-root">' in page and "<h1>A small study</h1>" in page
     assert config_of(visitor.get("/small/").text)["ask_participant"] is True
