@@ -17,7 +17,6 @@ from experiment.cli.registering import ask_registration, registration_options
 from experiment.cli.screen import has_screen
 
 if TYPE_CHECKING:
-    from experiment.people.lab.front import LanServer
     from experiment.people.lab.serving import LabServer
     from experiment.people.recruitment.outside import Bell
     from experiment.people.service import StudyService
@@ -147,7 +146,7 @@ def serve(
                 folder=config_file().parent / "lab",
                 tell=click.echo,
             )
-            server: Server | LanServer = at_stations.server
+            server = at_stations.server
         else:
             set_lab(app, Lab(pin=read_pin(config)))
             server = Server(app, host or "127.0.0.1", port, behind_proxy=public is not None)

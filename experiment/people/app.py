@@ -19,6 +19,7 @@ from experiment.people.dashboard.views import admin
 from experiment.people.headers import add_headers
 from experiment.people.lab.pages import PAGE_NAMES, lab_pages
 from experiment.people.lab.stations import stations
+from experiment.people.origins import refuse_other_origins
 from experiment.people.pages import ASSETS, digest, pages
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
@@ -27,7 +28,9 @@ from experiment.people.site import make_site, this_site
 from experiment.store import StoreError
 from stimuli.errors import UserError
 
-TAKEN_NAMES = frozenset({"admin", "api", "assets", "static"}) | PAGE_NAMES
+TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_NAMES
+COOKIE = "wrods_admin"
+SECURE_COOKIE = f"__Host-{COOKIE}"
 
 
 def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) -> Flask:
@@ -58,15 +61,12 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
             mend="Give the study another id in study.yaml.",
         )
     app = Flask(__name__, static_folder=None)
-    is_https = (config.public_url or "").startswith("https://")
     app.config.update(
         SECRET_KEY=hashlib.sha256(b"cookie\0" + config.secret).digest(),
         MAX_CONTENT_LENGTH=LARGEST_BODY,
         MAX_FORM_MEMORY_SIZE=LARGEST_BODY,
-        SESSION_COOKIE_NAME="wrods_admin",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        SESSION_COOKIE_SECURE=is_https,
         PERMANENT_SESSION_LIFETIME=12 * 3600,
     )
     app.session_interface = _DashboardCookie()
@@ -78,8 +78,10 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.register_blueprint(stations)
     app.register_blueprint(pages)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
+    refuse_other_origins(app, config)
+    app.add_url_rule("/health", "health", _health)
     _tell_errors(app)
-    add_headers(app)
+    add_headers(app, is_public=config.public_url is not None)
     if config.public_url is not None:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
     return app
@@ -87,6 +89,13 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
 
 class _DashboardCookie(SecureCookieSessionInterface):
     """The dashboard's signed cookie; participants' requests have none, so that nothing is read or written for them."""
+
+    def get_cookie_name(self, app: Flask) -> str:
+        # of its own over TLS: a browser that has a secure cookie takes no other of its name over plain http
+        return SECURE_COOKIE if request.is_secure else COOKIE
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        return request.is_secure
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
         if request.path.startswith("/api/"):
@@ -96,6 +105,12 @@ class _DashboardCookie(SecureCookieSessionInterface):
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
         if session or session.modified or session.accessed:
             super().save_session(app, session, response)
+
+
+def _health() -> tuple[Response, int]:
+    """Say whether answers can be stored: 503 where they cannot."""
+    status, told = this_site().health.report()
+    return jsonify(told), status
 
 
 def _tell_errors(app: Flask) -> None:

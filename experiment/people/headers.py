@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, request
@@ -23,18 +24,42 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Permissions-Policy": (
+        "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), "
+        "microphone=(), midi=(), payment=(), usb=()"
+    ),
 }
+A_DAY_S = 86_400
 A_YEAR_S = 31_536_000
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
-def _with_headers(answer: WSGIApplication) -> WSGIApplication:
+def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, str]:
+    """Return the headers of an answer, given how it was asked for.
+
+    Over TLS browsers are told to stay with it: for a year at a public address, for a day in a laboratory, where the next study
+    may be served to the same name over plain http (``--kiosk``), and never for this computer's own names, which other
+    programs share.
+    """
+    name = re.sub(r":\d*$", "", host)
+    if not is_secure or name in LOOPBACK_NAMES:
+        return HEADERS
+    return HEADERS | {"Strict-Transport-Security": f"max-age={A_YEAR_S if is_public else A_DAY_S}"}
+
+
+def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
     """Add the headers that an answer lacks as it goes out, where that costs least."""
 
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        wanted = headers_for(
+            is_secure=environ["wsgi.url_scheme"] == "https",
+            host=environ.get("HTTP_HOST", ""),
+            is_public=is_public,
+        )
+
         def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             present = {name.lower() for name, _ in headers}
-            missing = [header for header in HEADERS.items() if header[0].lower() not in present]
+            missing = [header for header in wanted.items() if header[0].lower() not in present]
             return start_response(status, [*headers, *missing], *rest)
 
         return answer(environ, start)
@@ -42,9 +67,9 @@ def _with_headers(answer: WSGIApplication) -> WSGIApplication:
     return wrapped
 
 
-def add_headers(app: Flask) -> None:
+def add_headers(app: Flask, *, is_public: bool = False) -> None:
     """Give every answer of an application these headers; only versioned static files may be kept for long."""
-    app.wsgi_app = _with_headers(app.wsgi_app)  # type: ignore[method-assign,assignment]
+    app.wsgi_app = _with_headers(app.wsgi_app, is_public)  # type: ignore[method-assign,assignment]
 
     @app.after_request
     def _keep(response: Response) -> Response:

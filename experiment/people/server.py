@@ -1,26 +1,57 @@
-"""Puts the application on a socket: one process, many threads, and a clean end on Ctrl-C or SIGTERM."""
+"""Puts the application on a socket: one process, one event loop for all connections, threads that answer.
+
+The loop is the system's own (epoll, kqueue, on Windows completion ports): none of them has the limit of connections that
+``select()`` has. It takes each connection, tells by its first byte whether the caller speaks TLS, reads requests, and sends
+answers; :mod:`experiment.people.connections` says how many connections there may be and how long each may take.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
-import ipaddress
-import logging
+import io
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
 from types import FrameType
+from typing import Any
 
+from aiohttp import web
+from aiohttp.http_exceptions import PayloadEncodingError
 from flask import Flask
-from waitress.server import create_server
 
-from experiment.people.large_bodies import LARGEST_REQUEST, channel_for
-from stimuli.errors import UserError
+from experiment.people.access import Throttle
+from experiment.people.bodies import LARGEST_BODY
+from experiment.people.connections import (
+    BEHIND_PROXY,
+    Connection,
+    Connections,
+    Limits,
+    Phase,
+    caller_of,
+    raise_file_limit,
+    within_files,
+)
+from experiment.people.gateway import SERVER_NAME, Answer, call, head_of, read_body, send
+from experiment.people.headers import headers_for
+from experiment.people.large_bodies import largest_body
+from experiment.people.listening import listen
+from experiment.people.workers import TooManyWaiting, Workers
 
-THREADS = 32
-BACKLOG = 1024
-LAST_ANSWERS_S = 5
+ACCEPTED_IN_A_ROW = 16
+LAST_ANSWERS_S = 20
+TLS_FIRST_BYTE = 0x16
+HANDSHAKE_WITHIN_S = 15
+LONGEST_HEADER = 16 * 1024
+MOST_HEADERS = 64
+NEVER_S = 10.0**9
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Server:
@@ -36,6 +67,14 @@ class Server:
         Port, 0 for any free one.
     behind_proxy : bool
         Believe the forwarding headers of a proxy in front.
+    tls : ssl.SSLContext, optional
+        With which callers are answered that speak TLS; those that do not are answered as well.
+    on_visitor : callable
+        Told the address of each connection when it first says something.
+    limits : Limits, optional
+        What callers may take.
+    listening : sequence of socket, optional
+        Sockets that listen already, in place of ``host`` and ``port``.
 
     Raises
     ------
@@ -43,95 +82,368 @@ class Server:
         The port is taken or not allowed.
     """
 
-    def __init__(self, app: Flask, host: str, port: int, *, behind_proxy: bool = False) -> None:
-        # waitress warns whenever a request waits for a thread, which is no news when many answer at once
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        try:
-            self._server = create_server(
-                app,
-                host=host,
-                port=port,
-                threads=THREADS,
-                backlog=BACKLOG,
-                connection_limit=BACKLOG,
-                channel_timeout=60,
-                max_request_body_size=LARGEST_REQUEST,
-                clear_untrusted_proxy_headers=not behind_proxy,
-                ident=None,
-            )
-        except OSError as error:
-            raise cannot_listen(error, host, port) from error
-        self._closing = False
-        for listener in dict(getattr(self._server, "map", None) or {0: self._server}).values():
-            listener.channel_class = channel_for(app)
-        # a name such as localhost may stand for several addresses, and waitress then has a socket for each
-        listening = getattr(self._server, "effective_listen", None)
-        self.port = int(listening[0][1] if listening else self._server.effective_port)
+    def __init__(
+        self,
+        app: Flask,
+        host: str,
+        port: int,
+        *,
+        behind_proxy: bool = False,
+        tls: ssl.SSLContext | None = None,
+        on_visitor: Callable[[str], None] = lambda address: None,
+        limits: Limits | None = None,
+        listening: Sequence[socket.socket] = (),
+    ) -> None:
+        self._site = _Site(
+            app, behind_proxy, tls, on_visitor, limits or (BEHIND_PROXY if behind_proxy else Limits())
+        )
+        self._listening = list(listening) or listen(host, port)
+        self.port = int(self._listening[0].getsockname()[1])
+        self._gate = threading.Lock()
+        self._is_stopped = False
+        self._stop: Callable[[], object] | None = None
+        self._ended = threading.Event()
 
     def run(self) -> None:
         """Answer requests; on Ctrl-C or SIGTERM finish those under way and return."""
         # what was imported stays: no collection of garbage goes through it again while participants wait
         gc.collect()
         gc.freeze()
-        with _sigterm_as_interrupt():
-            try:
-                self._server.run()
-            except KeyboardInterrupt:
-                pass
-            except OSError:
-                if not self._closing:
-                    raise
-            finally:
-                self._server.close()
+        try:
+            with _told_by_signals(self._ask_to_stop), asyncio.Runner() as runner:
+                runner.run(self._serve())
+        finally:
+            self._ended.set()
+            self._stop_listening()
 
     def close(self) -> None:
-        """Stop listening (from another thread: the loop of :meth:`run` ends when its sockets are gone)."""
-        self._closing = True
-        self._server.task_dispatcher.shutdown(cancel_pending=True, timeout=LAST_ANSWERS_S)
-        self._server.close()
+        """Stop, from another thread: finish the requests under way, and return when that is done."""
+        if self._ask_to_stop():
+            self._ended.wait(timeout=LAST_ANSWERS_S + 5)
+        self._stop_listening()
+
+    def _ask_to_stop(self) -> bool:
+        """Ask the loop to stop; return whether one is running."""
+        with self._gate:
+            self._is_stopped = True
+            if self._stop is not None:
+                self._stop()
+            return self._stop is not None
+
+    def _stop_listening(self) -> None:
+        for listening in self._listening:
+            listening.close()
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        stopping = asyncio.Event()
+        with self._gate:
+            self._stop = partial(loop.call_soon_threadsafe, stopping.set)
+            if self._is_stopped:
+                stopping.set()
+        try:
+            await self._site.answer_at(self._listening, stopping)
+        finally:
+            with self._gate:
+                self._stop = None
+
+
+class _Site:
+    """The connections of a running server and what answers them; all of it runs in the loop's thread."""
+
+    def __init__(
+        self,
+        app: Flask,
+        behind_proxy: bool,
+        tls: ssl.SSLContext | None,
+        on_visitor: Callable[[str], None],
+        limits: Limits,
+    ) -> None:
+        self._app = app
+        self._behind_proxy = behind_proxy
+        self.tls = tls
+        self.on_visitor = on_visitor
+        self._limits = within_files(limits, raise_file_limit())
+        self._requests = Throttle(limits.requests, limits.window_s)
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def answer_at(self, listening: Sequence[socket.socket], stopping: asyncio.Event) -> None:
+        """Answer until told to stop, and to the end what is under way then."""
+        asyncio.get_running_loop().set_exception_handler(_quietly)
+        self._connections = Connections(self._limits)
+        self._workers = Workers()
+        self.manager = web.Server(self._answer)
+        for one in listening:
+            self.begin(self._accept(one))
+        self.begin(self._look_after())
+        try:
+            await stopping.wait()
+        finally:
+            for task in (tasks := list(self.tasks)):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._finish()
+            self._workers.close()
+
+    def begin(self, work: Any) -> None:
+        """Run something beside, for which nobody waits."""
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        # a loop keeps no hold of its tasks
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _finish(self) -> None:
+        for handler in self.manager.connections:
+            handler.close()
+        until = asyncio.get_running_loop().time() + LAST_ANSWERS_S
+        while True:
+            for connection in self._connections:
+                if connection.is_waiting:
+                    connection.end()
+            if not len(self._connections) or asyncio.get_running_loop().time() > until:
+                break
+            await asyncio.sleep(0.02)
+        for connection in self._connections:
+            connection.cut()
+        # transports close in the loop's next rounds
+        await asyncio.sleep(0.05)
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._connections.cut_overdue()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        in_a_row = 0
+        while True:
+            in_a_row += 1
+            if in_a_row % ACCEPTED_IN_A_ROW == 0:
+                await asyncio.sleep(0)
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:  # a caller that hung up at once, or too many open files
+                if error.errno in OUT_OF_FILES:
+                    self._connections.make_room()
+                await asyncio.sleep(0.02)
+                continue
+            connection = self._connections.admit(str(address[0]))
+            if connection is None:
+                accepted.close()
+            else:
+                self.begin(self._open(accepted, connection))
+
+    async def _open(self, accepted: socket.socket, connection: Connection) -> None:
+        try:
+            accepted.setblocking(False)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _Door(self, connection), accepted
+            )
+        except OSError:
+            accepted.close()
+            connection.forget()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol.connection  # type: ignore[attr-defined]
+        connection.turn_to(Phase.BODY)
+        try:
+            answer, closes = await self._answer_to(request, connection)
+            connection.turn_to(Phase.ANSWER)
+            return await send(request, answer, connection.moved, closes=closes)
+        finally:
+            connection.turn_to(Phase.HEAD)
+
+    async def _answer_to(self, request: web.BaseRequest, connection: Connection) -> tuple[Answer, bool]:
+        """Return the answer to a request, and whether the connection ends with it."""
+        caller = caller_of(self._caller(request, connection))
+        wait = self._requests.wait(caller)
+        if wait:
+            return _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=int(wait) + 1), True
+        head = head_of(
+            request,
+            address=connection.address,
+            is_secure=connection.is_secure,
+            believes_proxy=self._behind_proxy,
+        )
+        most = LARGEST_BODY
+        try:
+            if (request.content_length or 0) > most and request.method == "POST":
+                cookie = head.get("HTTP_COOKIE", "")
+                most = await self._workers.run(
+                    caller, partial(largest_body, self._app, head["PATH_INFO"], cookie)
+                )
+            size = request.content_length
+            is_too_large = size is not None and size > most
+            if not is_too_large and request.body_exists:
+                body, size = await read_body(request, most)
+                is_too_large = size > most
+            else:
+                body, size = io.BytesIO(), size or 0
+            connection.turn_to(Phase.WORK)
+            with body:
+                # of what is too large nothing reaches the application but its size, which it refuses in its own words
+                environ = head | {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
+                return await self._workers.run(caller, partial(call, self._app, environ)), is_too_large
+        except TooManyWaiting:
+            return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, request, retry_after_s=2), True
+
+    def _caller(self, request: web.BaseRequest, connection: Connection) -> str:
+        forwarded = request.headers.get("X-Forwarded-For", "") if self._behind_proxy else ""
+        return forwarded.rpartition(",")[2].strip() or connection.address
+
+
+class _Door(asyncio.Protocol):
+    """Waits for a connection's first bytes: they tell whether its caller speaks TLS."""
+
+    def __init__(self, site: _Site, connection: Connection) -> None:
+        self._site = site
+        self._connection = connection
+        self._early: list[bytes] = []
+        self._is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._connection.transport = transport
+        if self._connection.is_forgotten:  # it had to make room before it was made
+            transport.abort()
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self._is_lost = True
+        self._connection.forget()
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection.is_secure:  # what came in the handshake's last packet
+            self._early.append(data)
+            return
+        transport = self._connection.transport
+        assert transport is not None
+        self._site.on_visitor(self._connection.address)
+        if data[0] != TLS_FIRST_BYTE:
+            self._hand_over(transport, data)
+        elif self._site.tls is None:
+            transport.abort()
+        else:
+            self._connection.is_secure = True
+            self._site.begin(self._greet_in_tls(transport, self._site.tls, data))
+
+    async def _greet_in_tls(self, plain: asyncio.Transport, tls: ssl.SSLContext, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        # the first bytes have been taken from the socket; the handshake gets them once it has begun
+        loop.call_soon(loop.call_soon, _feed, plain, data)
+        try:
+            secure = await loop.start_tls(
+                plain, self, tls, server_side=True, ssl_handshake_timeout=HANDSHAKE_WITHIN_S
+            )
+        except (OSError, TimeoutError):  # also what TLS has to complain of, such as a caller without trust
+            self._connection.cut()
+            return
+        if secure is not None and not self._is_lost:
+            self._hand_over(secure, b"".join(self._early))
+
+    def _hand_over(self, transport: asyncio.Transport, data: bytes) -> None:
+        handler = _Handler(self._site.manager, self._connection)
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+        if data:
+            handler.data_received(data)
+
+
+def _feed(plain: asyncio.Transport, data: bytes) -> None:
+    """Give a handshake the bytes that came before it."""
+    handshake = plain.get_protocol()
+    if isinstance(handshake, asyncio.BufferedProtocol) and not plain.is_closing():
+        buffer = memoryview(handshake.get_buffer(len(data)))
+        buffer[: len(data)] = data
+        handshake.buffer_updated(len(data))
+
+
+class _Handler(web.RequestHandler):
+    """aiohttp's reader of requests, whose connection is watched."""
+
+    def __init__(self, manager: web.Server, connection: Connection) -> None:
+        super().__init__(
+            manager,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=NEVER_S,
+            access_log=None,  # type: ignore[arg-type]
+            max_line_size=LONGEST_HEADER,
+            max_field_size=LONGEST_HEADER,
+            max_headers=MOST_HEADERS,
+            lingering_time=2,
+            auto_decompress=False,
+        )
+        self.connection = connection
+
+    def data_received(self, data: bytes) -> None:
+        self.connection.heard(len(data))
+        super().data_received(data)
+
+    def connection_lost(self, problem: BaseException | None) -> None:
+        super().connection_lost(problem)
+        self.connection.forget()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no request, without a word in the log; whatever else fails is told there."""
+        if request.transport is None or isinstance(exc, ConnectionError):
+            raise ConnectionResetError from exc
+        if isinstance(exc, web.RequestPayloadError | PayloadEncodingError):
+            status = HTTPStatus.BAD_REQUEST
+        if status >= 500:
+            self.log_exception("a request could not be answered", exc_info=exc)
+        refusal = _refusal(HTTPStatus(status), request)
+        headers = [*refusal.headers, ("Server", SERVER_NAME)]
+        answer = web.Response(status=status, body=refusal.body, headers=headers)
+        answer.force_close()
+        return answer
+
+
+def _refusal(status: HTTPStatus, request: web.BaseRequest, retry_after_s: int | None = None) -> Answer:
+    """Return what is answered before the application has to do with it."""
+    connection: Connection = request.protocol.connection  # type: ignore[attr-defined]
+    host = request.headers.get("Host", "localhost")
+    protecting = headers_for(is_secure=connection.is_secure, host=host, is_public=False)
+    headers = [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Cache-Control", "no-store"),
+        *protecting.items(),
+    ]
+    if retry_after_s is not None:
+        headers.append(("Retry-After", str(retry_after_s)))
+    return Answer(status.value, status.phrase, headers, f"{status.phrase}\n".encode())
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
+    """Call a function on Ctrl-C and SIGTERM; a second one interrupts at once."""
+    was_told = False
 
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread: whoever started the thread has the signals
+    def tell(number: int, frame: FrameType | None) -> None:
+        nonlocal was_told
+        if was_told:
+            raise KeyboardInterrupt
+        was_told = True
+        stop()
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # whoever started the thread has the signals
         yield
         return
+    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def cannot_listen(error: OSError, host: str, port: int) -> UserError:
-    """Return what to tell a user whose port cannot be listened at."""
-    if error.errno == errno.EADDRINUSE:
-        return UserError(
-            f"port {port} is in use, perhaps by another wrods",
-            mend=f"Stop the other program, or choose another port: --port {port + 1}",
-        )
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return UserError(
-            f"port {port} may not be opened by you", mend="Choose a port above 1023: --port 8000"
-        )
-    return UserError(f"cannot listen at {host}:{port}: {error.strerror}", mend="Check --host and --port.")
-
-
-def lan_addresses() -> list[str]:
-    """Return the addresses at which other computers of the network may reach this one, likeliest first."""
-    found: list[str] = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        # connecting a datagram socket sends nothing; it only chooses the outward address
-        probe.connect(("192.0.2.1", 9))
-        found.append(probe.getsockname()[0])
-    with suppress(OSError):
-        found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
-    return [
-        address
-        for address in dict.fromkeys(found)
-        if not ipaddress.ip_address(address).is_loopback and address != "0.0.0.0"
-    ]
+def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing of callers that hang up or do not trust the certificate: it happens all day."""
+    if not isinstance(context.get("exception"), OSError | None):
+        loop.default_exception_handler(context)

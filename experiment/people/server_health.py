@@ -10,14 +10,16 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from experiment.people.service import StudyService
-from experiment.store import DamagedStore
+from experiment.store import DamagedStore, StoreError
 from experiment.store.backups import FOLDER, backups_in
+from experiment.store.database import prove_writable
 from stimuli.errors import reason_of
 
 BACKUP_EVERY = timedelta(hours=2)
@@ -25,6 +27,8 @@ BACKUP_EVERY = timedelta(hours=2)
 LEAST_FREE = 200_000_000
 """Bytes that have to be free on a study's disk, besides room for two copies of its database (the next backup, and one more)."""
 LOOK_EVERY_S = 5.0
+PROVE_EVERY_S = 10.0
+PROVE_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,9 @@ class ServerHealth:
         self._lock = threading.Lock()
         self._failed: dict[str, str] = {}
         self._backs_up = False
+        self._proving = threading.Lock()
+        self._proven_at: float | None = None
+        self._unanswered: set[str] = set()
 
     def backed_up(self, study: str, failure: Exception | None) -> None:
         """Note the result of an hourly backup; from the first on, their absence is a concern too."""
@@ -94,11 +101,27 @@ class ServerHealth:
 
     def report(self) -> tuple[int, dict[str, Any]]:
         """Return HTTP status and body of ``/health``: 503 while answers cannot be stored, and no paths."""
+        self._prove()
         found = self.concerns()
         stops = any(one.stops_answers for one in found)
         told = [{"study": one.study, "kind": one.kind, "what": one.public} for one in found]
         status = "failing" if stops else "warning" if found else "ok"
         return 503 if stops else 200, {"status": status, "concerns": told}
+
+    def _prove(self) -> None:
+        """Let each store write something, at most every few seconds however often it is asked; failures are its trouble."""
+        with self._proving:
+            if self._proven_at is not None and self._clock() - self._proven_at < PROVE_EVERY_S:
+                return
+            for service in self._services.values():
+                self._unanswered.discard(service.study)
+                try:
+                    service.store.write(prove_writable).result(timeout=PROVE_WITHIN_S)
+                except NotInTime:
+                    self._unanswered.add(service.study)
+                except StoreError:
+                    pass
+            self._proven_at = self._clock()
 
     def _of(self, service: StudyService) -> list[Concern]:
         trouble = service.store.trouble
@@ -106,6 +129,9 @@ class ServerHealth:
             # a damaged database is not backed up, and needs no second warning for that
             return [Concern("damaged", service.study, True, "the database is damaged", str(trouble))]
         found = []
+        if trouble is None and service.study in self._unanswered:
+            words = f"The database has taken nothing for {PROVE_WITHIN_S:g} seconds: another program may hold it."
+            found.append(Concern("unusable", service.study, True, "the database does not answer", words))
         if trouble is not None:
             words = f"No answers can be stored: {trouble}"
             found.append(Concern("unusable", service.study, True, "the database cannot be used", words))

@@ -29,6 +29,8 @@ class PeopleSettings:
         Where people reach the server, when a proxy stands before it.
     entries_per_minute : int
         Sessions that one address may begin in a minute.
+    hosts : tuple of str
+        Names of this server beside those that its computer knows of: pages opened under them may send answers.
     patience_s : float
         How long a request waits for its commit before the browser is asked to try again.
     """
@@ -37,6 +39,7 @@ class PeopleSettings:
     secret: bytes = field(repr=False)
     public_url: str | None = None
     entries_per_minute: int = 60
+    hosts: tuple[str, ...] = ()
     patience_s: float = 15.0
 
     def accepts(self, password: str) -> bool:
@@ -53,7 +56,7 @@ def read_settings(
     """Put settings together from the environment and the user's configuration.
 
     The password is ``WRODS_PASSWORD``, or ``password`` or ``password_hash`` (Argon2) under ``[serve]``; the signing
-    key is ``WRODS_SECRET`` or ``secret`` there, else a new one each start; ``entries_per_minute`` is there too.
+    key is ``WRODS_SECRET`` or ``secret`` there, else a new one each start; ``entries_per_minute`` and ``hosts`` are there too.
 
     Returns
     -------
@@ -81,6 +84,7 @@ def read_settings(
         secret=key,
         public_url=None if public_url is None else public_url.rstrip("/"),
         entries_per_minute=_entries_per_minute(serve),
+        hosts=_hosts(serve),
     )
     return settings, made
 
@@ -93,3 +97,12 @@ def _entries_per_minute(serve: Mapping[str, Any]) -> int:
             f"entries_per_minute under [serve] is {given!r}", mend="Give a whole number, such as 300."
         )
     return given
+
+
+def _hosts(serve: Mapping[str, Any]) -> tuple[str, ...]:
+    given = serve.get("hosts", [])
+    if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
+        raise UserError(
+            f"hosts under [serve] is {given!r}", mend='Give a list of names, such as ["lab.example.edu"].'
+        )
+    return tuple(given)

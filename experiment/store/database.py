@@ -142,3 +142,12 @@ def lock_for_change(connection: Connection) -> None:
     """
     if not is_sqlite(connection):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK_OF_WRODS})")
+
+
+def prove_writable(connection: Connection) -> None:
+    """Let a transaction write something that changes nothing, so that its commit proves that the database takes it."""
+    if is_sqlite(connection):
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar()
+        connection.exec_driver_sql(f"PRAGMA user_version = {int(version or 0)}")
+    else:
+        connection.exec_driver_sql("SELECT pg_current_xact_id()")

@@ -1,13 +1,15 @@
-"""Stations answering at once: the server of ``serve --lan`` over https and http, beside waitress alone on the same trials.
+"""Stations answering at once: the server of ``serve --lan`` over https and http, compared with waitress on the same trials.
 
 ``python tests/benchmarks/bench_stations.py [--rounds 30]``. All stations post a trial at the same instant, wait until the last
-reply is in, and post the next: the worst that a class can do to its server. Each reply comes when the trial is on disk.
+reply is in, and post the next: the worst that a class can do to its server. Each reply comes when the trial is on disk. Waitress is
+measured where it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
+import importlib.util
 import json
 import ssl
 import subprocess
@@ -68,6 +70,8 @@ def serve(folder: str, kind: str) -> None:
         app = create_app({study.id: service_for(study, store)}, config=settings)
         authority = ""
         if kind == "waitress":
+            return serve_by_waitress(app)
+        if kind == "alone":
             server: Any = Server(app, "127.0.0.1", 0)
         else:
             at = open_lab(app, host="127.0.0.1", port=0, kiosk=kind == "http", pin=None,
@@ -78,6 +82,16 @@ def serve(folder: str, kind: str) -> None:
         threading.Thread(target=server.run, daemon=True).start()
         sys.stdin.read()
         server.close()
+
+
+def serve_by_waitress(app: Any) -> None:
+    """Serve with the peer, a server that is not installed with wrods: ``pip install waitress``."""
+    from waitress.server import create_server
+
+    server = create_server(app, host="127.0.0.1", port=0, threads=32, backlog=1024, connection_limit=1024)
+    print(json.dumps([server.effective_port, ""]), flush=True)
+    threading.Thread(target=server.run, daemon=True).start()
+    sys.stdin.read()
 
 
 class Station:
@@ -147,7 +161,9 @@ def main() -> None:
     print(
         "| server | stations | replies | p50 ms | p99 ms | slowest ms |\n| --- | --- | --- | --- | --- | --- |"
     )
-    names = {"waitress": "waitress alone, http", "http": "--kiosk, http", "https": "--lan, https"}
+    names = {"alone": "this computer, http", "http": "--kiosk, http", "https": "--lan, https"}
+    if importlib.util.find_spec("waitress") is not None:
+        names = {"waitress": "waitress, http"} | names
     for kind, name in names.items():
         for count in STATIONS:
             with tempfile.TemporaryDirectory() as place:

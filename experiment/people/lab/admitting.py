@@ -8,6 +8,7 @@ from typing import Any
 from flask import request
 
 from experiment.languages import pack_for
+from experiment.people.connections import caller_of
 from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import this_lab
 from experiment.people.problems import Problem
@@ -61,7 +62,7 @@ def check_tries(pin: str | None) -> None:
     lab = this_lab()
     if lab.pin is None or pin is None:
         return
-    wait = lab.pin_tries.wait(request.remote_addr)
+    wait = lab.pin_tries.wait(caller_of(request.remote_addr or ""))
     if wait:
         raise Problem(429, "too many PINs were tried here", rule="ten a minute", retry_after_s=int(wait) + 1)
 

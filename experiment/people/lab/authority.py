@@ -11,6 +11,7 @@ import base64
 import hashlib
 import ipaddress
 import socket
+import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -56,6 +57,15 @@ class ServerCertificate:
     key: Path
     fingerprint: str
     is_renewed: bool
+
+
+def tls_of(certificate: ServerCertificate) -> ssl.SSLContext:
+    """Return with what a server answers callers that speak TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate.chain, certificate.key)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def own_names() -> list[str]:

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from flask import Flask
 
-from experiment.people.lab.authority import ServerCertificate, own_names, server_certificate
-from experiment.people.lab.front import LanServer
+from experiment.people.lab.authority import ServerCertificate, own_names, server_certificate, tls_of
 from experiment.people.lab.kiosk import SYSTEMS, command
 from experiment.people.lab.reach import firewall_hint, try_addresses, try_plain
 from experiment.people.lab.settings import Lab, set_lab
-from experiment.people.server import lan_addresses
+from experiment.people.listening import lan_addresses
+from experiment.people.server import Server
 
 EVERYWHERE = "0.0.0.0"
 LOOPBACK = "127.0.0.1"
 INDENT = "  "
 WIDTH = 16
+MOST_STATIONS = 10_000
 
 
 @dataclass(frozen=True)
 class LabServer:
     """A server for stations, bound but not yet running."""
 
-    server: LanServer
+    server: Server
     lab: Lab
     addresses: tuple[str, ...]
     certificate: ServerCertificate | None
@@ -83,6 +84,30 @@ class LabServer:
         yield _line("", "by a network that keeps its computers apart (guest and campus wireless often do).")
 
 
+class Meeting:
+    """Tells of each other computer once, when it first connects.
+
+    Parameters
+    ----------
+    own : Iterable of str
+        This computer's own addresses.
+    tell : callable
+        Told a line for each.
+    """
+
+    def __init__(self, own: Iterable[str], tell: Callable[[str], None]) -> None:
+        self._known = set(own)
+        self._tell = tell
+
+    def meet(self, address: str) -> None:
+        """Note a connection from an address."""
+        if address in self._known or len(self._known) > MOST_STATIONS:
+            return
+        self._known.add(address)
+        if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+            self._tell(_line("station", f"{address} has connected"))
+
+
 def open_lab(
     app: Flask,
     *,
@@ -125,11 +150,8 @@ def open_lab(
         names = own_names() + [one for one in addresses if not _is_address(one)]
         certificate = server_certificate(folder, list(dict.fromkeys(names)), [*own, LOOPBACK])
 
-    def meet(address: str) -> None:
-        if address not in own:
-            tell(_line("station", f"{address} has connected"))
-
-    server = LanServer(app, given, port, certificate=certificate, on_station=meet)
+    tls = None if certificate is None else tls_of(certificate)
+    server = Server(app, given, port, tls=tls, on_visitor=Meeting(own, tell).meet)
     hosts = (*addresses, *own_names())
     lab = Lab(
         has_stations=True,

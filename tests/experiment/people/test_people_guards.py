@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import uuid
 from typing import Any
 
@@ -180,13 +181,23 @@ def test_too_many_entries_from_one_place_are_asked_to_wait(make_study: Any, serv
         assert "127.0.0.1" not in str([q.session(connection, told[0].body["session_id"])])
 
 
-def test_a_throttle_forgets_with_time() -> None:
-    time = [0.0]
+def test_a_throttle_frees_tries_one_by_one() -> None:
+    time = [100.0]
     throttle = Throttle(2, 60, clock=lambda: time[0])
     assert [throttle.wait("a"), throttle.wait("a"), throttle.wait("b")] == [0, 0, 0]
-    assert throttle.wait("a") == 60
-    time[0] = 61
-    assert throttle.wait("a") == 0
+    assert throttle.wait("a") == throttle.wait("a") == 30
+    time[0] += 30
+    assert [throttle.wait("a"), throttle.wait("a")] == [0, 30]
+    time[0] += 1000
+    assert [throttle.wait("a"), throttle.wait("a")] == [0, 0] and throttle.wait("a") == 30
+
+
+def test_a_throttle_takes_no_more_memory_for_more_callers() -> None:
+    throttle = Throttle(1, 60)
+    size = sys.getsizeof(throttle._free_from)
+    waits = [throttle.wait(f"2001:db8::{number:x}") for number in range(3000)]
+    assert sys.getsizeof(throttle._free_from) == size < 1_000_000
+    assert waits.count(0) > 2800  # few share a place with another
 
 
 def test_one_time_links_open_once_and_grow_old() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from experiment.people.lab.reach import firewall_hint
-from experiment.people.lab.serving import open_lab
+from experiment.people.lab.serving import Meeting
 from tests.conftest import ROOT
 
 ADDRESS = "127.0.0.1"
@@ -91,12 +91,11 @@ def test_stations_and_a_public_address_do_not_go_together(make_study: Any) -> No
     assert told.exit_code != 0 and "--public is for a server behind a proxy" in told.output
 
 
-def test_a_station_is_named_when_it_first_connects_and_only_then(site: Any, tmp_path: Path) -> None:
+def test_a_station_is_named_when_it_first_connects_and_only_then() -> None:
     told: list[str] = []
-    at = open_lab(site.app, host=ADDRESS, port=0, kiosk=True, pin=None, folder=tmp_path, tell=told.append)
-    for address in ("10.0.0.31", "10.0.0.31", ADDRESS, "10.0.0.32"):
-        at.server.greet(address)
-    at.server.close()
+    meeting = Meeting([ADDRESS], told.append)
+    for address in ("10.0.0.31", "10.0.0.31", ADDRESS, "10.0.0.32", "127.0.0.1", "::1"):
+        meeting.meet(address)
     assert [line.split() for line in told] == [
         ["station", "10.0.0.31", "has", "connected"],
         ["station", "10.0.0.32", "has", "connected"],

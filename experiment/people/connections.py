@@ -1,0 +1,304 @@
+"""Connections to one server: how many may come from one place, and how long each may take.
+
+A place that opens more connections than it may loses those of its own that have been idle for the longest; others are
+not affected. Connections that send or read too slowly are cut by :meth:`Connections.cut_overdue`, called once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import struct
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+
+KEPT_FILES = 256
+"""Open files that are not connections: databases, logs, libraries."""
+FILES_A_CONNECTION = 2
+"""The connection itself, and the file that it sends or receives."""
+MOST_FILES = 65_536
+RESET = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What callers may take of a server.
+
+    Attributes
+    ----------
+    per_address, per_network, total : int
+        Open connections of an address (of IPv6 its /64), of a network (/24, of IPv6 /48), and of all together. None of the
+        first two applies behind a proxy, whose address everybody shares.
+    requests, window_s : int, float
+        Requests of an address that are free within a window, seconds.
+    head_s : float
+        From the first byte of a request's head to its last.
+    silent_s, idle_s : float
+        How long a new connection may say nothing, and one that has been answered may wait for its next request.
+    body_grace_s, body_rate : float
+        After the grace a body arrives at this many bytes a second on average, or its connection is cut.
+    stalled_s : float
+        How long a caller may read nothing of its answer (64 KB at a time).
+    """
+
+    per_address: int = 500
+    per_network: int = 1_000
+    total: int = 4_000
+    requests: int = 3_000
+    window_s: float = 10.0
+    head_s: float = 10.0
+    silent_s: float = 20.0
+    idle_s: float = 75.0
+    body_grace_s: float = 10.0
+    body_rate: float = 1_000.0
+    stalled_s: float = 30.0
+
+
+BEHIND_PROXY = Limits(per_address=sys.maxsize, per_network=sys.maxsize, idle_s=300.0)
+"""A proxy keeps its connections for longer than a browser, and closes them itself."""
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as the system allows it; return how many."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows, where sockets are no files and their number has no such limit
+        return MOST_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    # macOS calls its limit infinite and refuses more than 10,240
+    for number in (wanted, min(wanted, 10_240)):
+        if soft == resource.RLIM_INFINITY or soft >= number:
+            break
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+        except (OSError, ValueError):
+            continue
+        soft = number
+    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def within_files(limits: Limits, files: int) -> Limits:
+    """Return limits whose total a number of open files allows."""
+    return replace(limits, total=max(16, min(limits.total, (files - KEPT_FILES) // FILES_A_CONNECTION)))
+
+
+@lru_cache(maxsize=4096)
+def caller_of(address: str) -> str:
+    """Return what counts as one caller: an address, of IPv6 the /64 that a household or a laboratory has."""
+    return _within(address, 32, 64)
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """Return the network of an address: its /24, of IPv6 its /48."""
+    return _within(address, 24, 48)
+
+
+def _within(address: str, bits: int, bits_of_six: int) -> str:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(ipaddress.ip_network((found, bits if found.version == 4 else bits_of_six), strict=False))
+
+
+class Phase(Enum):
+    """What a connection is at."""
+
+    HEAD = "waits for a request"
+    BODY = "sends a body"
+    WORK = "is being answered"
+    ANSWER = "reads its answer"
+
+
+class _Place:
+    """The connections of an address, of a network, or of all: how many, and those that wait, the longest first."""
+
+    __slots__ = ("most", "open", "waiting")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.open = 0
+        self.waiting: OrderedDict[Connection, None] = OrderedDict()
+
+
+class Connection:
+    """One connection, from its acceptance to its end.
+
+    Attributes
+    ----------
+    address : str
+        Whose it is.
+    is_secure : bool
+        It speaks TLS.
+    transport : asyncio.Transport or None
+        The socket's own; None until it is made.
+    """
+
+    __slots__ = (
+        *("address", "is_secure", "transport", "_table", "_places", "_phase", "_since", "_head_since"),
+        *("_received", "_was_answered"),
+    )
+
+    def __init__(self, table: Connections, address: str, places: tuple[_Place, ...]) -> None:
+        self.address = address
+        self.is_secure = False
+        self.transport: asyncio.Transport | None = None
+        self._table = table
+        self._places = places
+        self._phase = Phase.HEAD
+        self._since = table.now()
+        self._head_since: float | None = None
+        self._received = 0
+        self._was_answered = False
+        for place in places:
+            place.open += 1
+            place.waiting[self] = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """It has asked for nothing that is not answered."""
+        return self._phase is Phase.HEAD
+
+    @property
+    def is_forgotten(self) -> bool:
+        """It is counted no more."""
+        return not self._places
+
+    def heard(self, size: int) -> None:
+        """Note that bytes came."""
+        self._received += size
+        if self._phase is Phase.HEAD and self._head_since is None:
+            self._head_since = self._table.now()
+
+    def turn_to(self, phase: Phase) -> None:
+        """Note what the connection is at now."""
+        was_waiting = self._phase is Phase.HEAD
+        self._phase = phase
+        self._since = self._table.now()
+        self._head_since = None
+        self._received = 0
+        if phase is Phase.HEAD:
+            self._was_answered = True
+            for place in self._places:
+                place.waiting[self] = None
+        elif was_waiting:
+            for place in self._places:
+                place.waiting.pop(self, None)
+
+    def moved(self) -> None:
+        """Note that its caller has read a part of the answer."""
+        self._since = self._table.now()
+
+    def is_overdue(self, now: float, limits: Limits) -> bool:
+        """Return whether its caller takes longer than allowed."""
+        waited = now - self._since
+        if self._phase is Phase.WORK:
+            return False
+        if self._phase is Phase.BODY:
+            return self._received < (waited - limits.body_grace_s) * limits.body_rate
+        if self._phase is Phase.ANSWER:
+            return waited > limits.stalled_s
+        if self._head_since is not None:
+            return now - self._head_since > limits.head_s
+        # the end of a short answer may still wait for its reader
+        if self.transport is not None and self.transport.get_write_buffer_size() > 0:
+            return waited > limits.stalled_s
+        return waited > (limits.idle_s if self._was_answered else limits.silent_s)
+
+    def end(self) -> None:
+        """Let it end once what it was answered has been read."""
+        if self.transport is None:
+            self.forget()
+        else:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """End it now, and forget it."""
+        if self.transport is not None:
+            if self._phase is Phase.ANSWER or self.transport.get_write_buffer_size() > 0:
+                # else the system would keep for minutes what nobody reads
+                socket_of = self.transport.get_extra_info("socket")
+                socket_of.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            self.transport.abort()
+        self.forget()
+
+    def forget(self) -> None:
+        """Count it no more; may be called twice."""
+        places, self._places = self._places, ()
+        for place in places:
+            place.open -= 1
+            place.waiting.pop(self, None)
+        self._table.forget(self)
+
+
+class Connections:
+    """All connections of a server, counted by where they come from.
+
+    Parameters
+    ----------
+    limits : Limits
+        How many, and how long.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.now = asyncio.get_running_loop().time
+        self._all = _Place(limits.total)
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._open: dict[Connection, tuple[tuple[str, str], ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._open))
+
+    def admit(self, address: str) -> Connection | None:
+        """Return a new connection, after room was made for it; None where its place is full of busy ones."""
+        keys = (("address", caller_of(address)), ("network", network_of(address)))
+        mosts = (self.limits.per_address, self.limits.per_network)
+        for key, most in zip(keys, mosts, strict=True):
+            place = self._places.get(key)
+            if place is not None and place.open >= most and not self._make_room(place):
+                return None
+        if self._all.open >= self._all.most and not self._make_room(self._all):
+            return None
+        # looked up again: making room may have forgotten a place that was left empty
+        places = [self._places.setdefault(key, _Place(most)) for key, most in zip(keys, mosts, strict=True)]
+        connection = Connection(self, address, (*places, self._all))
+        self._open[connection] = keys
+        return connection
+
+    def make_room(self) -> bool:
+        """End the connection that has waited for the longest; return whether there was one."""
+        return self._make_room(self._all)
+
+    def _make_room(self, place: _Place) -> bool:
+        longest = next(iter(place.waiting), None)
+        if longest is None:
+            return False
+        longest.cut()
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a connection that ended."""
+        for key in self._open.pop(connection, ()):
+            if self._places[key].open == 0:
+                del self._places[key]
+
+    def cut_overdue(self) -> int:
+        """End the connections whose callers take longer than allowed; return how many."""
+        now = self.now()
+        overdue = [one for one in self._open if one.is_overdue(now, self.limits)]
+        for connection in overdue:
+            connection.cut()
+        return len(overdue)
