@@ -1,6 +1,6 @@
 """Connections to one server: how many may come from one place, and how long each may take.
 
-A place that opens more connections than it may loses those of its own that have been idle for the longest; others are
+An address that opens more connections than it may loses the ones that it has left idle for longest; other callers are
 not affected. Connections that send or read too slowly are cut by :meth:`Connections.cut_overdue`, called once a second.
 """
 
@@ -27,7 +27,7 @@ RESET = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 @dataclass(frozen=True)
 class Limits:
-    """What callers may take of a server.
+    """Limits on what each caller can use of a server.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def _within(address: str, bits: int, bits_of_six: int) -> str:
 
 
 class Phase(Enum):
-    """What a connection is at."""
+    """The stage that a connection has reached."""
 
     HEAD = "waits for a request"
     BODY = "sends a body"

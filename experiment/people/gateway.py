@@ -47,7 +47,7 @@ class _File:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the application answers: its body is bytes, or a file to be sent from where it is."""
+    """An answer of the application: its body is bytes, or an open file from which it is sent."""
 
     status: int
     reason: str
@@ -111,7 +111,7 @@ async def read_body(request: BaseRequest, most: int) -> tuple[IO[bytes], int]:
 
 
 def call(application: WSGIApplication, environ: WSGIEnvironment) -> Answer:
-    """Let the application answer, in a thread of its own."""
+    """Call the application; this can take long, and runs in a worker's thread."""
     started: list[Any] = []
 
     def start_response(

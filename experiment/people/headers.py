@@ -35,7 +35,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, str]:
-    """Return the headers of an answer, given how it was asked for.
+    """Return the headers of an answer, given the scheme and host of its request.
 
     Over TLS browsers are told to stay with it: for a year at a public address, for a day in a laboratory, where the next study
     may be served to the same name over plain http (``--kiosk``), and never for this computer's own names, which other

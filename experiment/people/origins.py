@@ -1,7 +1,7 @@
 """Refuses what another site's page sends: an origin is ours where its host is one that this server knows.
 
 The Host header alone proves nothing. A stranger's name may point to this computer for a moment, and then names itself as host
-and as origin (DNS rebinding). A number cannot: whoever reads a page from an address is sent back to that address.
+and as origin (DNS rebinding). An address cannot: a page read from an address is sent back to that address.
 """
 
 from __future__ import annotations

@@ -70,11 +70,11 @@ class Server:
     tls : ssl.SSLContext, optional
         With which callers are answered that speak TLS; those that do not are answered as well.
     on_visitor : callable
-        Told the address of each connection when it first says something.
+        Called with the address of each connection when its first bytes arrive.
     limits : Limits, optional
         What callers may take.
     listening : sequence of socket, optional
-        Sockets that listen already, in place of ``host`` and ``port``.
+        Sockets that listen already, instead of at ``host`` and ``port``.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class Server:
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Answer requests; on Ctrl-C or SIGTERM finish those under way and return."""
+        """Answer requests; on Ctrl-C or SIGTERM finish the requests in progress and return."""
         # what was imported stays: no collection of garbage goes through it again while participants wait
         gc.collect()
         gc.freeze()
@@ -117,7 +117,7 @@ class Server:
             self._stop_listening()
 
     def close(self) -> None:
-        """Stop, from another thread: finish the requests under way, and return when that is done."""
+        """Stop, from another thread: finish the requests in progress, and return when that is done."""
         if self._ask_to_stop():
             self._ended.wait(timeout=LAST_ANSWERS_S + 5)
         self._stop_listening()
@@ -168,7 +168,7 @@ class _Site:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def answer_at(self, listening: Sequence[socket.socket], stopping: asyncio.Event) -> None:
-        """Answer until told to stop, and to the end what is under way then."""
+        """Answer until told to stop, then finish the requests in progress."""
         asyncio.get_running_loop().set_exception_handler(_quietly)
         self._connections = Connections(self._limits)
         self._workers = Workers()
@@ -186,7 +186,7 @@ class _Site:
             self._workers.close()
 
     def begin(self, work: Any) -> None:
-        """Run something beside, for which nobody waits."""
+        """Run a task for which nobody waits."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         # a loop keeps no hold of its tasks
         self.tasks.add(task)
@@ -389,7 +389,7 @@ class _Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no request, without a word in the log; whatever else fails is told there."""
+        """Answer malformed requests without logging them; every other failure is logged."""
         if request.transport is None or isinstance(exc, ConnectionError):
             raise ConnectionResetError from exc
         if isinstance(exc, web.RequestPayloadError | PayloadEncodingError):
@@ -444,6 +444,6 @@ def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say nothing of callers that hang up or do not trust the certificate: it happens all day."""
+    """Log nothing about callers that hang up or do not trust the certificate: it happens all day."""
     if not isinstance(context.get("exception"), OSError | None):
         loop.default_exception_handler(context)

@@ -130,7 +130,9 @@ class ServerHealth:
             return [Concern("damaged", service.study, True, "the database is damaged", str(trouble))]
         found = []
         if trouble is None and service.study in self._unanswered:
-            words = f"The database has taken nothing for {PROVE_WITHIN_S:g} seconds: another program may hold it."
+            words = (
+                f"The database has taken nothing for {PROVE_WITHIN_S:g} seconds: another program may hold it."
+            )
             found.append(Concern("unusable", service.study, True, "the database does not answer", words))
         if trouble is not None:
             words = f"No answers can be stored: {trouble}"

@@ -18,18 +18,18 @@ _Job = tuple[Callable[[], Any], "asyncio.Future[Any]", str]
 
 
 class TooManyWaiting(Exception):
-    """A caller has more requests under way than are kept."""
+    """A caller has more requests waiting than the queue holds."""
 
 
 class Workers:
-    """Threads beside one event loop.
+    """The threads that work for one event loop.
 
     All but :meth:`_work` runs in the loop's thread, so that nothing here needs a lock.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._taken: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._taken: queue.Queue[_Job | None] = queue.Queue()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._busy: dict[str, int] = {}
         self._free = THREADS
@@ -46,7 +46,7 @@ class Workers:
         Raises
         ------
         TooManyWaiting
-            The caller has too much under way already.
+            The caller has too many requests waiting already.
         """
         future: asyncio.Future[T] = self._loop.create_future()
         waiting = self._waiting.get(caller)

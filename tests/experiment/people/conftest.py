@@ -158,11 +158,13 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
     """Return a function that serves a study, with settings and parts of the service changed at will."""
     with ExitStack() as running:
 
-        def run(study: Study, *, config: dict[str, Any] | None = None, **changed: Any) -> Running:
+        def run(
+            study: Study, *, config: dict[str, Any] | None = None, behind_proxy: bool = False, **changed: Any
+        ) -> Running:
             store = running.enter_context(open_store(study.folder))
             service = replace(service_for(study, store), **changed)
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
-            server = Server(app, "127.0.0.1", 0)
+            server = Server(app, "127.0.0.1", 0, behind_proxy=behind_proxy)
             threading.Thread(target=server.run, daemon=True).start()
             running.callback(app.extensions["wrods"].cleaning.close)
             running.callback(server.close)

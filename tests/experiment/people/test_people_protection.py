@@ -1,0 +1,171 @@
+"""What protects pages and the dashboard: headers on every answer, origins, cookies; and whether the server is well."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiment.people.headers import A_DAY_S, A_YEAR_S, HEADERS
+from experiment.people.lab.authority import own_names, server_certificate, tls_of
+from experiment.people.server import Server
+from experiment.people.server_health import ServerHealth
+from experiment.store import StoreError
+
+NAME = own_names()[0]
+
+
+@pytest.fixture
+def at_tls(site: Any, tmp_path: Path) -> Any:
+    """Return a function that asks the small study's server over TLS, under any name."""
+    certificate = server_certificate(tmp_path / "lab", [NAME, "localhost"], ["127.0.0.1"])
+    server = Server(site.app, "127.0.0.1", 0, tls=tls_of(certificate))
+    threading.Thread(target=server.run, daemon=True).start()
+    context = ssl.create_default_context(cafile=str(certificate.authority))
+
+    def ask(method: str, path: str, host: str, **headers: str) -> http.client.HTTPResponse:
+        line = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=60)
+        line.request(method, path, headers={"Host": f"{host}:{server.port}"} | headers)
+        return line.getresponse()
+
+    yield ask
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/small/", "/nowhere", "/admin/login", "/admin/", "/assets/pages.css", "/static/none.js",
+             "/favicon.ico", "/health", "/api/small/sessions/none", "/api/none/sessions"],
+)  # fmt: skip
+def test_every_answer_has_every_protecting_header(site: Any, at_tls: Any, path: str) -> None:
+    plain = site.caller().get(path)
+    assert {name: plain.headers[name] for name in HEADERS} == HEADERS
+    assert plain.headers["Strict-Transport-Security"] is None
+    assert "frame-ancestors 'self'" in plain.headers["Content-Security-Policy"]
+    secure = at_tls("GET", path, NAME)
+    assert {name: secure.headers[name] for name in HEADERS} == HEADERS
+    assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"
+
+
+def test_this_computers_own_names_are_never_bound_to_tls(at_tls: Any) -> None:
+    for name in ("localhost", "127.0.0.1"):
+        assert at_tls("GET", "/health", name).headers["Strict-Transport-Security"] is None
+
+
+def test_a_public_address_over_https_is_bound_to_it_for_a_year(make_study: Any, serve_study: Any) -> None:
+    site = serve_study(make_study(), config={"public_url": "https://lab.example"}, behind_proxy=True)
+    through = {
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Host": "lab.example",
+        "X-Forwarded-For": "192.0.2.1",
+    }
+    caller = site.caller()
+    caller.headers = through
+    assert caller.get("/health").headers["Strict-Transport-Security"] == f"max-age={A_YEAR_S}"
+    assert "Secure" in caller.get("/admin/login").headers["Set-Cookie"]
+
+
+def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(site: Any, at_tls: Any) -> None:
+    secure = at_tls("GET", "/admin/login", NAME).headers["Set-Cookie"]
+    assert "Secure" in secure and "HttpOnly" in secure and "SameSite=Lax" in secure
+    plain = site.caller().get("/admin/login").headers["Set-Cookie"]
+    assert "Secure" not in plain and "HttpOnly" in plain
+    # a browser that has the one does not take the other in its place
+    assert secure.partition("=")[0] != plain.partition("=")[0]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "localhost.evil.example:{port}", "1.2.3.4.nip.io"]
+)
+def test_an_origin_that_only_matches_a_forged_host_is_refused(site: Any, host: str) -> None:
+    host = host.format(port=site.port)
+    body = {"client_uuid": str(uuid.uuid4())}
+    told = site.caller().post("/api/small/sessions", body, Host=host, Origin=f"http://{host}")
+    assert told.status == 403 and "hosts under [serve]" in told.body["mend"]
+    form = site.caller().send("POST", "/admin/login", raw=b"x=y", Host=host, Origin=f"http://{host}")
+    assert form.status == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local"]
+)
+def test_own_names_and_addresses_are_known(site: Any, host: str) -> None:
+    body = {"client_uuid": str(uuid.uuid4())}
+    own = f"{host}:{site.port}"
+    assert site.caller().post("/api/small/sessions", body, Host=own, Origin=f"http://{own}").status == 201
+    other = site.caller().post("/api/small/sessions", body, Host=own, Origin=f"https://{own}")
+    assert other.status == 403
+
+
+def test_a_laboratory_can_name_its_server(make_study: Any, serve_study: Any) -> None:
+    site = serve_study(make_study(), config={"hosts": ("study.lab.example",)})
+    body = {"client_uuid": str(uuid.uuid4())}
+    told = site.caller().post(
+        "/api/small/sessions", body, Host="study.lab.example", Origin="http://study.lab.example"
+    )
+    assert told.status == 201
+
+
+def test_health_is_told_to_anybody_and_asks_the_store_seldom(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[object] = []
+    write = type(site.store).write
+    monkeypatch.setattr(
+        type(site.store), "write", lambda store, work: written.append(work) or write(store, work)
+    )
+    answers = [site.caller().get("/health") for _ in range(5)]
+    assert [(one.status, one.body["status"]) for one in answers] == [(200, "ok")] * 5
+    assert len(written) == 1
+    assert str(site.service.folder) not in answers[0].text
+
+
+def test_a_store_that_takes_nothing_is_told_with_503(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite3
+
+    with sqlite3.connect(site.store.path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr("experiment.people.server_health.PROVE_WITHIN_S", 0.2)
+        told = site.caller().get("/health")
+        other.execute("ROLLBACK")
+    assert told.status == 503
+    assert told.body["concerns"][0]["what"] == "the database does not answer"
+    monkeypatch.setattr("experiment.people.server_health.PROVE_EVERY_S", 0)
+    monkeypatch.setattr("experiment.people.server_health.PROVE_WITHIN_S", 60)
+    assert site.caller().get("/health").status == 200
+
+
+def test_a_read_only_store_is_told_with_503(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> object:
+        raise StoreError("the store could not be written: disk full")
+
+    monkeypatch.setattr(type(site.store), "write", lambda store, work: refuse(work))
+    monkeypatch.setattr(
+        type(site.store), "trouble", property(lambda _: StoreError("no room in /secret/place"))
+    )
+    told = site.caller().get("/health")
+    assert told.status == 503 and "secret" not in json.dumps(told.body)
+
+
+def test_proving_a_store_changes_nothing(site: Any) -> None:
+    def version() -> object:
+        with site.store.read() as connection:
+            return connection.exec_driver_sql("PRAGMA user_version").scalar()
+
+    before = version()
+    status, told = ServerHealth({"small": site.service}).report()
+    assert (status, told["status"]) == (200, "ok") and version() == before
+
+
+@pytest.mark.postgres
+def test_a_postgresql_store_is_proven_as_well(make_study: Any, serve_study: Any, postgres_url: str) -> None:
+    from experiment.store import open_store
+    from experiment.store.database import prove_writable
+
+    with open_store(postgres_url) as store:
+        store.write(prove_writable).result(timeout=60)
