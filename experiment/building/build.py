@@ -10,6 +10,7 @@ from pathlib import Path
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.lexical import items_from_lexical_decision
+from experiment.building.moving_lines import line_remarks
 from experiment.building.practice import practice_items, practice_rows, practice_screens
 from experiment.building.reading import Made, answering_steps, path_of
 from experiment.building.tables import items_from_sentences, items_from_words, sentence_rows, word_rows
@@ -204,7 +205,13 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     return Made(
         items,
         [*tested.sources, *practice.sources],
-        [*tested.remarks, *practice.remarks, *_keys_elsewhere(study), *_lacking(language, items)],
+        [
+            *tested.remarks,
+            *practice.remarks,
+            *_keys_elsewhere(study),
+            *line_remarks(study, items),
+            *_lacking(language, items),
+        ],
         [*tested.skipped, *practice.skipped],
         tested.language,
     )

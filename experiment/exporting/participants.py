@@ -19,7 +19,8 @@ from stimuli.errors import UserError
 from stimuli.lexical.vocabulary_test import score
 
 KINDS = ("human", "simulated")
-_CLIENT = ("browser", "system", "device", "width", "height", "pixel_ratio", "refresh_hz")
+_CLIENT = ("browser", "system", "device", "width", "height", "pixel_ratio", "refresh_hz",
+           "prefers_dark", "forced_colors", "inverted_colors")  # fmt: skip
 _SAME = ("study", "version", "design_hash", "session_id", "reader_kind", "reader", "participant_id", "list_id", "is_pilot",
          "state", "ended_reason", "last_seen_at", "finished_at", "station")  # fmt: skip
 _TYPES = {"number": "number", "scale": "number"}

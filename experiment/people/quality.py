@@ -6,6 +6,7 @@ Nothing here reads a condition, and correctness counts only for attention checks
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ def signs() -> Mapping[str, Mapping[str, Any]]:
 
 def said(kind: str, value: float) -> str:
     """Return a value or bound of a sign with its unit, as pages show it: shares as per cent, milliseconds as seconds."""
+    if value == math.inf:
+        return "any number"
     unit = str(signs()[kind]["unit"])
     if unit.startswith("share of"):
         return f"{100 * value:.3g}%"

@@ -22,6 +22,8 @@ SEEN_OF_PLAN = (
     "order_row",
     "if_interrupted",
     "withdraw_until",
+    "display",
+    "assistive_input",
 )
 SEEN_OF_TRIAL = (
     "trial_index",
@@ -110,6 +112,8 @@ def as_plan(
         "published": sorted(study.published),
         "if_interrupted": if_interrupted(study),
         **({} if until is None else {"withdraw_until": until}),
+        "display": {"polarity": study.get("display", "polarity", default="dark_on_light")},
+        "assistive_input": bool(study.get("participants", "assistive_input", default=False)),
         "screens": screens,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 RIGHT_SHARE = "question_accuracy"
 """The one sign of which little is bad; it is kept as the share of wrong answers."""
+KEYLESS = "keyless"
+"""The sign of text without key strokes, which no bound holds where a study allows assistive input."""
 OUTSIDE = "outside "
 _OR_MORE = re.compile(r"([0-9]+) or more")
 _SIDED = re.compile(r"(above|below) ([0-9.]+) ?(%|ms|s|min)?")
@@ -32,7 +35,8 @@ def session_rules(study: Study) -> dict[str, float]:
     """
     path = ("analysis", "exclude", "sessions")
     given: Mapping[str, str] = study.get(*path, default={})
-    return {sign: read_rule(study, (*path, sign), text) for sign, text in given.items()}
+    rules = {sign: read_rule(study, (*path, sign), text) for sign, text in given.items()}
+    return {**rules, KEYLESS: math.inf} if study.get("participants", "assistive_input") else rules
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,11 @@ def read_rule(study: Study, path: KeyPath, text: str) -> float:
         As :func:`session_rules`.
     """
     place, sign = study.place(*path), str(path[-1])
+    if sign == KEYLESS and study.get("participants", "assistive_input"):
+        raise UserError(
+            f"{place} excludes for text without key strokes, which participants.assistive_input allows",
+            mend="Take one of the two out.",
+        )
     whole = _OR_MORE.fullmatch(text)
     if whole:
         return int(whole[1]) - _JUST_BELOW

@@ -201,7 +201,17 @@ class Study:
     @cached_property
     def design(self) -> dict[str, Any]:
         """Return what the design hash covers: settings that shape sessions, the texts' and the items' hashes."""
-        kept = ("wrods", "study", "language", "seed", "published", "materials", "design", "procedure")
+        kept = (
+            "wrods",
+            "study",
+            "language",
+            "seed",
+            "published",
+            "materials",
+            "design",
+            "display",
+            "procedure",
+        )
         texts = {name: text.version for name, text in self.texts.items()}
         file = self.folder / ITEMS
         items = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None

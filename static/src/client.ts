@@ -1,8 +1,9 @@
 /** What is known of the reader's browser and screen, and the fonts that stimuli need. */
 
+import { type SystemDisplay, systemDisplay } from "./display";
 import { frames } from "./timing/frames";
 
-export interface ClientDescription {
+export interface ClientDescription extends SystemDisplay {
   browser: string;
   system: string;
   device: "computer" | "tablet" | "phone";
@@ -59,6 +60,7 @@ export async function describeClient(): Promise<ClientDescription> {
     pixel_ratio: window.devicePixelRatio,
     cross_origin_isolated: window.crossOriginIsolated,
     refresh_hz: frames.period === null ? null : 1000 / frames.period,
+    ...systemDisplay(),
   };
 }
 

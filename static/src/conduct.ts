@@ -3,6 +3,7 @@
 import { initJsPsych } from "jspsych";
 import { forgetLetterSize, rememberedSize, sizeLetters } from "./calibration";
 import { loadLetters } from "./client";
+import { followSystem, onSystemDisplay, planPolarity } from "./display";
 import type { Messages } from "./messages";
 import type { Frame } from "./page";
 import { fitScreen } from "./plugins/room";
@@ -29,6 +30,7 @@ export async function conductPlan(
   await loadLetters(stimulusTexts(plan));
   const setLetters = letterSizer(plan, progress);
   setLetters();
+  planPolarity(plan.display?.polarity ?? "dark_on_light");
   const jsPsych = initJsPsych({
     display_element: frame.stage,
     // jsPsych makes the stage a stop of the Tab key; it is none, only a place to put the focus.
@@ -48,6 +50,7 @@ export async function conductPlan(
     fitScreen(frame.stage);
   };
   window.addEventListener("resize", fitAgain, { signal: leaving.signal });
+  onSystemDisplay((display) => void recorder.event("system_display", { ...display, trial_index: progress.latest }), leaving.signal);
   const hasTrials = plan.screens.some((screen) => trialsOf(screen).length > 0);
   frame.progress(hasTrials ? progress.share() : null);
   const timeline = unfold(plan, {
@@ -55,6 +58,7 @@ export async function conductPlan(
     messages,
     progress,
     recorder,
+    isInputAssisted: plan.assistive_input ?? false,
     onShare: (share) => frame.progress(share),
     onEnd: (ending, words) => (outcome = { ending, words }),
   });
@@ -64,6 +68,7 @@ export async function conductPlan(
     leaving.abort();
     frame.progress(null);
     forgetLetterSize();
+    followSystem();
     if (document.fullscreenElement) await document.exitFullscreen().catch(() => {});
     frame.stage.replaceChildren();
   }

@@ -1,6 +1,7 @@
 /** The page's frame (progress, stage, status line) and its pages of prose with buttons. */
 
 import type { PageConfig } from "./config";
+import { followSystem } from "./display";
 import { element, prose } from "./dom";
 import { isPlainStroke, keyName } from "./keys";
 import { fill, type Messages } from "./messages";
@@ -72,7 +73,10 @@ export async function showPage(
     return button;
   });
   const { screen, title } = pageScreen(content, messages, language, buttons);
-  const onset = await frames.draw(() => display.replaceChildren(screen));
+  const onset = await frames.draw(() => {
+    if (content.kind !== "feedback") followSystem(); // feedback stands between stimuli
+    display.replaceChildren(screen);
+  });
   window.scrollTo(0, 0);
   title.focus({ preventScroll: true });
   return new Promise((resolve) => {

@@ -76,10 +76,10 @@ test("text enters the page as text", () => {
 });
 
 describe("watching a text field", () => {
-  function watched() {
+  function watched(isAssisted = false) {
     const field = element("input", { type: "text" });
     document.body.replaceChildren(field);
-    const watch = new TypingWatch(field, -1, () => {});
+    const watch = new TypingWatch(field, -1, () => {}, isAssisted);
     const type = (key: string, text = key): void => {
       field.dispatchEvent(new KeyboardEvent("keydown", { key }));
       field.value += text;
@@ -178,7 +178,7 @@ describe("watching a text field", () => {
     expect(field.value).toBe("gar");
   });
 
-  test("lets an input method rewrite what it composes, and counts what no key can have brought", () => {
+  test("counts what an input method composes out of key strokes as composed, not as keyless", () => {
     const { field, watch } = watched();
     const compose = (text: string): void => {
       field.dispatchEvent(new KeyboardEvent("keydown", { key: "Process" }));
@@ -189,7 +189,38 @@ describe("watching a text field", () => {
     for (const text of ["n", "に", "にh", "にほ", "にほn", "日本", "日本語です"]) compose(text);
     field.dispatchEvent(new Event("compositionend"));
     expect(field.value).toBe("日本語です");
-    expect(watch.stop(null)).toMatchObject({ keyless_chars: 2, insertions: [] });
+    expect(watch.stop(null)).toMatchObject({ composed_chars: 5, keyless_chars: 0, insertions: [] });
+  });
+
+  test("counts a composition without a key stroke, which is dictation or handwriting, as keyless", () => {
+    const { field, watch } = watched();
+    field.dispatchEvent(new Event("compositionstart"));
+    for (const text of ["日", "日本"]) {
+      field.value = text;
+      field.dispatchEvent(new InputEvent("input", { inputType: "insertCompositionText" }));
+    }
+    field.dispatchEvent(new Event("compositionend"));
+    const told = watch.stop(null);
+    expect(told).toMatchObject({ composed_chars: 0, keyless_chars: 2 });
+    expect(told.insertions.map(([, how]) => how)).toEqual(["insertCompositionText"]);
+  });
+
+  test("keeps and records dictated text where the study allows assistive input, and still no script's", () => {
+    const { field, watch, insert } = watched(true);
+    field.value = "the garden";
+    field.dispatchEvent(new InputEvent("input", { inputType: "insertText", data: "the garden" }));
+    expect(field.value).toBe("the garden");
+    insert(" is mine");
+    expect(field.value).toBe("the garden");
+    const word = new InputEvent("beforeinput", { inputType: "insertReplacementText", data: "garden", cancelable: true });
+    field.dispatchEvent(word);
+    expect(word.defaultPrevented).toBe(false);
+    const paste = new InputEvent("beforeinput", { inputType: "insertFromPaste", data: "garden", cancelable: true });
+    field.dispatchEvent(paste);
+    expect(paste.defaultPrevented).toBe(true);
+    const told = watch.stop(null);
+    expect(told).toMatchObject({ keyless_chars: 18, paste_count: 1 });
+    expect(told.insertions.map(([, how]) => how)).toEqual(["insertText", "script", "insertFromPaste"]);
   });
 
   test("takes a letter with its accent from a dead key as typed", () => {

@@ -52,6 +52,9 @@ describe("the device check", () => {
     screen_height: 768,
     touch_points: 0,
     coarse_pointer: false,
+    prefers_dark: false,
+    forced_colors: false,
+    inverted_colors: null,
   };
   const anything: DeviceRules = { device: null, browsers: null, width: null, height: null, refresh_hz: null };
 

@@ -255,6 +255,7 @@ describe("the timeline", () => {
         shown: () => {},
       },
       onShare: (share) => shares.push(share),
+      isInputAssisted: false,
       onEnd,
     };
     await jsPsych.simulate([{ timeline: unfold(plan, conduct) }], "data-only");

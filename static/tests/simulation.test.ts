@@ -67,6 +67,7 @@ test("the visual simulation walks through every screen by its own buttons and ke
       shown: () => {},
     },
     onShare: () => {},
+    isInputAssisted: false,
     onEnd: () => {},
   };
   await jsPsych.simulate([{ timeline: unfold(PLAN, conduct) }], "visual");

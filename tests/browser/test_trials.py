@@ -299,25 +299,52 @@ def test_characters_that_no_key_typed_are_counted_and_taken_back(serve, new_page
     assert [key for _, key in row["key_log"]] == [*"gap"]
 
 
-def compose(page, text):
-    """Let an input method show what it composes, as Chromium hands it to a page."""
+def compose(page, text, *, by_keys=True):
+    """Let an input method show what it composes, as Chromium hands it to a page: after a key stroke, or by voice."""
     session = page.context.new_cdp_session(page)
+    if by_keys:
+        stroke = {"key": "Process", "code": "KeyA", "windowsVirtualKeyCode": 229}
+        session.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **stroke})
+        session.send("Input.dispatchKeyEvent", {"type": "keyUp", **stroke})
     session.send(
         "Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
     )
 
 
-def test_an_input_method_composes_undisturbed(serve, new_page):
+@pytest.mark.parametrize("by_keys", [True, False])
+def test_what_an_input_method_composes_is_recorded_apart_from_text_without_keys(serve, new_page, by_keys):
     def act(page):
         for text in ("n", "に", "にh", "にほ", "日本"):
-            compose(page, text)
+            compose(page, text, by_keys=by_keys)
         page.keyboard.insert_text("日本")  # what is composed is committed
         assert page.locator("#wrods-answer").input_value() == "日本"
         page.keyboard.press("Enter")
 
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
-    assert row["response_raw"] == "日本"
-    assert (row["insertions"], row["paste_count"]) == ([], 0)
+    server = serve(plan(block([trial(0, [recover()])])))
+    page = new_page(server.address)
+    start(page)
+    trial_shown(page, "recover")
+    act(page)
+    finished(page, server)
+    row = server.trials[0, 1]
+    assert (row["response_raw"], row["paste_count"]) == ("日本", 0)
+    assert row["keyless_chars"] == (0 if by_keys else 2)
+    told = [event["detail"]["characters"] for event in server.events if event["kind"] == "composition"]
+    assert told == ([2] if by_keys else [])
+
+
+def test_dictated_text_stays_and_is_recorded_where_a_study_allows_it(serve, new_page):
+    server = serve({**plan(block([trial(0, [recover()])])), "assistive_input": True})
+    page = new_page(server.address)
+    start(page)
+    trial_shown(page, "recover")
+    page.keyboard.insert_text("the garden")
+    assert page.locator("#wrods-answer").input_value() == "the garden"
+    page.keyboard.press("Enter")
+    finished(page, server)
+    row = server.trials[0, 1]
+    assert (row["response_raw"], row["keyless_chars"]) == ("the garden", 10)
+    assert [how for _, how in row["insertions"]] == ["insertText"]
 
 
 def test_a_dead_key_and_its_letter_are_one_letter(serve, new_page):

@@ -177,7 +177,7 @@ export type RecoverRecord = ExposureRecord & {
   paste_count: number;
   /** Typed characters that no key press accounts for. */
   keyless_chars: number;
-  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
   insertions: [ms: number, key: string][];
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: number;
@@ -199,7 +199,7 @@ export type AnswerRecord = ExposureRecord & {
   paste_count: number;
   /** Typed characters that no key press accounts for. */
   keyless_chars: number;
-  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
   insertions: [ms: number, key: string][];
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: number;
@@ -368,7 +368,7 @@ export const recoverFields = <const>{
   paste_count: { type: ParameterType.INT },
   /** Typed characters that no key press accounts for. */
   keyless_chars: { type: ParameterType.INT },
-  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
   insertions: { type: ParameterType.COMPLEX, array: true },
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: { type: ParameterType.INT },
@@ -411,7 +411,7 @@ export const answerFields = <const>{
   paste_count: { type: ParameterType.INT },
   /** Typed characters that no key press accounts for. */
   keyless_chars: { type: ParameterType.INT },
-  /** Every text that was not typed and was refused or taken back as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
   insertions: { type: ParameterType.COMPLEX, array: true },
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: { type: ParameterType.INT },

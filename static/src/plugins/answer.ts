@@ -3,20 +3,21 @@
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { answerFields, answerParameters, type AnswerRecord } from "../generated/trials";
-import { exemplarParameters, pageParameters } from "./parameters";
+import { exemplarParameters, pageParameters, typedParameters } from "./parameters";
 import type { Simulated } from "./simulation";
 import { shownOf, simulateTyped, typedAnswer } from "./typed";
+import type { TypingRecord } from "./typing";
 
 const info = <const>{
   name: "wrods-answer",
   version,
-  parameters: { ...answerParameters, ...pageParameters, ...exemplarParameters },
+  parameters: { ...answerParameters, ...pageParameters, ...exemplarParameters, ...typedParameters },
   data: answerFields,
 };
 
 type Info = typeof info;
 
-export type AnswerData = AnswerRecord & Simulated;
+export type AnswerData = AnswerRecord & Pick<TypingRecord, "composed_chars"> & Simulated;
 
 export class AnswerPlugin implements JsPsychPlugin<Info> {
   static readonly info = info;

@@ -86,6 +86,9 @@ export class DevicePlugin implements JsPsychPlugin<Info> {
       screen_height: rules.height ?? 768,
       touch_points: 0,
       coarse_pointer: false,
+      prefers_dark: false,
+      forced_colors: false,
+      inverted_colors: null,
     };
     return Promise.resolve({ passed: true, measured, missed: [] });
   }

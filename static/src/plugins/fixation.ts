@@ -2,6 +2,7 @@
 
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 import { version } from "../../package.json";
+import { holdPolarity } from "../display";
 import { element } from "../dom";
 import { frames } from "../timing/frames";
 
@@ -29,6 +30,7 @@ export class FixationPlugin implements JsPsychPlugin<Info> {
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<{ onset_ts: number | null }> {
     onLoad?.();
+    holdPolarity(); // also while nothing is shown
     if (trial.interval_ms) await frames.wait(trial.interval_ms);
     if (!trial.fixation_ms) return { onset_ts: null };
     const cross = element("div", { class: "fixation", "aria-hidden": "true" }, "+");

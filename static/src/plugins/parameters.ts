@@ -9,6 +9,11 @@ export const pageParameters = <const>{
   messages: { type: ParameterType.OBJECT, default: undefined },
 };
 
+export const typedParameters = <const>{
+  /** Whether text may come from dictation, voice control or an on-screen keyboard. */
+  assistive_input: { type: ParameterType.BOOL, default: false },
+};
+
 export const exemplarParameters = <const>{
   /** Solved examples shown above the item. */
   exemplars: { type: ParameterType.COMPLEX, array: true, default: [] },

@@ -3,20 +3,20 @@
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { recoverFields, recoverParameters, type RecoverRecord } from "../generated/trials";
-import { exemplarParameters, pageParameters } from "./parameters";
+import { exemplarParameters, pageParameters, typedParameters } from "./parameters";
 import type { Simulated } from "./simulation";
 import { shownOf, simulateTyped, typedAnswer, type TypedRecord } from "./typed";
 
 const info = <const>{
   name: "wrods-recover",
   version,
-  parameters: { ...recoverParameters, ...pageParameters, ...exemplarParameters },
+  parameters: { ...recoverParameters, ...pageParameters, ...exemplarParameters, ...typedParameters },
   data: recoverFields,
 };
 
 type Info = typeof info;
 
-export type RecoverData = RecoverRecord & Simulated;
+export type RecoverData = RecoverRecord & Pick<TypedRecord, "composed_chars"> & Simulated;
 
 export class RecoverPlugin implements JsPsychPlugin<Info> {
   static readonly info = info;
@@ -35,6 +35,6 @@ export class RecoverPlugin implements JsPsychPlugin<Info> {
   }
 }
 
-function withoutHint({ hint_ms: _, ...data }: TypedRecord): RecoverRecord {
+function withoutHint({ hint_ms: _, ...data }: TypedRecord): RecoverData {
   return data;
 }

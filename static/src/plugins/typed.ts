@@ -37,6 +37,8 @@ export interface TypedTrial {
   time_limit_ms: number | null;
   /** What stands behind a button until it is asked for. */
   hint: string | null;
+  /** Whether text may come from dictation, voice control or an on-screen keyboard. */
+  assistive_input: boolean;
   exemplars: Exemplar[];
   language: string;
   messages: Messages;
@@ -54,6 +56,7 @@ interface Given {
   minimum_ms?: number | null;
   time_limit_ms?: number | null;
   hint?: string | null;
+  assistive_input?: boolean;
   exemplars?: unknown[] | null;
   language?: string;
   messages?: unknown;
@@ -70,6 +73,7 @@ export function shownOf(trial: Given): TypedTrial {
     minimum_ms: trial.minimum_ms ?? 0,
     time_limit_ms: trial.time_limit_ms ?? null,
     hint: trial.hint ?? null,
+    assistive_input: trial.assistive_input ?? false,
     exemplars: (trial.exemplars ?? []) as Exemplar[],
     language: trial.language ?? "en",
     messages: trial.messages as Messages,
@@ -108,7 +112,8 @@ export async function typedAnswer(
   clue?.offer(exposure, field);
   const minimum = holdClosed(field, button, exposure, trial.minimum_ms);
   onLoad?.();
-  const typing = new TypingWatch(field, exposure.onset, () => (hint.textContent = messages.no_pasting));
+  const refuse = (): void => void (hint.textContent = messages.no_pasting);
+  const typing = new TypingWatch(field, exposure.onset, refuse, trial.assistive_input);
   const sent = await submission(field, button, exposure, trial.time_limit_ms, {
     multiline,
     emptyAgain: () => (hint.textContent = messages.empty_again),
@@ -219,7 +224,7 @@ export async function simulateTyped(
     jsPsych.pluginAPI.setTimeout(() => typeInto(display, text), rt);
     return show(display);
   }
-  const typed = { first_key_ms: 0.3 * rt, typing_ms: 0.7 * rt, paste_count: 0, keyless_chars: 0, key_log: [], insertions: [] };
+  const typed = { first_key_ms: 0.3 * rt, typing_ms: 0.7 * rt, paste_count: 0, keyless_chars: 0, key_log: [], insertions: [], composed_chars: 0 };
   return { ...times, ...typed, ...NOT_EARLY, hint_ms: null, response_raw: text };
 }
 

@@ -3,7 +3,9 @@
  *
  * A key stroke puts at most one character into the text. What comes in beyond that, or takes the place of other text, came
  * from a paste that slipped through, autofill, dictation, a translator, an extension or a script: it is counted as keyless,
- * and the field goes back to what was typed. What an input method composes is counted alone, since it is typing.
+ * and the field goes back to what was typed. What an input method composes out of key strokes is typing, and counted by itself;
+ * a composition without a stroke is dictation or handwriting. Where a study allows assistive input, what comes without keys is
+ * counted and kept, except pastes, drops and scripts.
  */
 
 import type { ExposureRecord, RecoverRecord } from "../generated/trials";
@@ -22,8 +24,8 @@ const NOT_TYPING = new Set(["Shift", "Control", "Alt", "Meta", "AltGraph", "Caps
 /** How a change is called that no input event told, or one that names no way of typing. */
 const SCRIPT = "script";
 
-/** What of a typed answer's record the watch tells. */
-export type TypingRecord = Omit<RecoverRecord, keyof ExposureRecord | keyof EarlyRecord | "response_raw">;
+/** What of a typed answer's record the watch tells; `composed_chars` were composed by an input method out of key strokes. */
+export type TypingRecord = Omit<RecoverRecord, keyof ExposureRecord | keyof EarlyRecord | "response_raw"> & { composed_chars: number };
 
 interface Caret {
   start: number;
@@ -42,7 +44,9 @@ export class TypingWatch {
   private keyless = 0;
   private known: string;
   private caret: Caret = { start: 0, end: 0 };
-  private isComposing = false;
+  private composed = 0;
+  /** The text at the start of a composition and the strokes in it; null outside one. */
+  private composition: { before: string; strokes: number } | null = null;
   private readonly listening = new AbortController();
   private readonly leaveFrames: () => void;
 
@@ -50,13 +54,14 @@ export class TypingWatch {
     private readonly field: HTMLInputElement | HTMLTextAreaElement,
     private readonly onset: number,
     private readonly onRefused: () => void,
+    private readonly isAssisted = false,
   ) {
     this.known = field.value;
     const options = { signal: this.listening.signal };
     field.addEventListener("keydown", (event) => this.strike(event as KeyboardEvent), options);
     field.addEventListener("input", (event) => this.account((event as InputEvent).inputType ?? "", event.timeStamp), options);
-    field.addEventListener("compositionstart", () => (this.isComposing = true), options);
-    field.addEventListener("compositionend", () => (this.isComposing = false), options);
+    field.addEventListener("compositionstart", () => (this.composition = { before: this.known, strokes: this.strokes }), options);
+    field.addEventListener("compositionend", (event) => this.endComposition(event.timeStamp), options);
     for (const kind of ["paste", "drop"]) {
       field.addEventListener(kind, (event) => this.refuse(event, kind), options);
     }
@@ -67,7 +72,8 @@ export class TypingWatch {
         const { inputType, data } = event as InputEvent;
         // One letter put in the place of another is an accent from the keyboard's own menu.
         const isAccent = inputType === "insertReplacementText" && data !== null && length(data) === 1;
-        if (REFUSED.has(inputType) && !isAccent) this.refuse(event, inputType);
+        const isWanted = isAccent || (this.isAssisted && inputType === "insertReplacementText");
+        if (REFUSED.has(inputType) && !isWanted) this.refuse(event, inputType);
       },
       options,
     );
@@ -108,8 +114,9 @@ export class TypingWatch {
       this.keep(); // undone or redone: the letters were typed before
       return;
     }
-    if (this.isComposing || COMPOSING.has(inputType)) {
-      this.keyless += Math.max(0, length(value) - length(this.known) - this.strokes);
+    if (this.composition || COMPOSING.has(inputType)) {
+      if (this.composition) this.composition.strokes += this.strokes;
+      else this.countComposed(this.known, this.strokes, at); // some browsers enter the text after the composition's end
       this.keep();
       return;
     }
@@ -124,8 +131,31 @@ export class TypingWatch {
     }
     if (value === this.known) return;
     this.note(at, isTyping ? inputType : SCRIPT);
+    if (this.isAssisted && isTyping) {
+      this.keyless += Math.max(0, entered - this.strokes);
+      this.keep();
+      return;
+    }
     this.keyless += Math.max(0, entered - this.takeBack());
     this.onRefused();
+  }
+
+  private endComposition(at: number): void {
+    if (!this.composition) return;
+    const { before, strokes } = this.composition;
+    this.composition = null;
+    this.countComposed(before, strokes + this.strokes, at);
+    this.keep();
+  }
+
+  /** Count what a composition entered beside `before`: as composed where keys were struck for it, else as keyless. */
+  private countComposed(before: string, strokes: number, at: number): void {
+    const entered = inserted(before, this.field.value);
+    if (strokes > 0) this.composed += entered;
+    else if (entered > 0) {
+      this.keyless += entered;
+      this.note(at, "insertCompositionText");
+    }
   }
 
   private keep(): void {
@@ -182,6 +212,7 @@ export class TypingWatch {
       keyless_chars: this.keyless,
       insertions: this.insertions,
       key_log: this.log,
+      composed_chars: this.composed,
     };
   }
 }

@@ -13,7 +13,7 @@ import type { PlannedTrial } from "./plan";
 /** What a step's plugin recorded, with the name and version that jsPsych adds. */
 export type StepData = (ReadData | PrimeData | ChooseData | RecoverData | AnswerData) & { trial_type: string; plugin_version: string };
 
-const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord> = {
+const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord & keyof TrialRecord> = {
   insertions: null,
   first_key_ms: null,
   typing_ms: null,

@@ -1,5 +1,6 @@
 /** The session plan that `experiment.procedure` makes (docs/contracts.md), as a browser meets it. */
 
+import type { Polarity } from "../display";
 import type { AnswerStep, ChooseStep, Step } from "../generated/trials";
 
 export interface Exemplar {
@@ -119,6 +120,8 @@ export interface Plan {
   language: string;
   /** What becomes of a session that is left, and for how long it may be left, ms (null: ever). */
   if_interrupted?: { then: "resume" | "restart" | "block"; within_ms: number | null };
+  display?: { polarity: Polarity };
+  assistive_input?: boolean;
   screens: Screen[];
 }
 

@@ -31,6 +31,8 @@ export interface Conduct {
   messages: Messages;
   progress: Progress;
   recorder: Recorder;
+  /** Whether typed answers may come from dictation, voice control or an on-screen keyboard. */
+  isInputAssisted: boolean;
   /** Told after every answer, with the share of trials answered. */
   onShare: (share: number) => void;
   /** Told when the session ends early. */

@@ -8,6 +8,7 @@ import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nod
 import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen } from "./plan";
 import { isCorrect, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
+import { readyNodes } from "./ready_nodes";
 import { breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
 import type { Conduct, Node, Timeline } from "./session";
 import { trialNodes } from "./trial_nodes";
@@ -133,6 +134,7 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
     const { pass, correct } = progress.practice(place);
     return practiceOutcome(screen, pass, correct);
   };
+  const ready = readyNodes(plan, conduct);
   const trials = screen.trials.map((trial) => {
     const steps = trialNodes(trial, language, conduct, (payload) => {
       progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? true);
@@ -140,7 +142,7 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
       last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
     });
     return {
-      timeline: [...steps, ...(feedback ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
+      timeline: [...ready, ...steps, ...(feedback ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
       conditional_function: () => !(trial.trial_index in progress.practice(place).correct),
     };
   });
@@ -190,6 +192,7 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
   const blocks = plan.screens.filter((candidate) => candidate.kind === "block");
   const total = blocks.reduce((sum, candidate) => sum + candidate.trials.length, 0);
   const minimum_ms = screen.break_minimum_ms ?? 0;
+  const ready = readyNodes(plan, conduct);
   const nodes = screen.trials.flatMap((trial, index): Node[] => {
     const steps = trialNodes(trial, plan.language, conduct, async (payload, isSimulated) => {
       latest = trial.trial_index;
@@ -198,7 +201,7 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
       judged = { trial, attempt: payload.attempt, verdict, answer: null };
     });
     const shown: Node = {
-      timeline: feedback ? [...steps, feedbackNode(feedback, plan.language, conduct, () => judged)] : steps,
+      timeline: [...ready, ...steps, ...(feedback ? [feedbackNode(feedback, plan.language, conduct, () => judged)] : [])],
       conditional_function: () => !progress.isAnswered(trial),
     };
     const isBreak = screen.break_every && (index + 1) % screen.break_every === 0 && index + 1 < screen.trials.length;

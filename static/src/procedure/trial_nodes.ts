@@ -1,7 +1,6 @@
 /** The jsPsych nodes of one trial: interval and cross, then each step by its plugin, gathered into one row. */
 
 import { uuid } from "../identity";
-import type { Messages } from "../messages";
 import { AnswerPlugin } from "../plugins/answer";
 import { ChoosePlugin } from "../plugins/choose";
 import { FixationPlugin } from "../plugins/fixation";
@@ -27,7 +26,7 @@ export function trialNodes(
     if (scale !== null) void recorder.event("text_scaled", { trial_index: trial.trial_index, scale });
   };
   const nodes = trial.steps.map((step, index): Node => ({
-    ...stepNode(step, trial, language, conduct.messages),
+    ...stepNode(step, trial, language, conduct),
     on_start: () => {
       if (index > 0) return;
       attempt = progress.show(trial);
@@ -37,6 +36,10 @@ export function trialNodes(
     on_load: noteScale,
     on_finish: async (data: StepData) => {
       steps.push(data);
+      if ("composed_chars" in data && Number(data.composed_chars) > 0) {
+        const { composed_chars: characters } = data;
+        void recorder.event("composition", { trial_index: trial.trial_index, attempt, characters });
+      }
       if (index < trial.steps.length - 1) return;
       const payload = trialPayload(trial, attempt, steps, uuid(), new Date());
       const isSimulated = steps.some((recorded) => recorded.simulated === true);
@@ -50,7 +53,7 @@ export function trialNodes(
   return [before, ...nodes];
 }
 
-function stepNode(step: ShownStep, trial: PlannedTrial, language: string, messages: Messages): Node {
+function stepNode(step: ShownStep, trial: PlannedTrial, language: string, { messages, isInputAssisted }: Conduct): Node {
   const texts = { text: step.text ?? null, lines: step.lines ?? [], language, messages };
   if (step.step === "prime") {
     const { mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = step;
@@ -71,9 +74,9 @@ function stepNode(step: ShownStep, trial: PlannedTrial, language: string, messag
     case "choose":
       return { type: ChoosePlugin, ...asked, labels: step.labels, options: step.options ?? [], keys: step.keys };
     case "recover":
-      return { type: RecoverPlugin, ...asked, multiline: step.multiline ?? false };
+      return { type: RecoverPlugin, ...asked, multiline: step.multiline ?? false, assistive_input: isInputAssisted };
     case "answer":
-      return { type: AnswerPlugin, ...asked, multiline: step.multiline ?? false, hint: step.hint ?? null };
+      return { type: AnswerPlugin, ...asked, multiline: step.multiline ?? false, hint: step.hint ?? null, assistive_input: isInputAssisted };
     default:
       throw new Error(`the plan has a step "${(step as { step: string }).step}", which this page does not know`);
   }

@@ -1,0 +1,60 @@
+/** What is set right before a trial: full screen that the reader left, and a window in which a moving window's lines fit. */
+
+import { type FullScreenData, FullScreenPlugin } from "../plugins/full_screen";
+import { roomFor } from "../plugins/lines";
+import { type WindowSizeData, WindowSizePlugin } from "../plugins/window_size";
+import { type Plan, trialsOf } from "./plan";
+import type { Conduct, Node } from "./session";
+
+export function readyNodes(plan: Plan, conduct: Conduct): Node[] {
+  return [...fullScreenAgain(plan, conduct), ...widerWindow(plan, conduct)];
+}
+
+function fullScreenAgain({ screens, language }: Plan, conduct: Conduct): Node[] {
+  const { messages, progress, recorder } = conduct;
+  if (!screens.some((screen) => screen.kind === "full_screen")) return [];
+  const node: Node = {
+    type: FullScreenPlugin,
+    language,
+    messages,
+    on_finish: async ({ granted, reason }: FullScreenData) => {
+      await recorder.event("full_screen", { granted, reason, before: progress.latest });
+      if (!granted) progress.setRemark("full_screen", "none");
+    },
+  };
+  const wasLeft = (): boolean => progress.remark("full_screen") === "granted" && !document.fullscreenElement;
+  return [{ timeline: [node], conditional_function: wasLeft }];
+}
+
+function widerWindow(plan: Plan, conduct: Conduct): Node[] {
+  const { messages, recorder, jsPsych } = conduct;
+  const lines = movingLines(plan);
+  if (lines.length === 0) return [];
+  /** The width at which it was last found out whether the lines fit, and that in which the reader took smaller ones. */
+  let checked = NaN;
+  let accepted = Infinity;
+  const node: Node = {
+    type: WindowSizePlugin,
+    lines,
+    language: plan.language,
+    messages,
+    on_finish: async (data: WindowSizeData) => {
+      const { needed, width, fits } = data;
+      if (!fits) accepted = width;
+      checked = width;
+      await recorder.event("window_small", { needed, width, fits });
+    },
+  };
+  const isTooNarrow = (): boolean => {
+    if (innerWidth === checked || innerWidth >= accepted) return false;
+    checked = innerWidth;
+    return !roomFor(lines, plan.language, jsPsych.getDisplayElement()).fits;
+  };
+  return [{ timeline: [node], conditional_function: isTooNarrow }];
+}
+
+/** Every line that is read word by word. */
+function movingLines(plan: Plan): string[] {
+  const steps = plan.screens.flatMap(trialsOf).flatMap((trial) => trial.steps);
+  return [...new Set(steps.flatMap((step) => (step.step === "read" && step.as === "moving_window" ? (step.lines ?? []) : [])))];
+}

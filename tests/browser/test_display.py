@@ -1,0 +1,139 @@
+"""What people see of a stimulus is the study's doing: not their system's dark mode, nor the width of their window."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from experiment.building.moving_lines import CELL_PX, MARGIN_PX
+from tests.browser.plans import INSTRUCTIONS, ab, block, choose, feedback, plan, read, trial
+from tests.browser.walking import finished, start, trial_shown, until
+
+pytestmark = pytest.mark.browser
+
+SYSTEMS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "high contrast": {"color_scheme": "dark", "forced_colors": "active"},
+}
+FULL_SCREEN = {"kind": "full_screen"}
+LONG = " ".join(["sentence"] * 7)
+
+
+def paper(page):
+    return page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+
+
+@pytest.mark.parametrize("polarity", ["dark_on_light", "light_on_dark"])
+def test_stimuli_have_the_same_pixels_whatever_the_system_prefers(serve, new_page, polarity):
+    pictures, pages = {}, {}
+    for system, asked in SYSTEMS.items():
+        first = ab(0)
+        first |= {"fixation_ms": 400, "interval_ms": 0}
+        told = block([first, trial(1, [choose()])], feedback=feedback("late", "600 ms"))
+        server = serve({**plan(INSTRUCTIONS, told), "display": {"polarity": polarity}})
+        page = new_page(server.address, **asked)
+        page.get_by_role("heading", name="Welcome").wait_for()
+        pages[system] = paper(page)
+        start(page)
+        for _ in INSTRUCTIONS["pages"]:
+            page.get_by_role("button", name="Continue").click()
+        page.locator(".fixation").wait_for()
+        cross = page.locator(".fixation").evaluate(
+            "(cross) => [getComputedStyle(cross).color, getComputedStyle(document.body).backgroundColor]"
+        )
+        trial_shown(page, "choose")
+        pictures[system] = (cross, page.screenshot(animations="disabled"))
+        page.keyboard.press("a")
+        trial_shown(page, "choose", "Does the dog bark?")
+        page.keyboard.press("j")
+        finished(page, server)
+        assert paper(page) == pages[system], "the screens after the trials follow the system again"
+        client = server.opened[0]["client"]
+        assert (client["prefers_dark"], client["forced_colors"]) == (
+            asked["color_scheme"] == "dark",
+            "forced_colors" in asked,
+        )
+    assert pictures["dark"] == pictures["light"]
+    assert pictures["high contrast"] == pictures["light"]
+    assert pages["dark"] != pages["light"], "the screens around trials follow the system"
+
+
+def test_a_change_of_the_systems_colours_is_recorded_and_changes_no_stimulus(serve, new_page):
+    server = serve(plan(block([ab(0)])))
+    page = new_page(server.address, color_scheme="light")
+    start(page)
+    trial_shown(page, "choose")
+    before = page.screenshot()
+    page.emulate_media(color_scheme="dark")
+    until(lambda: any(event["kind"] == "system_display" for event in server.events))
+    assert server.event("system_display")["prefers_dark"] is True
+    assert page.screenshot() == before
+
+
+def moving(index, lines):
+    return trial(index, [read(" ".join(lines), lines=lines, **{"as": "moving_window"}), choose()])
+
+
+def test_a_window_too_narrow_for_a_moving_window_is_asked_to_be_wider_before_the_trial(serve, new_page):
+    server = serve(plan(block([moving(0, [LONG, "and more."])])))
+    page = new_page()
+    page.set_viewport_size({"width": 700, "height": 600})
+    page.goto(server.address)
+    start(page)
+    page.get_by_role("heading", name="Please make the window wider").wait_for()
+    needed = math.ceil(len(LONG) * CELL_PX) + MARGIN_PX
+    assert f"at least {needed} pixels" in page.locator(".page").inner_text()
+    assert page.locator(".trial").count() == 0
+    page.keyboard.press("Space")
+    page.get_by_role("heading", name="Please make the window wider").wait_for()
+    page.set_viewport_size({"width": needed, "height": 600})
+    trial_shown(page, "read")
+    told = server.event("window_small")
+    assert (told["needed"], told["width"], told["fits"]) == (needed, needed, True)
+    rows = page.locator(".stimulus").evaluate(
+        "(text) => text.getClientRects().length && text.innerText.split('\\n').length"
+    )
+    assert rows == 2
+    assert not any(event["kind"] == "text_scaled" for event in server.events)
+
+
+def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(serve, new_page):
+    server = serve(plan(block([moving(0, [LONG]), moving(1, [LONG])])))
+    page = new_page()
+    page.set_viewport_size({"width": 700, "height": 600})
+    page.goto(server.address)
+    start(page)
+    page.get_by_role("button", name="Continue with smaller text").click()
+    for _ in range(2):
+        trial_shown(page, "read")
+        for _ in range(8):
+            page.keyboard.press("Space")
+            page.wait_for_timeout(60)
+        trial_shown(page, "choose")
+        page.keyboard.press("j")
+    finished(page, server)
+    told = [event["detail"] for event in server.events if event["kind"] == "window_small"]
+    assert [one["fits"] for one in told] == [False], "asked once for one width"
+    assert sum(event["kind"] == "text_scaled" for event in server.events) == 2
+    assert [region["line"] for region in server.trials[1, 1]["regions"]] == [0] * 7
+
+
+def test_who_leaves_full_screen_is_asked_back_before_the_next_trial(serve, new_page):
+    server = serve(plan(FULL_SCREEN, block([ab(0), ab(1)])))
+    page = new_page(server.address)
+    start(page)
+    page.get_by_role("button", name="Switch to full screen").click()
+    trial_shown(page, "choose")
+    page.evaluate("() => document.exitFullscreen()")
+    page.keyboard.press("a")
+    page.get_by_role("heading", name="Full screen").wait_for()
+    page.get_by_role("button", name="Switch to full screen").click()
+    trial_shown(page, "choose")
+    assert page.evaluate("() => document.fullscreenElement !== null")
+    page.keyboard.press("a")
+    finished(page, server)
+    told = [event["detail"] for event in server.events if event["kind"] == "full_screen"]
+    assert [one["granted"] for one in told] == [True, True]
+    assert told[1]["before"] == 0
