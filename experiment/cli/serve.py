@@ -173,7 +173,7 @@ def serve(
         sys.stdout.flush()
         if not no_browser and has_screen():
             webbrowser.open(
-                f"http://localhost:{server.port}/admin/enter/{app.extensions['wrods'].links.make()}"
+                f"http://localhost:{server.port}/admin/enter/{app.extensions['wrods'].make_link()}"
             )
         if at_stations is not None:
             threading.Thread(target=_tell_reach, args=(at_stations,), daemon=True).start()

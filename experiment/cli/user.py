@@ -16,9 +16,9 @@ ROLE = click.Choice(ROLES)
 def user() -> None:
     """Add and remove accounts of the experimenter's pages.
 
-    The password of the server itself signs in as `owner`. Accounts beside it stand in your config.toml, passwords as Argon2
+    The password of the server itself signs in as `owner`. Further accounts are kept in your config.toml, passwords as Argon2
     hashes; a running server follows at once. An assistant sees sessions, starts and pauses, notes, flags and tries pilots; an
-    owner may do everything; a rater sees the rating page only.
+    owner may do everything; a rater sees the rating page only. `wrods user totp` adds a second factor to an account.
 
     Example: wrods user add mara --role assistant
     """
@@ -45,18 +45,22 @@ def add(name: str, role: str) -> None:
 @user.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the accounts as JSON.")
 def list_accounts(as_json: bool) -> None:
-    """List the accounts and their roles."""
+    """List the accounts, their roles, and who has a second factor."""
     from experiment.configuration import read_config
-    from experiment.people.dashboard.accounts import read_accounts
+    from experiment.people.dashboard.accounts import OWNER, owners_second_factor, read_accounts
 
-    accounts = read_accounts(read_config())
+    config = read_config()
+    rows = [(OWNER, "owner", owners_second_factor(config))]
+    rows += [(one.name, one.role, one.second_factor) for one in read_accounts(config)]
     if as_json:
-        click.echo(json.dumps([{"name": one.name, "role": one.role} for one in accounts]))
+        told = [
+            {"name": name, "role": role, "second_factor": factor is not None} for name, role, factor in rows
+        ]
+        click.echo(json.dumps(told))
         return
-    for one in accounts:
-        click.echo(f"{one.name:<20} {one.role}")
-    if not accounts:
-        click.echo("No accounts beside the server's own, which signs in as owner.")
+    for name, role, factor in rows:
+        left = "" if factor is None else f"  second factor, {len(factor.recovery_hashes)} recovery codes left"
+        click.echo(f"{name:<20} {role:<10}{left}".rstrip())
 
 
 @user.command()
@@ -77,3 +81,65 @@ def password(name: str) -> None:
 
     change_password(name, _password(name))
     click.echo(f"{name} has a new password and is signed out everywhere.")
+
+
+@user.command()
+@click.argument("name")
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the second factor, for a lost phone.")
+def totp(name: str, is_removed: bool) -> None:
+    """Add a second factor to an account: a code from an authenticator app at each sign-in.
+
+    Scan the QR code with an app (or type the secret into it) and confirm with the code that it shows; on paper keep the
+    recovery codes, each of which signs in once without the phone. `owner` is the server's own account. The account is
+    signed out everywhere. The same command again replaces secret and recovery codes.
+
+    Example: wrods user totp mara
+    """
+    from experiment.configuration import read_config
+    from experiment.people.dashboard.accounts import OWNER, read_accounts, set_second_factor
+    from experiment.people.dashboard.second_factor import (
+        SecondFactor,
+        app_address,
+        new_recovery_codes,
+        new_secret,
+        recovery_hash,
+    )
+    from stimuli.errors import UserError, unknown_name
+
+    known = [OWNER, *(one.name for one in read_accounts(read_config()))]
+    if name not in known:
+        raise unknown_name("account", name, known)
+    if is_removed:
+        set_second_factor(name, None)
+        click.echo(f"{name} signs in with the password alone, and is signed out everywhere.")
+        return
+    secret = new_secret()
+    _show(app_address(name, secret), secret)
+    factor = SecondFactor(secret)
+    if factor.step_of(_code()) is None:
+        raise UserError(
+            "the code does not belong to this secret; nothing was changed",
+            mend="Check that the clocks of this computer and of the phone are right, then run the command again.",
+        )
+    codes = new_recovery_codes()
+    set_second_factor(name, SecondFactor(secret, tuple(recovery_hash(name, code) for code in codes)))
+    click.echo(f"{name} is asked for a code from now on, and is signed out everywhere.")
+    click.echo("Recovery codes, each of which works once. Write them down now; they are not shown again:")
+    for code in codes:
+        click.echo(f"  {code}")
+
+
+def _show(address: str, secret: str) -> None:
+    import segno
+
+    if sys.stdout.isatty():
+        segno.make(address, error="l").terminal(compact=True)
+    click.echo(f"Address  {address}")
+    click.echo(f"Secret   {' '.join(secret[place : place + 4] for place in range(0, len(secret), 4))}")
+
+
+def _code() -> str:
+    """Ask for the app's present code, or take the next line of standard input where nobody types."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    return str(click.prompt("The code that the app shows now"))

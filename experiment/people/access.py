@@ -1,4 +1,4 @@
-"""Who may do what: session tokens, pilot passes, one-time links, and limits on how often something is tried.
+"""Who may do what: session tokens, pilot passes, and limits on how often something is tried.
 
 Tokens are compared in constant time and kept as digests only; network addresses are kept as keyed digests in memory.
 """
@@ -17,7 +17,6 @@ from collections.abc import Callable
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 PILOT_PASS_AGE_S = 12 * 3600
-LINK_AGE_S = 15 * 60
 MOST_TOKENS = 8
 TIMES_DIFFER_S = 1e-9
 
@@ -65,28 +64,6 @@ class PilotPasses:
             return bool(self._signer.loads(given, max_age=PILOT_PASS_AGE_S) == study)
         except BadSignature:
             return False
-
-
-class OneTimeLinks:
-    """Links that open the dashboard once, without a password."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._open: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def make(self) -> str:
-        """Return the secret part of a new link."""
-        token = secrets.token_urlsafe(32)
-        with self._lock:
-            self._open[token_hash(token)] = self._clock() + LINK_AGE_S
-        return token
-
-    def use(self, token: str) -> bool:
-        """Say whether a link is good, and spend it."""
-        with self._lock:
-            expires = self._open.pop(token_hash(token), None)
-        return expires is not None and self._clock() < expires
 
 
 class Throttle:

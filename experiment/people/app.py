@@ -8,13 +8,14 @@ from contextlib import suppress
 
 from flask import Flask, Request, Response, jsonify, render_template, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
+from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from experiment.languages import pack_for
 from experiment.people.api import api, not_stored
 from experiment.people.bodies import LARGEST_BODY
-from experiment.people.dashboard.signing_in import signed_in
+from experiment.people.dashboard.signing_in import cookie_name, signed_in
 from experiment.people.dashboard.views import admin
 from experiment.people.headers import add_headers
 from experiment.people.lab.pages import PAGE_NAMES, lab_pages
@@ -29,8 +30,6 @@ from experiment.store import StoreError
 from stimuli.errors import UserError
 
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_NAMES
-COOKIE = "wrods_admin"
-SECURE_COOKIE = f"__Host-{COOKIE}"
 
 
 def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) -> Flask:
@@ -46,7 +45,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     Returns
     -------
     Flask
-        ``app.extensions["wrods"]`` is its :class:`experiment.people.site.Site`; ``.links.make()`` there gives the
+        ``app.extensions["wrods"]`` is its :class:`experiment.people.site.Site`; ``.make_link()`` there gives the
         secret part of a one-time link ``/admin/enter/<secret>``.
 
     Raises
@@ -67,9 +66,8 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
         MAX_FORM_MEMORY_SIZE=LARGEST_BODY,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=12 * 3600,
     )
-    app.session_interface = _DashboardCookie()
+    app.session_interface = _MessageCookie()
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.extensions["wrods"] = make_site(services, config)
     app.register_blueprint(admin)
@@ -77,6 +75,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.register_blueprint(lab_pages)
     app.register_blueprint(stations)
     app.register_blueprint(pages)
+    app.jinja_env.filters["moment"] = _moment
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
     refuse_other_origins(app, config)
     app.add_url_rule("/health", "health", _health)
@@ -87,12 +86,11 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     return app
 
 
-class _DashboardCookie(SecureCookieSessionInterface):
-    """The dashboard's signed cookie; participants' requests have none, so that nothing is read or written for them."""
+class _MessageCookie(SecureCookieSessionInterface):
+    """Flask's signed cookie, which carries a message to the dashboard's next page and nothing else; participants have none."""
 
     def get_cookie_name(self, app: Flask) -> str:
-        # of its own over TLS: a browser that has a secure cookie takes no other of its name over plain http
-        return SECURE_COOKIE if request.is_secure else COOKIE
+        return cookie_name("wrods_told")
 
     def get_cookie_secure(self, app: Flask) -> bool:
         return request.is_secure
@@ -142,6 +140,11 @@ def _tell_errors(app: Flask) -> None:
             words = pack_for("en").texts
             return _page(words["not_here"], words["not_here_text"]), status
         return _page(error.name, str(error.description)), status
+
+
+def _moment(stored: str) -> Markup:
+    """Return one of the store's times as pages show it: in UTC, until a script writes it in the browser's own zone."""
+    return Markup('<time datetime="{}">{}</time>').format(stored, stored[:16].replace("T", " "))
 
 
 def _page(heading: str, text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from experiment.people.bodies import LARGEST_BODY
-from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, takes_a_file
+from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, SECURE, takes_a_file
 
 ROOM_OF_A_FORM = 64 * 1024
 """Bytes of a form beside the file that it sends."""
@@ -15,5 +15,7 @@ def largest_body(app: Flask, path: str, cookie: str) -> int:
     """Return how many bytes may be sent to an address by whoever holds a cookie."""
     if "wrods" not in app.extensions:  # the preview, to which nothing is sent
         return LARGEST_BODY
-    with app.test_request_context(path, method="POST", headers={"Cookie": cookie}):
+    # behind a proxy the head does not say yet that the browser uses TLS, but its cookie does
+    base = "https://localhost" if SECURE in cookie else "http://localhost"
+    with app.test_request_context(path, base, method="POST", headers={"Cookie": cookie}):
         return LARGEST_UPLOAD + ROOM_OF_A_FORM if takes_a_file() else LARGEST_BODY

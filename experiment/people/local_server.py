@@ -45,7 +45,7 @@ class LocalServer:
         """Make the links; the one to the dashboard is good for one visit."""
         base = f"http://{HOST}:{self._server.port}"
         return Links(
-            sessions=f"{base}/admin/enter/{self._site.links.make()}",
+            sessions=f"{base}/admin/enter/{self._site.make_link()}",
             page=f"{base}/{self._study}/",
             take_part=f"{base}/{self._study}/?pilot={self._site.passes.make(self._study)}",
             api=f"{base}/api/{self._study}",

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 from flask import current_app
 
-from experiment.people.access import OneTimeLinks, PilotPasses, Throttle
+from experiment.people.access import PilotPasses, Throttle
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
+from experiment.people.dashboard.sign_in_limits import SignInLimits
+from experiment.people.dashboard.sign_ins import LINK, SignIns
 from experiment.people.departures import Cleaning
 from experiment.people.live import LiveSessions
 from experiment.people.server_health import ServerHealth
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
 
-LOGINS_PER_MINUTE = 5
-LOGINS_PER_NAME = 20
 SENDINGS_PER_MINUTE = 1200
 """What one session may ask of the interface: far above a reader's pace, enough for a long stay offline sent at once."""
 
@@ -31,16 +31,21 @@ class Site:
     settings: PeopleSettings
     passes: PilotPasses
     entries: Throttle
-    logins: Throttle
-    logins_by_name: Throttle
+    limits: SignInLimits
+    sign_ins: SignIns
     accounts: Accounts
     sendings: Throttle
     health: ServerHealth
     failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
-    links: OneTimeLinks = field(default_factory=OneTimeLinks)
     live: LiveSessions = field(default_factory=LiveSessions)
     findings: Findings = field(default_factory=Findings)
     cleaning: Cleaning = field(default_factory=Cleaning)
+
+    def make_link(self) -> str:
+        """Return the secret part of a link that opens the dashboard once, as the owner, without a password."""
+        owner = self.accounts.find(OWNER)
+        assert owner is not None
+        return self.sign_ins.begin(LINK, owner.name, owner.stamp())
 
 
 def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) -> Site:
@@ -50,8 +55,8 @@ def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) ->
         settings=settings,
         passes=PilotPasses(settings.secret),
         entries=Throttle(settings.entries_per_minute, 60),
-        logins=Throttle(LOGINS_PER_MINUTE, 60),
-        logins_by_name=Throttle(LOGINS_PER_NAME, 60),
+        limits=SignInLimits(),
+        sign_ins=SignIns(next((service.store for service in services.values()), None)),
         accounts=Accounts(Account(OWNER, "owner", settings.password_hash)),
         sendings=Throttle(SENDINGS_PER_MINUTE, 60),
         health=ServerHealth(services),

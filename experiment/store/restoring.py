@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, func, select
+from sqlalchemy import URL, Connection, delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from experiment.store.backups import FOLDER, back_up, copy_sqlite, run_postgres
@@ -24,7 +24,7 @@ from experiment.store.database import address_of
 from experiment.store.erasure import erase_sessions
 from experiment.store.records import add_audit
 from experiment.store.store import Store, open_store
-from experiment.store.tables import sessions, trials, versions
+from experiment.store.tables import sessions, sign_ins, trials, versions
 from stimuli.errors import UserError
 from stimuli.files import settle
 
@@ -185,6 +185,8 @@ def _check(
     if here:
         erase = _erasing(sorted(here), actor)
         store.write(erase).result()
+    # what has ended since the backup stays ended
+    store.write(lambda connection: connection.execute(delete(sign_ins)).close()).result()
     with store.read() as connection:
         found = {one: verify(connection, one) for one in chained_sessions(connection, study)}
         # sessions from before there were chains have none, which is no damage

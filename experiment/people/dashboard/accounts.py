@@ -1,17 +1,17 @@
 """Who may sign in: accounts in the user's ``config.toml``, and the owner's password of the server itself.
 
-Passwords are kept as Argon2 hashes. A sign-in carries a *stamp* of the account as it was; whoever changes the password or
-the role, or removes the account, ends its sign-ins everywhere.
+Passwords are kept as Argon2 hashes. With each sign-in a *stamp* of the account is stored; whoever changes the password, the
+role or the second factor, or removes the account, ends its sign-ins everywhere.
 """
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from experiment.configuration import config_file, read_config
 from experiment.offered import ROLES, Role
+from experiment.people.dashboard.second_factor import SecondFactor, recovery_hash
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replace_file
 
@@ -52,20 +53,24 @@ class Account:
     role : {"owner", "assistant", "rater"}
     password_hash : str
         Argon2.
+    second_factor : SecondFactor or None
+        Asked for after the password.
     """
 
     name: str
     role: Role
     password_hash: str = field(repr=False)
+    second_factor: SecondFactor | None = None
 
     def may(self, permission: str) -> bool:
         """Say whether the account's role allows something of :data:`PERMISSIONS`."""
         return permission in PERMISSIONS[self.role]
 
-    def stamp(self, secret: bytes) -> str:
-        """Return what a sign-in carries: it changes with password and role, and tells neither."""
-        text = "\0".join(("account", self.name, self.role, self.password_hash))
-        return hmac.digest(secret, text.encode(), "sha256").hex()[:32]
+    def stamp(self) -> str:
+        """Return what is stored with a sign-in: it changes with password, role and second factor, and reveals none of them."""
+        secret = "" if self.second_factor is None else self.second_factor.secret
+        text = "\0".join(("account", self.name, self.role, self.password_hash, secret))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class Accounts:
@@ -84,11 +89,12 @@ class Accounts:
         self._file = file
         self._lock = threading.Lock()
         self._seen: tuple[int, int, int] | None = None
-        self._known: dict[str, Account] = {}
+        self._known: tuple[dict[str, Account], SecondFactor | None] = ({}, None)
 
     def find(self, name: str) -> Account | None:
         """Return an account by its name, or None."""
-        return self._owner if name == OWNER else self._kept().get(name)
+        known, second_factor = self._kept()
+        return replace(self._owner, second_factor=second_factor) if name == OWNER else known.get(name)
 
     def accepts(self, name: str, password: str) -> Account | None:
         """Return the account whose name and password these are, or None; an unknown name takes as long as a wrong one."""
@@ -96,15 +102,17 @@ class Accounts:
         is_right = is_password(password, (account or self._owner).password_hash)
         return account if is_right else None
 
-    def _kept(self) -> dict[str, Account]:
+    def _kept(self) -> tuple[dict[str, Account], SecondFactor | None]:
+        """Return the accounts of ``config.toml`` and the owner's second factor, as they are now."""
         try:
             there = self._file().stat()
         except FileNotFoundError:
-            return {}
+            return {}, None
         seen = (there.st_mtime_ns, there.st_ino, there.st_size)
         with self._lock:
             if seen != self._seen:
-                self._known = {one.name: one for one in read_accounts(read_config(self._file()))}
+                config = read_config(self._file())
+                self._known = {one.name: one for one in read_accounts(config)}, owners_second_factor(config)
                 self._seen = seen
             return self._known
 
@@ -133,8 +141,18 @@ def read_accounts(config: Mapping[str, Any]) -> list[Account]:
                 f"the account {name!r} in config.toml is not complete",
                 mend=f"Remove it and run: wrods user add {name} --role {'|'.join(ROLES)}",
             )
-        found.append(Account(name, role, kept["password_hash"]))
+        found.append(Account(name, role, kept["password_hash"], _second_factor(kept)))
     return found
+
+
+def owners_second_factor(config: Mapping[str, Any]) -> SecondFactor | None:
+    """Return the second factor of the server's own account."""
+    return _second_factor(config.get("serve", {}))
+
+
+def _second_factor(kept: Mapping[str, Any]) -> SecondFactor | None:
+    secret = kept.get("totp_secret")
+    return None if secret is None else SecondFactor(str(secret), tuple(kept.get("recovery_codes", ())))
 
 
 def add_account(name: str, role: str, password: str, *, file: Path | None = None) -> Account:
@@ -185,6 +203,33 @@ def remove_account(name: str, *, file: Path | None = None) -> None:
         del accounts[name]
 
 
+def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | None = None) -> None:
+    """Give an account a second factor, or take it away with None; either signs it out everywhere.
+
+    Raises
+    ------
+    UserError
+        There is no such account.
+    """
+    with _settings_of(name, file) as kept:
+        for key in ("totp_secret", "recovery_codes"):
+            kept.pop(key, None)
+        if factor is not None:
+            kept["totp_secret"] = factor.secret
+            kept["recovery_codes"] = list(factor.recovery_hashes)
+
+
+def use_recovery_code(name: str, code: str, *, file: Path | None = None) -> bool:
+    """Return whether a recovery code is one of an account's, and take it from the account: it works once."""
+    given = recovery_hash(name, code)
+    with _settings_of(name, file) as kept:
+        known = list(kept.get("recovery_codes", ()))
+        if given not in known:
+            return False
+        kept["recovery_codes"] = [one for one in known if one != given]
+    return True
+
+
 def hashed(password: str) -> str:
     """Return the Argon2 hash of a new password.
 
@@ -209,12 +254,28 @@ def _known(accounts: Any, name: str) -> Any:
 
 @contextmanager
 def _accounts_of(file: Path | None) -> Iterator[Any]:
-    """Open the table ``[accounts]`` for a change; the rest of the file stays as it is, to the letter."""
+    """Open the table ``[accounts]`` for a change."""
+    with _changing(file) as document:
+        yield document.setdefault("accounts", tomlkit.table(is_super_table=True))
+
+
+@contextmanager
+def _settings_of(name: str, file: Path | None) -> Iterator[Any]:
+    """Open an account's table for a change; the server's own account has ``[serve]``."""
+    with _changing(file) as document:
+        if name == OWNER:
+            yield document.setdefault("serve", tomlkit.table())
+        else:
+            yield _known(document.get("accounts", {}), name)
+
+
+@contextmanager
+def _changing(file: Path | None) -> Iterator[Any]:
+    """Open ``config.toml`` for a change; the rest of the file stays as it is, to the letter."""
     path = file or config_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(path.with_name(path.name + ".lock")):
         read_config(path)
         document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
-        accounts = document.setdefault("accounts", tomlkit.table(is_super_table=True))
-        yield accounts
+        yield document
         replace_file(path, tomlkit.dumps(document), is_private=True)

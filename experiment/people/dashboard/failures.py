@@ -53,22 +53,21 @@ class FailedSignIns:
         self._lock = threading.Lock()
         self._untold = 0
 
-    def told(self, known_name: str | None, *, refused_unread: bool) -> dict[str, Any] | None:
+    def told(self, known_name: str | None, why: str) -> dict[str, Any] | None:
         """Count a try and return the detail of its line, or None where the next line counts it.
 
         Parameters
         ----------
         known_name : str or None
             The account that it named, None where there is none of that name.
-        refused_unread : bool
-            The password was not even looked at, after too many tries.
+        why : str
+            Why it failed.
         """
         with self._lock:
             self._untold += 1
             if self._lines.wait(None):
                 return None
             tries, self._untold = self._untold, 0
-        why = "too many tries" if refused_unread else "name and password do not belong together"
         return {"account": known_name or "unknown name", "why": why, "tries": tries}
 
 

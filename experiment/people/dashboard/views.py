@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiment.people.dashboard import (
     rating_pages,
     session_pages,
-    signing_in,
+    sign_in_pages,
     study_pages,
     transfers,
     watching,
@@ -17,7 +17,7 @@ __all__ = [
     "admin",
     "rating_pages",
     "session_pages",
-    "signing_in",
+    "sign_in_pages",
     "study_pages",
     "transfers",
     "watching",

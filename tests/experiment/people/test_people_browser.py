@@ -91,7 +91,7 @@ def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_relo
 
 
 def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
-    link = site.app.extensions["wrods"].links.make()
+    link = site.app.extensions["wrods"].make_link()
     page.goto(f"http://127.0.0.1:{site.port}/admin/enter/{link}")
     page.get_by_text("No sessions yet").wait_for()
     person = site.begin(participant="17")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from experiment.people.access import OneTimeLinks, PilotPasses, Throttle, session_token
+from experiment.people.access import PilotPasses, Throttle, session_token
 from experiment.people.bodies import DEEPEST, parse
 from experiment.people.problems import Problem
 from experiment.store import queries as q
@@ -196,15 +196,6 @@ def test_a_throttle_takes_no_more_memory_for_more_callers() -> None:
     waits = [throttle.wait(f"2001:db8::{number:x}") for number in range(3000)]
     assert sys.getsizeof(throttle._free_from) == size < 1_000_000
     assert waits.count(0) > 2800  # few share a place with another
-
-
-def test_one_time_links_open_once_and_grow_old() -> None:
-    time = [0.0]
-    links = OneTimeLinks(clock=lambda: time[0])
-    first, second = links.make(), links.make()
-    assert [links.use("guess"), links.use(first), links.use(first)] == [False, True, False]
-    time[0] = 10_000
-    assert not links.use(second)
 
 
 def test_pilot_passes_are_for_one_study_and_one_server() -> None:

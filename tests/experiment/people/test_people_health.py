@@ -74,6 +74,16 @@ def test_a_database_that_breaks_while_it_is_served_is_served_no_longer(site: Any
     assert len(lines) == 1 and f"wrods restore {folder}" in lines[0] and "study.db is damaged" in lines[0]
 
 
+def test_strangers_are_told_no_paths_of_a_damaged_database(site: Any, folder: Path) -> None:
+    visitor = signed_in(site)
+    broken_under_way(site, folder)
+    site.store.check()
+    page = visitor.get("/admin/")
+    assert page.status_code == 503 and "wrods serve" in page.text and str(folder) not in page.text
+    pages = [site.app.test_client().get(path) for path in ("/admin/", "/admin/small/flags", "/admin/login")]
+    assert not any(str(folder) in one.text for one in pages)
+
+
 def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site: Any, folder: Path) -> None:
     free = [100 * GB]
     site_health = ServerHealth({"small": site.service}, disk_usage=lambda _: (200 * GB, 0, free[0]))

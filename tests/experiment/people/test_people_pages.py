@@ -37,7 +37,7 @@ def visitor(site: Any) -> FlaskClient:
 
 @pytest.fixture
 def experimenter(site: Any, visitor: FlaskClient) -> FlaskClient:
-    assert visitor.get(f"/admin/enter/{site.app.extensions['wrods'].links.make()}").status_code == 302
+    assert visitor.get(f"/admin/enter/{site.app.extensions['wrods'].make_link()}").status_code == 302
     return visitor
 
 
@@ -99,7 +99,7 @@ def test_participants_see_their_own_title_where_the_studys_tells_the_question(
     assert config_of(page)["title"] == "Reading words"
     listed = visitor.get("/").text
     assert ">Reading words</a>" in listed and "Which letters" not in listed
-    visitor.get(f"/admin/enter/{app.extensions['wrods'].links.make()}")
+    visitor.get(f"/admin/enter/{app.extensions['wrods'].make_link()}")
     told = {one["title"] for one in visitor.get("/admin/data.json").json["studies"]}
     assert told == {"Which letters carry a word?", "A small study"}
 
@@ -180,7 +180,7 @@ def test_guessing_the_password_is_slowed_down(visitor: FlaskClient) -> None:
 
 
 def test_a_one_time_link_opens_the_sessions_page_once(site: Any) -> None:
-    link = f"/admin/enter/{site.app.extensions['wrods'].links.make()}"
+    link = f"/admin/enter/{site.app.extensions['wrods'].make_link()}"
     first, second = site.app.test_client(), site.app.test_client()
     assert first.get(link).status_code == 302
     assert first.get("/admin/").status_code == 200

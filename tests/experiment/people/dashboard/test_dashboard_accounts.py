@@ -30,7 +30,10 @@ def test_accounts_are_added_listed_changed_and_removed_by_command() -> None:
     assert user("add", "mara", "--role", "assistant", typed="correct horse\n").exit_code == 0
     assert user("add", "noor", "--role", "rater", typed="battery staple\n").exit_code == 0
     told = json.loads(user("list", "--json").output)
-    assert told == [{"name": "mara", "role": "assistant"}, {"name": "noor", "role": "rater"}]
+    assert told == [
+        {"name": name, "role": role, "second_factor": False}
+        for name, role in (("owner", "owner"), ("mara", "assistant"), ("noor", "rater"))
+    ]
     before = read_config()["accounts"]["mara"]["password_hash"]
     assert user("password", "mara", typed="another horse\n").exit_code == 0
     after = read_config()["accounts"]["mara"]["password_hash"]
@@ -103,8 +106,7 @@ def test_a_changed_password_signs_out_everywhere_at_once(visit: Callable[[str], 
 def test_a_cookie_made_up_elsewhere_opens_nothing(site: Any, people: dict[str, str]) -> None:
     del people
     visitor = Visitor(site.app.test_client())
-    with visitor.client.session_transaction() as cookie:
-        cookie["account"], cookie["stamp"] = "ada", "0" * 32
+    visitor.client.set_cookie("wrods_admin", "x" * 43)
     assert visitor.get("/admin/").status_code == 302
 
 
@@ -114,16 +116,6 @@ def test_a_stale_form_asks_again_and_then_works(site: Any, people: dict[str, str
     assert told.status_code == 400
     assert "too old" in told.text and 'value="ada"' in told.text
     assert visitor.post("/admin/login", name="ada", password=people["ada"]).status_code == 302
-
-
-def test_guessing_one_name_from_many_places_is_slowed_down(site: Any, people: dict[str, str]) -> None:
-    del people
-    told = []
-    for place in range(25):
-        client = site.app.test_client()
-        client.environ_base["REMOTE_ADDR"] = f"192.0.2.{place}"
-        told.append(Visitor(client).sign_in("ada", f"guess {place}").status_code)
-    assert told == [401] * 20 + [429] * 5
 
 
 def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
@@ -144,10 +136,10 @@ def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
 def test_a_flood_of_failed_sign_ins_gets_a_few_lines_that_count_them_all() -> None:
     moment = [0.0]
     counter = FailedSignIns(Throttle(3, 60, clock=lambda: moment[0]))
-    lines = [counter.told(None, refused_unread=True) for _ in range(50)]
+    lines = [counter.told(None, "too many tries") for _ in range(50)]
     assert [line is not None for line in lines] == [True] * 3 + [False] * 47
     moment[0] = 61.0
-    later = counter.told("ada", refused_unread=False)
+    later = counter.told("ada", "wrong")
     assert later is not None and (later["tries"], later["account"]) == (48, "ada")
 
 
@@ -164,7 +156,8 @@ def test_the_servers_own_password_stays_under_the_same_key_and_signs_nobody_out(
 
 def test_no_view_is_open_to_strangers_and_each_says_what_it_needs(site: Any) -> None:
     client = site.app.test_client()
-    open_to_all = {"admin.login_form", "admin.login", "admin.enter", "admin.logout"}
+    open_to_all = {"admin.login_form", "admin.login", "admin.code_form", "admin.take_code", "admin.enter"}
+    open_to_all.add("admin.logout")
     for rule in site.app.url_map.iter_rules():
         if not rule.endpoint.startswith("admin.") or rule.endpoint in open_to_all:
             continue

@@ -30,7 +30,7 @@ def enter(chromium: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda told: told.type == "error" and problems.append(told.text))
         base = f"http://127.0.0.1:{site.port}"
-        page.goto(f"{base}/admin/enter/{site.app.extensions['wrods'].links.make()}")
+        page.goto(f"{base}/admin/enter/{site.app.extensions['wrods'].make_link()}")
         page.goto(base + path)
         return page
 

@@ -22,8 +22,8 @@ from tests.experiment.people.dashboard.conftest import Visitor
 
 EXAMPLES = int(os.environ.get("WRODS_FUZZ", "150"))
 KEY, ANSWER, PLATFORM_ID = "zzkeyzz", "what a participant typed", "5f8d0d55a1b2c3aaaabbbb01"
-NOT_ASKED = {"pages.bundle", "pages.asset"}
-"""Files of the page, which are the same for everybody."""
+NOT_ASKED = {"pages.bundle", "pages.asset", "admin.logout", "admin.end_all_sign_ins"}
+"""Files of the page, which are the same for everybody, and what would end the callers' own sign-ins."""
 text = st.text(max_size=20) | st.sampled_from(
     ["", "../../etc/passwd", "'; --", "=1+1", "<script>", "\0", "ﾟ", "9" * 40]
 )
@@ -44,8 +44,8 @@ FIELDS = [
 def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A study with a participant's answers, a platform id, and answer keys that no page but a download shows."""
     monkeypatch.setattr("experiment.people.site.SENDINGS_PER_MINUTE", 10**9)
-    monkeypatch.setattr("experiment.people.site.LOGINS_PER_MINUTE", 10**9)
-    monkeypatch.setattr("experiment.people.site.LOGINS_PER_NAME", 10**9)
+    for limit in ("FREE_TRIES", "FREE_TRIES_OF_NETWORK"):
+        monkeypatch.setattr(f"experiment.people.dashboard.sign_in_limits.{limit}", 10**9)
     items = [
         Item(
             item_id=f"{KEY}{number}", set_name="words", role="test", condition={"position": level},
