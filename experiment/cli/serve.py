@@ -99,8 +99,10 @@ def serve(
     from experiment.people.server import Server
     from experiment.people.server_health import HealthWatch
     from experiment.people.service import service_for
+    from experiment.people.serving_lock import serving
     from experiment.people.settings import read_settings
     from experiment.store import open_store
+    from experiment.store.database import address_of
     from stimuli.errors import UserError
 
     if public is not None and (lan or kiosk):
@@ -126,8 +128,13 @@ def serve(
         )
     with ExitStack() as opened:
         services: dict[str, StudyService] = {}
+        addresses = {study.id: store_address(config) or study.folder for study in loaded}
+        claims = {
+            study: opened.enter_context(serving(address_of(address), study, settings.secret))
+            for study, address in addresses.items()
+        }
         for study in loaded:
-            store = opened.enter_context(open_store(store_address(config) or study.folder))
+            store = opened.enter_context(open_store(addresses[study.id]))
             services[study.id] = service_for(
                 study, store, is_pilot=pilot, new_version=new_version, config=config
             )
@@ -152,6 +159,8 @@ def serve(
             server = Server(app, host or "127.0.0.1", port, behind_proxy=public is not None)
         here = "localhost" if at_stations else host or "127.0.0.1"
         base = public.rstrip("/") if public else f"http://{here}:{server.port}"
+        for study_id, announce in claims.items():
+            announce(f"{base}/{study_id}/")
         _tell(base, services, pilot=pilot)
         for service in services.values():
             if service.recruitment is None or service.recruitment.platform is None:

@@ -1,0 +1,194 @@
+"""One server for a study: a second ``wrods serve`` is refused and told who serves it.
+
+Beside an SQLite store the claim is a locked file, which the operating system frees however the process ends. Two servers
+on one file would each keep a memory of their own of who holds which session. With PostgreSQL several servers may share a
+study, on one computer or many, if all have the same signing key: what one signs, the others accept. There the claim is an
+advisory lock per study and key, shared by those who have the same key, and it lives as long as a connection of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from experiment.store.database import lock_for_change, make_engine
+from stimuli.errors import UserError
+from stimuli.files import replace_file
+
+RENEW_S = 10.0
+Announce = Callable[[str], None]
+_OTHERS = text(
+    "SELECT a.application_name, a.backend_start FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
+    "WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE "
+    "datname = current_database()) AND l.objsubid = 2 AND l.classid::bigint = :study AND l.objid::bigint <> :key "
+    "ORDER BY a.backend_start LIMIT 1"
+)
+
+
+@contextmanager
+def serving(address: URL, study: str, secret: bytes) -> Iterator[Announce]:
+    """Hold the right to serve a study until the block or the process ends.
+
+    Parameters
+    ----------
+    address : URL
+        Of the store.
+    study : str
+        The study's id.
+    secret : bytes
+        The server's signing key.
+
+    Yields
+    ------
+    callable
+        Takes the address at which the study is served, for whoever is refused later.
+
+    Raises
+    ------
+    UserError
+        The study is being served; with PostgreSQL only where that server has another signing key.
+    """
+    if address.get_backend_name() == "sqlite":
+        with _locked_file(Path(address.database or ""), study) as announce:
+            yield announce
+    else:
+        with _shared_lock(address, study, secret):
+            yield lambda where: None
+
+
+@contextmanager
+def _locked_file(store: Path, study: str) -> Iterator[Announce]:
+    lock = FileLock(store.with_name(f"{store.name}.serving-{study}.lock"), timeout=0)
+    about = store.with_name(f"{store.name}.serving-{study}.json")
+    try:
+        lock.acquire()
+    except Timeout:
+        raise _served(study, _read(about)) from None
+    mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}
+    try:
+        replace_file(about, json.dumps(mine), is_private=True)
+        yield lambda where: replace_file(about, json.dumps(mine | {"at": where}), is_private=True)
+    finally:
+        about.unlink(missing_ok=True)
+        lock.release()
+
+
+def _read(about: Path) -> dict[str, Any]:
+    """Return what the server that holds the lock says of itself; nothing while it is just starting."""
+    try:
+        found = json.loads(about.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _served(study: str, by: dict[str, Any]) -> UserError:
+    who = f"process {by['pid']} on {by['host']} since {by['since']}" if "pid" in by else "another process"
+    where = f" at {by['at']}" if "at" in by else ""
+    return UserError(
+        f"{study} is already being served by {who}{where}",
+        mend="Use that server, or stop it first (Ctrl-C in its window).",
+        exit_code=1,
+    )
+
+
+@contextmanager
+def _shared_lock(address: URL, study: str, secret: bytes) -> Iterator[None]:
+    claim = _SharedClaim(address, study, secret)
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW_S):
+            claim.renew()
+
+    keeper = threading.Thread(target=renew, name="wrods-serving", daemon=True)
+    try:
+        claim.take()
+        keeper.start()
+        yield
+    finally:
+        ended.set()
+        if keeper.is_alive():
+            keeper.join(timeout=RENEW_S)
+        claim.close()
+
+
+class _SharedClaim:
+    """A shared advisory lock and the connection that it lives on."""
+
+    def __init__(self, address: URL, study: str, secret: bytes) -> None:
+        name = f"wrods serve on {socket.gethostname()[:24]}, process {os.getpid()}"
+        self._engine: Engine = make_engine(
+            address.update_query_dict({"application_name": name}), read_only=False
+        )
+        self._connection: Connection | None = None
+        self._study = study
+        self._keys = {
+            "study": _number(b"serving\0" + study.encode()),
+            "key": _number(b"signing key\0" + secret),
+        }
+
+    def take(self) -> None:
+        """Take the lock, unless a server with another key has the study."""
+        connection = self._engine.connect()
+        try:
+            with connection.begin():
+                lock_for_change(connection)  # of two that start at once, the second sees the first
+                other = connection.execute(_OTHERS, self._keys).first()
+                if other is not None:
+                    raise UserError(
+                        f"{self._study} is already being served from this database with another signing key: by "
+                        f"{other.application_name}, since {other.backend_start.astimezone(UTC):%d %B %Y, %H:%M} UTC",
+                        mend="Give all servers of a study the same signing key (WRODS_SECRET, or secret under [serve] in "
+                        "config.toml), or stop the other one.",
+                        exit_code=1,
+                    )
+                taken = text("SELECT pg_advisory_lock_shared(CAST(:study AS integer), CAST(:key AS integer))")
+                connection.execute(taken, self._keys)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def renew(self) -> None:
+        """Take the lock again where its connection broke; who serves meanwhile is not interrupted."""
+        try:
+            if self._connection is not None:
+                with self._connection.begin():
+                    self._connection.execute(text("SELECT 1"))
+                return
+        except DBAPIError:
+            self.close()
+        try:
+            self.take()
+        except (DBAPIError, UserError):
+            return
+
+    def close(self) -> None:
+        """Let go of the lock: it ends with its connection."""
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection.close()
+        self._connection = None
+        self._engine.dispose()
+
+
+def _number(of: bytes) -> int:
+    """Return a number of 31 bits that stands for something: as a key of a lock it looks the same signed and unsigned."""
+    return int.from_bytes(hashlib.sha256(of).digest()[:4]) & 0x7FFFFFFF
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%d %B %Y, %H:%M} UTC"
