@@ -9,7 +9,6 @@ import base64
 import hashlib
 import hmac
 import secrets
-import threading
 import time
 from array import array
 from collections.abc import Callable

@@ -15,8 +15,8 @@ from sqlalchemy import select
 from experiment.people.app import create_app
 from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard import accounts
-from experiment.people.dashboard.signing_in import LARGEST_UPLOAD
 from experiment.people.dashboard.sign_ins import LINK, SIGN_IN, SignIns
+from experiment.people.dashboard.signing_in import LARGEST_UPLOAD
 from experiment.people.large_bodies import largest_body
 from experiment.store import open_store
 from experiment.store.backups import copy_sqlite
@@ -62,9 +62,7 @@ def test_signing_out_ends_the_sign_in_for_copies_of_the_cookie_and_in_every_proc
     assert other.get("/admin/").status_code == 200
 
 
-def test_the_cookie_is_a_random_token_that_scripts_cannot_read(
-    site: Any, people: dict[str, str]
-) -> None:
+def test_the_cookie_is_a_random_token_that_scripts_cannot_read(site: Any, people: dict[str, str]) -> None:
     visitor = Visitor(site.app.test_client())
     visitor.client.get("/admin/login")
     before = visitor.client.get_cookie("wrods_admin")
@@ -94,7 +92,9 @@ def test_over_tls_the_cookie_is_sent_over_tls_alone_and_lets_files_in(
     assert given.startswith("__Host-wrods_admin=") and "Secure" in given and "Path=/" in given
     fields = {"csrf": re.search(r'name="csrf" value="([^"]+)', form.text)[1], "name": "ada"}  # type: ignore[index]
     cookie = {"Cookie": given.partition(";")[0]}
-    done = client.post("/admin/login", data=fields | {"password": people["ada"]}, headers=told | cookie, **base)
+    done = client.post(
+        "/admin/login", data=fields | {"password": people["ada"]}, headers=told | cookie, **base
+    )
     mine = next(one for one in done.headers.getlist("Set-Cookie") if one.startswith("__Host-wrods_admin="))
     cookie = {"Cookie": mine.partition(";")[0]}
     assert client.get("/admin/", headers=told | cookie, **base).status_code == 200
