@@ -4,6 +4,7 @@ import { initJsPsych } from "jspsych";
 import { forgetLetterSize, rememberedSize, sizeLetters } from "./calibration";
 import { loadLetters } from "./client";
 import { followSystem, onSystemDisplay, planPolarity } from "./display";
+import type { StopChoice, StopOffer } from "./leaving/stop";
 import type { Messages } from "./messages";
 import type { Frame } from "./page";
 import { fitScreen } from "./plugins/room";
@@ -11,6 +12,7 @@ import { type Plan, stimulusTexts, trialsOf } from "./procedure/plan";
 import type { Progress } from "./procedure/progress";
 import type { Ending, Recorder } from "./procedure/session";
 import { unfold } from "./procedure/timeline";
+import { interruption } from "./timing/interruption";
 
 export interface Outcome {
   ending: Ending;
@@ -24,19 +26,15 @@ export async function conductPlan(
   messages: Messages,
   progress: Progress,
   recorder: Recorder,
+  offer: Pick<StopOffer, "later" | "payment" | "receipt">,
 ): Promise<Outcome> {
   let outcome: Outcome = { ending: "completed", words: null };
+  interruption.forget();
   frame.stage.replaceChildren();
   await loadLetters(stimulusTexts(plan));
   const setLetters = letterSizer(plan, progress);
   setLetters();
   planPolarity(plan.display?.polarity ?? "dark_on_light");
-  const jsPsych = initJsPsych({
-    display_element: frame.stage,
-    // jsPsych makes the stage a stop of the Tab key; it is none, only a place to put the focus.
-    on_trial_start: () => (frame.stage.tabIndex = -1),
-    on_interaction_data_update: (record: { event: string }) => void noteInteraction(record.event),
-  });
   const noteInteraction = (kind: string): Promise<void> =>
     recorder.event(kind, { trial_index: progress.latest, ts: performance.now() });
   const leaving = new AbortController();
@@ -53,18 +51,53 @@ export async function conductPlan(
   onSystemDisplay((display) => void recorder.event("system_display", { ...display, trial_index: progress.latest }), leaving.signal);
   const hasTrials = plan.screens.some((screen) => trialsOf(screen).length > 0);
   frame.progress(hasTrials ? progress.share() : null);
-  const timeline = unfold(plan, {
-    jsPsych,
-    messages,
-    progress,
-    recorder,
-    isInputAssisted: plan.assistive_input ?? false,
-    onShare: (share) => frame.progress(share),
-    onEnd: (ending, words) => (outcome = { ending, words }),
-  });
+  let leave: (choice: StopChoice) => void = () => {};
+  const left = new Promise<StopChoice>((resolve) => (leave = resolve));
+  const noteStop = (then: StopChoice | "continue", wasCut: boolean): Promise<void> => {
+    const cut = wasCut && progress.latest !== null ? { trial_index: progress.latest, attempt: progress.nextAttempt(progress.latest) - 1 } : {};
+    return recorder.event("stop", { then, ...cut });
+  };
+  const offerStop = (): void => {
+    const onContinue = (wasCut: boolean): void => void noteStop("continue", wasCut);
+    void frame.stop.offer({ ...offer, onContinue }).then(leave);
+  };
+  const consent = plan.screens.findIndex((screen) => screen.kind === "consent");
+  if (consent < 0 || progress.isOver(consent)) offerStop();
   try {
-    await jsPsych.run({ timeline });
+    for (let isCut = true; isCut; ) {
+      isCut = false;
+      const jsPsych = initJsPsych({
+        display_element: frame.stage,
+        // jsPsych makes the stage a stop of the Tab key; it is none, only a place to put the focus.
+        on_trial_start: () => (frame.stage.tabIndex = -1),
+        on_interaction_data_update: (record: { event: string }) => void noteInteraction(record.event),
+      });
+      const timeline = unfold(plan, {
+        jsPsych,
+        messages,
+        progress,
+        recorder,
+        isInputAssisted: plan.assistive_input ?? false,
+        onShare: (share) => frame.progress(share),
+        onAgreed: offerStop,
+        onCut: () => (isCut = true),
+        onEnd: (ending, words) => (outcome = { ending, words }),
+        receipt: offer.receipt,
+      });
+      // a trial that was cut off comes again as it does after a reload, once the participant has decided to go on
+      const ran = jsPsych.run({ timeline }).then(() => (isCut ? interruption.over() : undefined));
+      const choice = (await Promise.race([ran, left])) ?? null;
+      if (choice === null) continue;
+      jsPsych.pauseExperiment(); // nothing comes after the screen that was left
+      jsPsych.data.removeInteractionListeners();
+      const hasAll = hasTrials && progress.share() === 1;
+      const keeping = hasAll ? "completed" : "stopped";
+      outcome = { ending: choice === "keep" ? keeping : choice === "delete" ? "deleted" : "later", words: null };
+      if (outcome.ending === "stopped" || outcome.ending === "later") await noteStop(choice, isCut);
+      isCut = false;
+    }
   } finally {
+    frame.stop.withdraw();
     leaving.abort();
     frame.progress(null);
     forgetLetterSize();

@@ -2,6 +2,7 @@
 
 import type { Messages } from "./messages";
 import type { Plan } from "./procedure/plan";
+import type { Finished } from "./sending/api";
 
 export interface PageConfig {
   api: string;
@@ -15,8 +16,6 @@ export interface PageConfig {
   mode: "session" | "pilot" | "preview";
   participant: string | null;
   platform: Record<string, string>;
-  /** What the server has signed for this visit: a pilot, or an arrival by a signed link. */
-  pass: string | null;
   ask_participant: boolean;
   /** The page stands on one of a lab's stations, whose name is asked for. */
   stations: boolean;
@@ -26,10 +25,12 @@ export interface PageConfig {
   station_help: string | null;
   /** How long the last page waits for the server to confirm every answer before it offers a copy of them, ms. */
   finish_wait_ms: number;
+  /** The way back of somebody who declines, stops or has their answers deleted. */
+  if_left: Partial<Pick<Finished, "completion_code" | "return_url" | "return_text">>;
   preview_plan: Plan | null;
 }
 
-const DEFAULTS = { mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, preview_plan: null };
+const DEFAULTS = { mode: "session", participant: null, platform: {}, ask_participant: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
 
 export function readConfig(page: Document): PageConfig {
   const holder = page.getElementById("wrods-config");

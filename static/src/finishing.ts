@@ -8,7 +8,7 @@ import { element } from "./dom";
 import { fill, type Messages } from "./messages";
 import { type Frame, showPage } from "./page";
 import type { Finished, Reply } from "./sending/api";
-import { answersCopy, download, reviewCode, sessionId } from "./sending/copy";
+import { answersCopy, reviewCode, saveFile, sessionId } from "./sending/copy";
 import type { Outbox } from "./sending/outbox";
 
 export interface Unconfirmed {
@@ -45,7 +45,15 @@ export class Finishing {
 
   showSaving(): void {
     const { saving_title, saving_text } = this.messages;
-    const content = { heading: saving_title, text: [saving_text] };
+    this.showWaiting(saving_title, saving_text);
+  }
+
+  showErasing(): void {
+    this.showWaiting(this.messages.deleting_title, this.messages.deleting_text);
+  }
+
+  private showWaiting(heading: string, words: string): void {
+    const content = { heading, text: [words] };
     void showPage(this.frame.stage, content, [], this.messages, this.config.language);
   }
 
@@ -76,7 +84,7 @@ export class Finishing {
 
   private async handOut({ address, token }: Unconfirmed): Promise<void> {
     const copy = answersCopy(this.config.study, address, token, await this.outbox.ofSession(address));
-    download(`${this.config.study}-${sessionId(address).slice(0, 8)}-answers.json`, copy);
+    saveFile(`${this.config.study}-${sessionId(address).slice(0, 8)}-answers.json`, "application/json", JSON.stringify(copy));
   }
 }
 

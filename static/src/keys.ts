@@ -64,7 +64,11 @@ export function layoutOrder(keys: readonly string[], hasOptions: boolean): numbe
   return first <= second ? order : order.reverse();
 }
 
-/** Whether a key event is a plain stroke, not a shortcut of the browser or the system; AltGr is Ctrl and Alt on some systems. */
+/**
+ * Whether a key event is a plain stroke for the study: no shortcut of the browser or the system, none for the Stop control;
+ * AltGr is Ctrl and Alt on some systems.
+ */
 export function isPlainStroke(event: KeyboardEvent): boolean {
-  return event.ctrlKey === event.altKey && !event.metaKey && !event.isComposing;
+  if (event.ctrlKey !== event.altKey || event.metaKey || event.isComposing) return false;
+  return !(event.target instanceof Element && event.target.closest(".stop, dialog"));
 }

@@ -6,6 +6,8 @@ import "./style.css";
 
 import { conductPlan } from "./conduct";
 import { type PageConfig, readConfig } from "./config";
+import { partingOf } from "./leaving/endings";
+import { receiptButton } from "./leaving/receipt";
 import type { Messages } from "./messages";
 import { Frame, showPage } from "./page";
 import { BriefShelf, Progress } from "./procedure/progress";
@@ -30,7 +32,15 @@ async function preview(config: PageConfig, frame: Frame, messages: Messages): Pr
   };
   for (;;) {
     const progress = new Progress(plan, new BriefShelf(), "preview");
-    const { words } = await conductPlan(plan, frame, messages, progress, nowhere);
+    const { title, direction } = config;
+    const { words } = await conductPlan(plan, frame, messages, progress, nowhere, {
+      later: () => (plan.if_interrupted && plan.if_interrupted.then !== "resume" ? null : messages.stop_later_text),
+      payment: "",
+      receipt: () => {
+        const { receipt } = partingOf(plan, progress, { title, direction, participant: null });
+        return receipt && receiptButton(receipt, messages);
+      },
+    });
     const text = [words, messages.preview_end_text];
     const actions = [{ name: "again", words: messages.preview_again }];
     await showPage(frame.stage, { heading: messages.preview_end_title, text }, actions, messages, config.language);
@@ -44,7 +54,7 @@ async function visit(config: PageConfig, frame: Frame, messages: Messages): Prom
     send: async (item) => {
       const reply = await api.send(item, visiting.address);
       if (reply.body.elsewhere) visiting.lost();
-      if (item.kind === "trials") visiting.heard(item.uuid, reply);
+      visiting.heard(item.kind, item.uuid, reply);
       return reply.status;
     },
     onWaiting: (isWaiting) => frame.waiting(isWaiting),

@@ -4,6 +4,7 @@ import type { PageConfig } from "./config";
 import { followSystem } from "./display";
 import { element, prose } from "./dom";
 import { isPlainStroke, keyName } from "./keys";
+import { StopControl } from "./leaving/stop";
 import { fill, type Messages } from "./messages";
 import { keyButton } from "./plugins/stimulus";
 import { frames } from "./timing/frames";
@@ -14,6 +15,8 @@ export interface PageContent {
   html?: string | null;
   /** Elements of the page's own making, between the text and the buttons. */
   extra?: HTMLElement | null;
+  /** The same, below the buttons. */
+  below?: HTMLElement | null;
   tone?: "good" | "bad" | "plain";
   /** A class of the page's own. */
   kind?: string;
@@ -38,7 +41,7 @@ export function pageScreen(
   language: string,
   buttons: readonly HTMLElement[] = [],
 ): { screen: HTMLElement; title: HTMLElement } {
-  const { heading, text = [], html, extra, tone = "plain", kind, position, minimum_ms = 0 } = content;
+  const { heading, text = [], html, extra, below, tone = "plain", kind, position, minimum_ms = 0 } = content;
   const title = element("h2", { tabindex: "-1" }, heading);
   const screen = element(
     "section",
@@ -50,9 +53,13 @@ export function pageScreen(
     extra,
     buttons.length > 0 && element("div", { class: "actions" }, ...buttons),
     minimum_ms > 0 && element("p", { class: "wait" }),
+    below,
   );
   return { screen, title };
 }
+
+/** The listeners of the page that is shown: what comes after it takes them away. */
+let shown: AbortController | null = null;
 
 /**
  * Show a page of prose and wait for one of its buttons.
@@ -77,10 +84,12 @@ export async function showPage(
     if (content.kind !== "feedback") followSystem(); // feedback stands between stimuli
     display.replaceChildren(screen);
   });
+  shown?.abort();
+  const listening = new AbortController();
+  shown = listening;
   window.scrollTo(0, 0);
   title.focus({ preventScroll: true });
   return new Promise((resolve) => {
-    const listening = new AbortController();
     const main = buttons.filter((_, index) => !actions[index]!.quiet);
     const stopWaiting = minimum_ms > 0 ? holdBack(screen, main, onset + minimum_ms, messages) : null;
     const take = (event: Event, action: Action): void => {
@@ -122,12 +131,13 @@ function holdBack(screen: HTMLElement, buttons: HTMLElement[], until: number, me
 
 export class Frame {
   readonly stage: HTMLElement;
+  readonly stop: StopControl;
   private readonly bar: HTMLElement;
   private readonly fill: HTMLElement;
   private readonly status: HTMLElement;
 
   constructor(
-    root: HTMLElement,
+    readonly root: HTMLElement,
     config: PageConfig,
     readonly messages: Messages,
   ) {
@@ -151,7 +161,9 @@ export class Frame {
       config.mode === "session"
         ? null
         : element("p", { class: "badge" }, config.mode === "preview" ? messages.preview : messages.pilot);
-    root.replaceChildren(this.bar, ...(badge ? [badge] : []), this.stage, this.status);
+    this.stop = new StopControl(root, messages);
+    const corner = element("div", { class: "corner" }, badge, this.stop.button);
+    root.replaceChildren(this.bar, this.stage, corner, this.status);
   }
 
   /** Show how much of the session is done, from 0 to 1; null hides the bar. */

@@ -4,16 +4,19 @@ import { describeClient } from "./client";
 import { conductPlan, type Outcome } from "./conduct";
 import type { PageConfig } from "./config";
 import { element } from "./dom";
-import { Finishing } from "./finishing";
+import { Finishing, type Unconfirmed } from "./finishing";
 import { uuid } from "./identity";
 import { type Entry, entryOf, StartScreen, type Standing } from "./lab/start";
-import type { Messages } from "./messages";
+import { type Deletable, type Ended, endedBy, keepsakes, NO_PARTING, type Parting, partingOf } from "./leaving/endings";
+import { moment, receiptButton } from "./leaving/receipt";
+import { confirmDeletion } from "./leaving/stop";
+import { fill, type Messages } from "./messages";
 import { type Action, type Frame, showPage } from "./page";
 import type { TrialPayload } from "./procedure/payload";
 import type { Plan, TrialKey } from "./procedure/plan";
 import { Progress } from "./procedure/progress";
-import type { Answered, Recorder } from "./procedure/session";
-import type { Api, Finished, Reply, Taken } from "./sending/api";
+import type { Answered, Ending, Recorder } from "./procedure/session";
+import type { Api, Finished, Refusal, Reply, Taken } from "./sending/api";
 import { Alarm, backoff } from "./sending/backoff";
 import type { Outbox, OutboxItem } from "./sending/outbox";
 import { Presence } from "./sending/presence";
@@ -33,15 +36,8 @@ interface Ticket {
   /** The number that was typed in. */
   participant?: string | null;
   ended?: Ended;
-}
-
-interface Ended {
-  heading: string;
-  text: string[];
-  code: string | null;
-  return_url?: string | null;
-  /** The session was left and does not go on, in another tab either. */
-  is_barred?: boolean;
+  /** The session is being erased, and what its reader is to be told once it is. */
+  leaving?: { ending: "declined" | "deleted"; parting: Parting };
 }
 
 interface Session {
@@ -50,6 +46,7 @@ interface Session {
   plan: Plan;
   done: TrialKey[];
   shown: TrialKey[];
+  participant: string | null;
 }
 
 const FINISH_ROUNDS = 4;
@@ -70,6 +67,10 @@ export class Visit {
   private announced = new Set<string>();
   /** The number of a participant who begins again and is not asked for it again. */
   private known: string | null = null;
+  /** What an earlier session of this visit leaves its reader, should no other begin. */
+  private parting: Parting = NO_PARTING;
+  /** Told what the server says to the erasure of a session. */
+  private erasing: { client_uuid: string; tell: (reply: Reply<Taken>) => void } | null = null;
 
   constructor(
     private readonly config: PageConfig,
@@ -93,9 +94,12 @@ export class Visit {
   async run(): Promise<void> {
     const ticket = this.ticket();
     if (ticket?.ended) return this.showEnd(ticket.ended);
-    const found = ticket ? await this.resume(ticket) : null;
-    if (found && "heading" in found) return this.end(found);
-    const session = found ?? (await this.open());
+    if (ticket?.leaving && ticket.address && ticket.token) {
+      return this.erase({ address: ticket.address, token: ticket.token }, ticket.leaving.ending, ticket.leaving.parting);
+    }
+    const found = (ticket ? await this.resume(ticket) : null) ?? (await this.open());
+    if ("heading" in found) return this.end(found);
+    const session = found;
     const progress = new Progress(session.plan, this.shelf, session.address, session.done, session.shown);
     this.recording = session;
     this.progress = progress;
@@ -105,9 +109,25 @@ export class Visit {
       if (!(await this.start.welcomeBack(this.ticket()?.participant ?? null))) return this.startAnew();
       await this.note("resume", {});
     }
-    const outcome = await conductPlan(session.plan, this.frame, this.messages, progress, this.recorder());
-    if (outcome.ending === "completed") return this.finish(session);
-    return this.endEarly(session, outcome);
+    const { config, messages } = this;
+    const { ending, words } = await conductPlan(session.plan, this.frame, messages, progress, this.recorder(session), {
+      later: () => this.laterWords(session.plan),
+      payment: config.if_left.return_url ? "" : (config.if_left.return_text ?? ""),
+      receipt: () => {
+        const { receipt } = this.partingOf(session, progress);
+        return receipt && receiptButton(receipt, messages);
+      },
+    });
+    const parting = this.partingOf(session, progress);
+    if (ending === "completed") return this.finish(session, parting);
+    if (ending === "later") return this.rest(session);
+    if (ending === "declined" || ending === "deleted") return this.erase(session, ending, parting);
+    return this.endEarly(session, { ending, words }, parting);
+  }
+
+  private partingOf({ plan, participant }: Session, progress: Progress): Parting {
+    const { title, direction } = this.config;
+    return partingOf(plan, progress, { title, direction, participant });
   }
 
   /** Record something that is not a trial; outside a session it is nobody's and is dropped. */
@@ -130,10 +150,13 @@ export class Visit {
     });
   }
 
-  private recorder(): Recorder {
+  /** Where what happens in a session goes, as long as it is this page's. */
+  private recorder(session: Session): Recorder {
     return {
       trial: (payload: TrialPayload) => this.queue("trials", payload.client_uuid, { ...payload, next: this.announce(payload) }),
-      event: (kind, detail) => this.note(kind, detail),
+      event: async (kind, detail) => {
+        if (this.recording === session) await this.note(kind, detail);
+      },
       verdict: (client_uuid) => this.verdicts.of(client_uuid),
       answers: (screen, answers) => this.answers(screen, answers),
       shown: (trial_index, attempt) => {
@@ -163,9 +186,11 @@ export class Visit {
     return { eligible: reply.body.eligible !== false, then: reply.body.then ?? null };
   }
 
-  /** The server replied to a trial that was sent. */
-  heard(client_uuid: string, { status, body }: Reply<Taken>): void {
-    if (verdict(status) !== "later") this.verdicts.hear(client_uuid, body.feedback ?? null);
+  /** The server replied to a trial or an event that was sent. */
+  heard(kind: OutboxItem["kind"], client_uuid: string, reply: Reply<Taken>): void {
+    if (verdict(reply.status) === "later") return;
+    if (kind === "trials") this.verdicts.hear(client_uuid, reply.body.feedback ?? null);
+    if (this.erasing?.client_uuid === client_uuid) this.erasing.tell(reply);
   }
 
   private async queue(kind: OutboxItem["kind"], id: string, body: Record<string, unknown>): Promise<void> {
@@ -208,10 +233,8 @@ export class Visit {
       if (status === 423) {
         take = await this.start.elsewhere(body);
       } else if (status === 409) {
-        if (body.state !== "interrupted") {
-          const text = [body.error ?? "", body.mend ?? ""].filter(Boolean);
-          return { heading: this.messages.ended_title, text, code: null, is_barred: true };
-        }
+        this.parting = this.partingFrom(body);
+        if (body.state !== "interrupted") return this.barred(body);
         this.forget();
         await this.start.anew(body.error ?? "");
         this.known = ticket.participant ?? null;
@@ -219,9 +242,22 @@ export class Visit {
       } else {
         if (status !== 200 || !body.plan) return null; // the server no longer knows it
         const done = await this.withLocal(address, body.done ?? []);
-        return { address, token, plan: body.plan, done, shown: body.shown ?? [] };
+        return { address, token, plan: body.plan, done, shown: body.shown ?? [], participant: body.participant ?? null };
       }
     }
+  }
+
+  /** What the server's refusal to go on leaves the reader of a session. */
+  private partingFrom({ debrief = null, consent, participant = null }: Partial<Refusal>): Parting {
+    const { study, title, language, direction } = this.config;
+    return { debrief, receipt: consent ? { study, title, language, direction, ...consent, agreed: true, participant } : null };
+  }
+
+  /** The end of a session that does not go on, in the server's words. */
+  private barred({ error = "", mend = "" }: Reply<unknown>["body"]): Ended {
+    const text = [error, mend].filter(Boolean);
+    const about = { heading: this.messages.ended_title, text, code: null, return_url: null, deletable: null };
+    return { ...about, ...this.parting, is_barred: true };
   }
 
   /** Answers given in this session: those that the server has and those that wait here. */
@@ -248,47 +284,41 @@ export class Visit {
   }
 
   /** Begin a session, or go on with the participant's own. */
-  private async open(): Promise<Session> {
+  private async open(): Promise<Session | Ended> {
     let trouble: Trouble | null = null;
     let given = this.known;
     this.known = null;
+    const ticket: Ticket = { client_uuid: uuid(), opened_for: this.openedFor() };
     for (;;) {
       const entry: Entry = given === null ? await this.begin(trouble) : entryOf(given, this.config);
       const { participant, station, pin } = entry;
       given = null;
       this.frame.stage.replaceChildren(element("p", { class: "moment", role: "status" }, this.messages.starting));
       const client = await describeClient();
-      const { platform, pass } = this.config;
-      const ticket = this.newTicket(participant);
+      const { platform } = this.config;
       for (let take: boolean = entry.take; ; ) {
-        const asked: object = { client_uuid: ticket.client_uuid, participant, station, pin, platform, pass, client, take };
+        const asked: object = { client_uuid: ticket.client_uuid, participant, station, pin, platform, client, take };
         const { status, body } = await this.insist(() => this.api.open(asked));
         if (status === 423) {
           take = await this.start.elsewhere(body);
           continue;
         }
-        const { session_id, token, plan, done, shown } = body;
+        const { session_id, token, plan, done, shown, participant: number = null } = body;
         if (status < 300 && session_id && token && plan) {
           const address = this.api.sessionAddress(session_id);
-          this.keep({ ...ticket, address, token });
-          return { address, token, plan, done: await this.withLocal(address, done ?? []), shown: shown ?? [] };
+          this.keep({ ...ticket, address, token, participant });
+          this.parting = NO_PARTING;
+          return { address, token, plan, done: await this.withLocal(address, done ?? []), shown: shown ?? [], participant: number };
         }
+        if (body.debrief) this.parting = { ...this.parting, debrief: body.debrief };
+        // whoever took part before and cannot again is told what the study was about
+        if (this.parting !== NO_PARTING) return { ...this.barred(body), heading: body.title ?? this.messages.ended_title };
         const said = body.state === "pin" ? this.messages.pin_wrong : (body.error ?? `HTTP ${status}`);
         trouble = { heading: body.title ?? null, text: [said, body.mend ?? ""].filter(Boolean) };
-        this.forget();
         break;
       }
+      ticket.client_uuid = uuid();
     }
-  }
-
-  /** A ticket for a session that is asked for: kept before, so that a page that never got the reply asks for the same again. */
-  private newTicket(participant: string | null): Ticket {
-    const kept = this.ticket();
-    const opened_for = this.openedFor();
-    const again = kept && !kept.token && !kept.ended && (kept.participant ?? null) === participant;
-    const ticket: Ticket = { client_uuid: again ? kept.client_uuid : uuid(), opened_for, participant };
-    this.keep(ticket);
-    return ticket;
   }
 
   private forget(): void {
@@ -309,39 +339,73 @@ export class Visit {
     this.progress = null;
   }
 
-  private async finish(session: Session): Promise<void> {
-    const { messages } = this;
+  private async finish(session: Session, parting: Parting): Promise<void> {
     const { body } = await this.finishing.confirmed(session, () => this.settle(session));
     const items = await this.outbox.ofSession(session.address);
     await this.outbox.forget(items.filter((item) => item.state === "sent").map((item) => item.seq));
     this.shelf.removeItem(session.address);
-    const text = [messages.finished_text, body.return_text ?? ""].filter(Boolean);
-    await this.end({ heading: messages.finished_title, text, code: body.completion_code ?? null, return_url: body.return_url ?? null });
+    await this.end(endedBy("completed", { words: null, ...body }, parting, deletable(session), this.messages));
   }
 
-  /** The end of a session that its reader did not complete: declined, turned away, practice failed. */
-  private async endEarly(session: Session, outcome: Outcome): Promise<void> {
-    const { messages } = this;
-    const { declined_title, practice_failed_title, screened_out_title, close_page } = messages;
-    const titles = {
-      declined: declined_title,
-      practice_failed: practice_failed_title,
-      comprehension_failed: screened_out_title,
-      screened_out: screened_out_title,
-    };
+  /** The end of a session that its reader did not complete, and whose answers are kept: stopped, turned away, practice failed. */
+  private async endEarly(session: Session, { ending, words }: Outcome, parting: Parting): Promise<void> {
     this.finishing.showSaving();
     await this.uploader.drained(); // nobody is told to close the page while answers wait in it
     const { address, token } = session;
     const answers = await this.withLocal(address, session.done);
     const { body } = await this.insist(() => this.api.finish(address, token, answers.length, false));
     this.shelf.removeItem(address);
-    const declined = outcome.ending === "declined";
-    await this.end({
-      heading: titles[outcome.ending as keyof typeof titles],
-      text: [outcome.words ?? "", declined || body.return_text ? "" : close_page, body.return_text ?? ""].filter(Boolean),
-      code: body.completion_code ?? null,
-      return_url: body.return_url ?? null,
-    });
+    await this.end(endedBy(ending as Exclude<Ending, "later">, { words, ...body }, parting, deletable(session), this.messages));
+  }
+
+  /** Have everything erased that is stored of a session; nothing else of it is sent any more, whatever still waits here. */
+  private async erase({ address, token }: Unconfirmed, ending: "declined" | "deleted", parting: Parting): Promise<void> {
+    const { messages, outbox } = this;
+    this.leave();
+    if (ending === "deleted") this.finishing.showErasing();
+    const ticket = this.ticket() ?? { client_uuid: uuid(), opened_for: this.openedFor() };
+    delete ticket.ended;
+    this.keep({ ...ticket, address, token, leaving: { ending, parting } });
+    this.shelf.removeItem(address);
+    const forgetItems = async (): Promise<void> => outbox.forget((await outbox.ofSession(address)).map((item) => item.seq));
+    await forgetItems();
+    const asked = ending === "declined" ? { kind: "consent", detail: { agreed: false } } : { kind: "stop", detail: { then: "delete" } };
+    const client_uuid = uuid();
+    const body = { client_uuid, ...asked, at: new Date().toISOString() };
+    const told = new Promise<Reply<Taken>>((tell) => (this.erasing = { client_uuid, tell }));
+    await outbox.add({ uuid: client_uuid, session: address, token, kind: "events", body, queued_at: Date.now() });
+    this.uploader.retryNow();
+    const reply = await told;
+    await forgetItems();
+    this.keep({ ...ticket, address, token }); // with the ending, or with nothing: it is erased, or cannot be
+    const ended = endedBy(ending, { words: null, ...this.config.if_left }, parting, { address, token, until: null }, messages);
+    const { title = messages.delete_refused_title, error = "" } = reply.body;
+    // a session that is not there any more was erased before
+    await this.end(reply.status === 409 ? { ...ended, heading: title, text: [error] } : ended);
+  }
+
+  /** Let the session rest: its link opens it again. */
+  private async rest(session: Session): Promise<void> {
+    const { messages, config, frame } = this;
+    const text = [this.laterWords(session.plan)];
+    this.leave();
+    const ticket = this.ticket();
+    if (ticket) this.keep(ticket); // what this browser knows of the session lasts from now on
+    const actions: Action[] = [{ name: "go_on", words: messages.go_on, key: "space" }];
+    if (config.ask_participant) actions.push({ name: "another", words: messages.next_participant, quiet: true });
+    const { action } = await showPage(frame.stage, { heading: messages.stop_later, text }, actions, messages, config.language);
+    return action === "another" ? this.startAnew() : this.run();
+  }
+
+  /** How, and until when, a session that is left now can be finished; null where the study does not let it go on. */
+  private laterWords({ if_interrupted, language }: Plan): string | null {
+    if (if_interrupted && if_interrupted.then !== "resume") return null;
+    const { messages, config } = this;
+    const within = if_interrupted?.within_ms ?? null;
+    const lasts = config.ask_participant ? within : Math.min(within ?? TICKET_MS, TICKET_MS);
+    if (lasts === null) return messages.stop_later_lab;
+    const until = moment(new Date(Date.now() + lasts).toISOString(), language);
+    return fill(config.ask_participant ? messages.stop_later_lab_until : messages.stop_later_until, { until });
   }
 
   /** Ask the server to confirm the session, sending again what it says it lacks. */
@@ -369,15 +433,22 @@ export class Visit {
   }
 
   private async showEnd(ended: Ended): Promise<void> {
-    const { messages, config } = this;
+    const { messages, config, frame } = this;
     this.leave();
-    const { heading, text, code, return_url, is_barred = false } = ended;
+    const { heading, text, debrief, receipt, code, return_url, deletable, is_barred = false, may_return = false } = ended;
+    let erase: (action: string) => void = () => {};
+    const erased = new Promise<string>((resolve) => (erase = resolve));
+    const onDelete = (): void => void confirmDeletion(frame.root, messages).then((isSure) => isSure && erase("erase"));
     const extra = code === null ? null : this.finishing.codeBox(code, messages.code_text);
+    const below = keepsakes(ended, config.language, messages, onDelete);
     const actions: Action[] = return_url ? [{ name: "return", words: messages.return_to_platform }] : [];
-    if (is_barred && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
     if (config.ask_participant) actions.push({ name: "another", words: messages.next_participant, quiet: true });
-    const chosen = await showPage(this.frame.stage, { heading, text, extra }, actions, messages, config.language);
-    if (chosen.action === "return" && return_url) return location.assign(return_url);
+    else if (may_return) actions.push({ name: "another", words: messages.back, quiet: true });
+    else if (is_barred && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
+    const shown = showPage(frame.stage, { heading, text, html: debrief, extra, below }, actions, messages, config.language);
+    const action = await Promise.race([shown.then((chosen) => chosen.action), erased]);
+    if (action === "erase" && deletable) return this.erase(deletable, "deleted", { debrief, receipt });
+    if (action === "return" && return_url) return location.assign(return_url);
     return this.startAnew();
   }
 
@@ -393,6 +464,10 @@ export class Visit {
       await this.alarm.sleep(backoff(failures, Math.random()));
     }
   }
+}
+
+function deletable({ address, token, plan }: Session): Deletable {
+  return { address, token, until: plan.withdraw_until ?? null };
 }
 
 function trialKey(item: OutboxItem): TrialKey {

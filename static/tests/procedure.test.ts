@@ -256,7 +256,7 @@ describe("the timeline", () => {
       },
       onShare: (share) => shares.push(share),
       isInputAssisted: false,
-      onEnd,
+      onEnd, onAgreed: () => {}, onCut: () => {}, receipt: () => null,
     };
     await jsPsych.simulate([{ timeline: unfold(plan, conduct) }], "data-only");
     return { data: jsPsych.data.get().values(), events, rows, shares, onEnd, progress, answers };

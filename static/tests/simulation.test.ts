@@ -69,6 +69,9 @@ test("the visual simulation walks through every screen by its own buttons and ke
     onShare: () => {},
     isInputAssisted: false,
     onEnd: () => {},
+    onAgreed: () => {},
+    onCut: () => {},
+    receipt: () => null,
   };
   await jsPsych.simulate([{ timeline: unfold(PLAN, conduct) }], "visual");
   const data = jsPsych.data.get().values() as { trial_type: string; simulated?: boolean; regions?: unknown[] }[];

@@ -64,6 +64,8 @@ class ScriptedServer:
     drop: dict[str, int] = field(default_factory=dict)
     reply_with: dict[str, list[int]] = field(default_factory=dict)
     lose_trials: int = 0
+    # Sessions that were erased at their reader's wish.
+    erased: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
     address: str = ""
 
@@ -99,8 +101,11 @@ class ScriptedServer:
         if parts == ["sessions"]:
             self.opened.append(sent.body)
             count = len(self.opened)
-            return 201, {"session_id": f"s{count}", "token": f"t{count}", "plan": self.plan, "done": []}
+            told = {"session_id": f"s{count}", "token": f"t{count}", "plan": self.plan, "done": []}
+            return 201, told | {"participant": f"P00{count}"}
         session = parts[1]
+        if session in self.erased:
+            return 404, {"error": "no such session"}
         if sent.headers.get("authorization") != f"Bearer t{session.removeprefix('s')}":
             return 404, {"error": "no such session"}
         trials = self.stored.setdefault(session, {})
@@ -113,6 +118,9 @@ class ScriptedServer:
                 return status, {"feedback": self.verdicts.get(sent.body["trial_index"])}
             case ["events"]:
                 self.events.append(sent.body)
+                if sent.body["detail"] == {"agreed": False} or sent.body["detail"].get("then") == "delete":
+                    self.erased.add(session)
+                    return 201, {"erased": True}
                 return 201, {}
             case ["answers"]:
                 self.answers[sent.body["screen"]] = sent.body["answers"]

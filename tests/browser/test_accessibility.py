@@ -295,7 +295,10 @@ def test_tab_walks_through_the_choices_and_out_again(serve, new_page):
     for _ in range(3):
         page.keyboard.press("Tab")
         walked.append(focused(page)[0])
-    assert walked == ["BUTTON", "BUTTON", "BODY"]
+    assert walked == ["BUTTON", "BUTTON", "BUTTON"]
+    assert focused(page)[1] == "Stop", "the control to stop comes behind what the trial is answered with"
+    page.keyboard.press("Tab")
+    assert focused(page)[0] == "BODY"
 
 
 def test_a_choice_can_be_made_by_tab_and_enter(serve, new_page):

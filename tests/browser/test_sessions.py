@@ -75,12 +75,16 @@ def test_who_declines_is_thanked_and_nothing_more_is_asked(serve, new_page):
     start(page)
     page.get_by_role("button", name="I do not agree").click()
     page.get_by_role("heading", name="You chose not to take part").wait_for()
-    until(lambda: server.events)
-    assert server.event("consent")["agreed"] is False
+    assert server.event("consent") == {"agreed": False}
     assert not server.trials
+    told = len([sent for sent in server.posts("s") if "/sessions/" in sent.path])
     page.reload()
     page.get_by_role("heading", name="You chose not to take part").wait_for()
-    assert [sent.body for sent in server.posts("/finish")] == [{"trials": 0, "completed": False}]
+    assert (server.posts("/finish"), told) == ([], 1), "nothing is sent but that they declined"
+    page.get_by_role("button", name="Back").click()  # they may think better of it
+    start(page)
+    page.get_by_role("heading", name="Consent").wait_for()
+    assert len(server.opened) == 2
 
 
 def test_practice_tells_right_from_wrong_and_repeats_until_it_is_passed(serve, new_page):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,6 @@ from experiment.people.access import Throttle
 from stimuli.errors import UserError
 
 SHORTEST_PIN = 4
-MADE_DIGITS = 6
 PIN_TRIES_PER_MINUTE = 10
 
 
@@ -34,7 +32,7 @@ class Lab:
     fingerprint : str or None
         Its SHA-256 in pairs of digits.
     pin : str or None
-        What an experimenter types before a session is continued or ended at a start screen; without one nobody does.
+        What an experimenter types before a session is continued or ended at a start screen.
     """
 
     has_stations: bool = False
@@ -45,12 +43,12 @@ class Lab:
     pin_tries: Throttle = field(default_factory=lambda: Throttle(PIN_TRIES_PER_MINUTE, 60), repr=False)
 
     def accepts(self, pin: str | None) -> bool:
-        """Return, in constant time, whether a PIN is the experimenter's."""
-        return self.pin is not None and hmac.compare_digest((pin or "").encode(), self.pin.encode())
+        """Say, in constant time, whether a PIN is the experimenter's; any is where none is set."""
+        return self.pin is None or hmac.compare_digest((pin or "").encode(), self.pin.encode())
 
 
-def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), else a new one, and whether it is new.
+def read_pin(config: Mapping[str, Any]) -> str | None:
+    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), or None.
 
     Raises
     ------
@@ -59,13 +57,13 @@ def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
     """
     given = config.get("lab", {}).get("pin")
     if given is None:
-        return f"{secrets.randbelow(10**MADE_DIGITS):0{MADE_DIGITS}}", True
+        return None
     if not isinstance(given, str) or len(given.strip()) < SHORTEST_PIN:
         raise UserError(
             f"pin under [lab] in config.toml is a text of at least {SHORTEST_PIN} characters",
             mend='Write it in quotes, such as pin = "4711".',
         )
-    return given.strip(), False
+    return given.strip()
 
 
 def set_lab(app: Flask, lab: Lab) -> None:

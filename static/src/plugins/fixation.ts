@@ -5,6 +5,7 @@ import { version } from "../../package.json";
 import { holdPolarity } from "../display";
 import { element } from "../dom";
 import { frames } from "../timing/frames";
+import { interruption } from "../timing/interruption";
 
 const info = <const>{
   name: "wrods-fixation",
@@ -31,12 +32,16 @@ export class FixationPlugin implements JsPsychPlugin<Info> {
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<{ onset_ts: number | null }> {
     onLoad?.();
     holdPolarity(); // also while nothing is shown
-    if (trial.interval_ms) await frames.wait(trial.interval_ms);
-    if (!trial.fixation_ms) return { onset_ts: null };
-    const cross = element("div", { class: "fixation", "aria-hidden": "true" }, "+");
-    const onset_ts = await frames.draw(() => display.replaceChildren(cross));
-    await frames.wait(trial.fixation_ms);
-    frames.holdOpen(); // the stimulus follows the cross in the same frame
+    let onset_ts: number | null = null;
+    do {
+      if (interruption.isOn) await interruption.over();
+      if (trial.interval_ms) await frames.wait(trial.interval_ms);
+      if (!trial.fixation_ms) continue;
+      const cross = element("div", { class: "fixation", "aria-hidden": "true" }, "+");
+      onset_ts = await frames.draw(() => display.replaceChildren(cross));
+      await frames.wait(trial.fixation_ms);
+    } while (interruption.isOn);
+    if (onset_ts !== null) frames.holdOpen(); // the stimulus follows the cross in the same frame
     return { onset_ts };
   }
 

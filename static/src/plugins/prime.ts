@@ -11,6 +11,7 @@ import { primeFields, primeParameters, type PrimeRecord } from "../generated/tri
 import type { Messages } from "../messages";
 import { Attention } from "../timing/attention";
 import { frames } from "../timing/frames";
+import { interruption } from "../timing/interruption";
 import { blankLines, fitLines } from "./lines";
 import { pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
@@ -72,6 +73,7 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
         const next = stages[stage];
         if (!next) {
           leave();
+          letBe();
           frames.holdOpen();
           resolve();
           return;
@@ -86,7 +88,12 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
         draw(next.words);
         if (next.isPrime) Object.assign(prime, { onset: now, from: stamp });
       });
+      const letBe = interruption.watch(() => {
+        leave();
+        resolve();
+      });
     });
+    const away = (attention as Attention | null)?.stop(performance.now()) ?? { hidden_ms: 0, blurred_ms: 0 };
     const frame_period = frames.period;
     const prime_ms = prime.until - prime.from;
     return {
@@ -98,7 +105,7 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
       timed_out: false,
       frame_period,
       dropped_frames: watch.stop(),
-      ...attention!.stop(performance.now()),
+      ...away,
       prime_frames: frame_period === null ? null : Math.round(prime_ms / frame_period),
       prime_ms,
     };

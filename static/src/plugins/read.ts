@@ -54,7 +54,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const isTooEarly = (now: number): boolean =>
       moving ? moving.isLast && now - (moving.onset ?? now) < minimum : now - exposure.onset < minimum;
     const early = new MinimumTime(exposure, minimum, [button], isTooEarly);
-    const response = await new Promise<Event>((resolve) => {
+    const response = await new Promise<Event | null>((resolve) => {
       const listening = new AbortController();
       const answer = (event: Event): void => {
         if (!exposure.accepts(event)) return;
@@ -74,10 +74,14 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
         options,
       );
       button.addEventListener("click", answer, { signal: listening.signal });
+      exposure.atLimit(null, () => {
+        listening.abort();
+        resolve(null);
+      });
     });
     const presses = early.stop();
     const times = { ...(await exposure.end(response)), ...presses };
-    if (!moving) return { ...times, reading_time: times.rt };
+    if (!moving || response === null) return { ...times, reading_time: times.rt };
     // Reading begins with the first word: dashes are nothing to read.
     return { ...times, reading_time: response.timeStamp - (moving.onset ?? exposure.onset), regions: moving.regions };
   }

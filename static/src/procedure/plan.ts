@@ -122,6 +122,8 @@ export interface Plan {
   if_interrupted?: { then: "resume" | "restart" | "block"; within_ms: number | null };
   display?: { polarity: Polarity };
   assistive_input?: boolean;
+  /** The last day (YYYY-MM-DD) on which a session that has ended can be deleted. */
+  withdraw_until?: string;
   screens: Screen[];
 }
 

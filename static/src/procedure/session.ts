@@ -24,7 +24,15 @@ export interface Answered {
   then: "go_on" | "again" | "end" | null;
 }
 
-export type Ending = "completed" | "declined" | "practice_failed" | "comprehension_failed" | "screened_out";
+export type Ending =
+  | "completed"
+  | "declined"
+  | "practice_failed"
+  | "comprehension_failed"
+  | "screened_out"
+  | "stopped"
+  | "deleted"
+  | "later";
 
 export interface Conduct {
   jsPsych: Pick<JsPsych, "abortExperiment" | "getDisplayElement">;
@@ -35,8 +43,14 @@ export interface Conduct {
   isInputAssisted: boolean;
   /** Told after every answer, with the share of trials answered. */
   onShare: (share: number) => void;
+  /** Told when the reader agrees to take part. */
+  onAgreed: () => void;
+  /** Told when a trial was taken off the screen unanswered, because the reader asked to stop. */
+  onCut: () => void;
   /** Told when the session ends early. */
-  onEnd: (ending: Exclude<Ending, "completed">, words: string) => void;
+  onEnd: (ending: Exclude<Ending, "completed">, words: string | null) => void;
+  /** What saves a copy of the consent form. */
+  receipt: () => HTMLElement | null;
 }
 
 export type Timeline = Exclude<Parameters<JsPsych["run"]>[0], unknown[]>;

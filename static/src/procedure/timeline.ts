@@ -107,15 +107,17 @@ function consent(html: string, version: string, place: number, language: string,
   ];
   return {
     timeline: [
-      pages([{ heading: messages.consent_title, html }], language, conduct, {
+      pages([{ heading: messages.consent_title, html, below: conduct.receipt() }], language, conduct, {
         actions,
         on_finish: async (data: PagesData) => {
           const agreed = data.action === "agree";
-          await recorder.event("consent", { agreed, version, duration: data.duration });
           if (agreed) {
+            await recorder.event("consent", { agreed, version, duration: data.duration });
+            progress.setRemark("agreed", new Date().toISOString());
             progress.leave(place);
+            conduct.onAgreed();
           } else {
-            conduct.onEnd("declined", messages.declined_text);
+            conduct.onEnd("declined", null); // all that is sent of it is that it was declined
             jsPsych.abortExperiment();
           }
         },

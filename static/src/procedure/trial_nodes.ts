@@ -8,6 +8,7 @@ import { smallestScale } from "../plugins/lines";
 import { PrimePlugin } from "../plugins/prime";
 import { ReadPlugin } from "../plugins/read";
 import { RecoverPlugin } from "../plugins/recover";
+import { interruption } from "../timing/interruption";
 import { type StepData, type TrialPayload, trialPayload } from "./payload";
 import type { PlannedTrial, ShownStep } from "./plan";
 import type { Conduct, Node } from "./session";
@@ -35,12 +36,18 @@ export function trialNodes(
     },
     on_load: noteScale,
     on_finish: async (data: StepData) => {
+      const isLast = index === trial.steps.length - 1;
+      if (interruption.takeCut() || (!isLast && interruption.isOn)) {
+        conduct.onCut();
+        conduct.jsPsych.abortExperiment();
+        return;
+      }
       steps.push(data);
       if ("composed_chars" in data && Number(data.composed_chars) > 0) {
         const { composed_chars: characters } = data;
         void recorder.event("composition", { trial_index: trial.trial_index, attempt, characters });
       }
-      if (index < trial.steps.length - 1) return;
+      if (!isLast) return;
       const payload = trialPayload(trial, attempt, steps, uuid(), new Date());
       const isSimulated = steps.some((recorded) => recorded.simulated === true);
       if (!isSimulated) await recorder.trial(payload);

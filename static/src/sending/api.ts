@@ -22,6 +22,10 @@ export interface Reply<T> {
 export interface Refusal {
   state: string;
   may_take: boolean;
+  /** Of a session that has ended: what its reader was to be told at the end, and what they agreed to. */
+  debrief: string | null;
+  consent: { html: string; version: string } | null;
+  participant: string | null;
 }
 
 export interface Resumed {
@@ -30,6 +34,8 @@ export interface Resumed {
   done: TrialKey[];
   shown: TrialKey[];
   state: string;
+  /** The number by which the researchers know the participant. */
+  participant: string | null;
 }
 
 export interface Opened extends Resumed {

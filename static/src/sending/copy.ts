@@ -33,9 +33,9 @@ export function reviewCode(address: string): string {
 }
 
 /** Offer a file for download. */
-export function download(name: string, contents: object): void {
+export function saveFile(name: string, type: string, contents: string): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([JSON.stringify(contents)], { type: "application/json" }));
+  link.href = URL.createObjectURL(new Blob([contents], { type: `${type};charset=utf-8` }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

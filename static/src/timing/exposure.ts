@@ -9,6 +9,7 @@ import type { ExposureRecord } from "../generated/trials";
 import { fitScreen } from "../plugins/room";
 import { Attention } from "./attention";
 import { frames, type FrameWatch } from "./frames";
+import { interruption } from "./interruption";
 import { paints } from "./paint";
 
 const FRAMES_TO_WAIT_FOR_PAINT = 4;
@@ -51,10 +52,15 @@ export class Exposure {
     return this.limit === null || event.timeStamp - this.onset <= this.limit;
   }
 
-  /** Call back once when `limit` ms have passed, unless the exposure ended before. */
+  /** Call back once when `limit` ms have passed or the participant asks to stop, unless the exposure ended before. */
   atLimit(limit: number | null, callback: () => void): void {
-    if (limit === null) return;
+    this.stopDeadline = interruption.watch(() => {
+      this.stopDeadline?.();
+      callback();
+    });
+    if (limit === null || interruption.isOn) return;
     this.limit = limit;
+    const stopWatching = this.stopDeadline;
     const end = (): void => {
       this.stopDeadline?.();
       // One task later, so that a key pressed in time but still queued behind a busy page counts.
@@ -65,6 +71,7 @@ export class Exposure {
     });
     const timer = setTimeout(end, limit - (performance.now() - this.onset) + FRAMES_LATE_MS);
     this.stopDeadline = () => {
+      stopWatching();
       leave();
       clearTimeout(timer);
     };

@@ -1,0 +1,283 @@
+"""The Stop control, and what each way out of a session shows, sends and leaves to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.plans import (
+    CONSENT,
+    DEBRIEF,
+    block,
+    choose,
+    plan,
+    practice,
+    prime,
+    question,
+    questions,
+    read,
+    recover,
+    trial,
+)
+from tests.browser.walking import finished, start, trial_shown, until
+
+pytestmark = pytest.mark.browser
+
+
+def asked(count: int, first: int = 0) -> list[dict[str, Any]]:
+    return [trial(first + i, [choose(f"Question number {first + i}?")]) for i in range(count)]
+
+
+def agree(page: Any) -> None:
+    start(page)
+    page.get_by_role("button", name="I agree").click()
+
+
+def stops(server: Any) -> list[dict[str, Any]]:
+    return [event["detail"] for event in server.events if event["kind"] == "stop"]
+
+
+def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(serve, new_page, axe):
+    """By Escape and by the button; the keys of the screen do nothing meanwhile, and the focus comes back."""
+    about = questions(question("book", "text", "Which book did you read last?", optional=True))
+    pause = {"kind": "break", "html": None, "minimum_ms": 0}
+    server = serve(plan(CONSENT, about, block(asked(1)), pause, DEBRIEF))
+    page = new_page(server.address)
+    start(page)
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    page.get_by_role("heading", name="Consent").wait_for()
+    assert stop.count() == 0, "before the agreement there is nothing to stop but to disagree"
+    page.get_by_role("button", name="I agree").click()
+    dialog = page.get_by_role("dialog", name="Do you want to stop?")
+    field = page.locator("#wrods-question-0")
+    field.fill("a novel")
+    page.keyboard.press("Escape")
+    dialog.wait_for()
+    assert axe(page) == []
+    assert page.evaluate("() => document.activeElement.textContent") == "Continue the study"
+    for _ in range(8):  # the focus stays in the dialog, or in the browser's own controls
+        page.keyboard.press("Tab")
+        inside = page.evaluate(
+            "() => document.activeElement === document.body || Boolean(document.activeElement.closest('dialog'))"
+        )
+        assert inside
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="detached")
+    assert page.evaluate("() => document.activeElement.id") == "wrods-question-0"
+    assert field.input_value() == "a novel"
+    page.get_by_role("button", name="Continue").click()
+    trial_shown(page, "choose")
+    page.keyboard.press("j")
+    page.get_by_role("heading", name="Time for a break").wait_for()
+    stop.click()
+    dialog.wait_for()
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Continue the study").click()
+    page.get_by_role("heading", name="Time for a break").wait_for()
+    page.keyboard.press("Space")
+    page.get_by_role("heading", name="About this study").wait_for()
+    page.keyboard.press("Space")
+    finished(page, server)
+    assert [told["then"] for told in stops(server)] == ["continue", "continue"]
+    assert sorted(server.trials) == [(0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["choose", "read", "window", "recover", "prime"])
+def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(serve, new_page, kind):
+    steps = {
+        "choose": [choose("Question number 0?")],
+        "read": [read(), choose("Question number 0?")],
+        "window": [
+            read("one two", lines=["one two"], **{"as": "moving_window"}),
+            choose("Question number 0?"),
+        ],
+        "recover": [recover()],
+        "prime": [prime(mask_ms=600), choose("Question number 0?")],
+    }[kind]
+    server = serve(plan(CONSENT, block([trial(0, steps), *asked(1, first=1)])))
+    page = new_page(server.address)
+    agree(page)
+    first = {"window": "read"}.get(kind, kind)
+    trial_shown(page, first)
+    if kind == "window":
+        page.keyboard.press("Space")
+        page.locator(".word:not([aria-hidden])", has_text="one").wait_for()
+    if kind == "recover":
+        page.keyboard.type("gar")
+    page.keyboard.press("Escape")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    until(lambda: page.locator(".trial, .fixation").count() == 0)
+    assert dialog.get_by_text("the item that was on the screen is shown again").count() == 1
+    for key in ("j", "f", "Enter") if kind != "choose" else ("j",):
+        if key != "Enter":
+            page.keyboard.press(key)
+    assert server.trials == {}
+    page.get_by_role("button", name="Continue the study").click()
+    trial_shown(page, first)
+    if kind == "window":
+        for word in ("one", "two"):
+            page.keyboard.press("Space")
+            page.locator(".word:not([aria-hidden])", has_text=word).wait_for()
+    if kind in ("read", "window"):
+        page.keyboard.press("Space")
+    if kind == "recover":
+        page.keyboard.type("garden")
+        page.keyboard.press("Enter")
+    else:
+        trial_shown(page, "choose", "Question number 0?")
+        page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    page.keyboard.press("j")
+    finished(page, server)
+    assert sorted(server.trials) == [(0, 2), (1, 1)]
+    assert stops(server) == [{"then": "continue", "trial_index": 0, "attempt": 1}]
+    shown = [tuple(event["detail"].values()) for event in server.events if event["kind"] == "shown"]
+    assert shown[:2] == [(0, 1), (0, 2)]
+
+
+def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(serve, new_page, axe):
+    server = serve(plan(CONSENT, block(asked(3)), DEBRIEF))
+    page = new_page(server.address)
+    agree(page)
+    trial_shown(page, "choose", "Question number 0?")
+    page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("button", name="Stop and keep my answers").click()
+    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    page.get_by_text("We study which letter positions carry a sentence.").wait_for()
+    page.get_by_text("give your participant number: P001").wait_for()
+    assert page.get_by_role("button", name="Stop", exact=True).count() == 0
+    assert axe(page) == []
+    assert stops(server) == [{"then": "keep", "trial_index": 1, "attempt": 1}]
+    assert server.posts("/finish")[0].body == {"trials": 1, "completed": False}
+    page.reload()
+    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    page.get_by_role("button", name="Delete my answers").click()
+    page.get_by_role("dialog", name="Delete your answers?").get_by_role("button", name="Back").click()
+    assert len(stops(server)) == 1, "it asks once before it deletes"
+    page.get_by_role("button", name="Delete my answers").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete my answers").click()
+    page.get_by_role("heading", name="Your answers have been deleted").wait_for()
+    assert stops(server)[1:] == [{"then": "delete"}]
+
+
+def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_else(serve, new_page, axe):
+    server = serve(plan(CONSENT, block(asked(3)), DEBRIEF))
+    page = new_page(server.address)
+    agree(page)
+    trial_shown(page, "choose", "Question number 0?")
+    until(lambda: any(event["kind"] == "shown" for event in server.events))
+    sent = len(server.events)
+    page.route("**/sessions/**", lambda route: route.abort())
+    page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop and delete my answers").click()
+    page.get_by_role("button", name="Delete my answers").click()
+    page.get_by_role("heading", name="Deleting your answers").wait_for()
+    page.get_by_text("the request is kept in this browser").wait_for()
+    assert axe(page) == []
+    page.reload()
+    page.get_by_role("heading", name="Deleting your answers").wait_for()
+    assert server.erased == set()
+    page.unroute("**/sessions/**")
+    page.evaluate("() => window.dispatchEvent(new Event('online'))")
+    page.get_by_role("heading", name="Your answers have been deleted").wait_for()
+    page.get_by_text("We study which letter positions carry a sentence.").wait_for()
+    assert server.trials == {}, "an answer that waited is not sent any more"
+    assert [event["detail"] for event in server.events[sent:]] == [{"then": "delete"}]
+    assert page.evaluate("() => Object.keys(localStorage)") == []
+
+
+def test_finishing_later_says_until_when_and_goes_on_from_there(serve, new_page):
+    study = plan(CONSENT, block(asked(2)))
+    study["if_interrupted"] = {"then": "resume", "within_ms": 3_600_000}
+    server = serve(study)
+    page = new_page(server.address)
+    agree(page)
+    trial_shown(page, "choose", "Question number 0?")
+    page.keyboard.press("j")
+    trial_shown(page, "choose", "Question number 1?")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Finish later").click()
+    page.get_by_role("heading", name="Finish later").wait_for()
+    page.get_by_text("open the same link again in this browser by").wait_for()
+    until(lambda: any(sent.body.get("release") for sent in server.posts("/lease")))
+    again = page.context.new_page()
+    page.close()
+    again.goto(server.address)
+    again.get_by_role("heading", name="Welcome back").wait_for()
+    again.keyboard.press("Space")
+    trial_shown(again, "choose", "Question number 1?")
+    again.keyboard.press("j")
+    finished(again, server)
+    assert sorted(server.trials) == [(0, 1), (1, 2)]
+    assert [told["then"] for told in stops(server)] == ["later"]
+
+
+def test_where_the_study_cannot_be_resumed_finishing_later_is_not_offered(serve, new_page):
+    study = plan(block(asked(1)))
+    study["if_interrupted"] = {"then": "block", "within_ms": None}
+    page = new_page(serve(study).address)
+    start(page)
+    trial_shown(page, "choose")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Stop and keep my answers").wait_for()
+    assert page.get_by_role("button", name="Finish later").count() == 0
+
+
+def test_a_response_key_is_never_taken_for_stop(serve, new_page):
+    server = serve(plan(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])])))
+    page = new_page(server.address)
+    start(page)
+    trial_shown(page, "choose")
+    page.keyboard.press("Escape")
+    finished(page, server)
+    assert server.trials[0, 1]["response_raw"] == "yes"
+
+
+def test_who_is_turned_away_is_debriefed(serve, new_page):
+    tries = [trial(0, [choose()], answer="yes")]
+    server = serve(
+        plan(CONSENT, practice(tries, attempts=1, feedback=None), block(asked(1, first=1)), DEBRIEF)
+    )
+    page = new_page(server.address)
+    agree(page)
+    trial_shown(page, "choose")
+    page.keyboard.press("f")
+    page.get_by_text("You answered 0 of 1 correctly.").wait_for()
+    page.keyboard.press("Space")
+    page.get_by_role("heading", name="The study ends here").wait_for()
+    page.get_by_text("We study which letter positions carry a sentence.").wait_for()
+    page.get_by_role("button", name="Save a copy of the consent form").wait_for()
+
+
+def test_the_consent_form_can_be_kept_as_one_readable_file(serve, new_page, axe):
+    server = serve(plan(CONSENT, block(asked(1)), DEBRIEF))
+    page = new_page(server.address)
+    page.route("**/events", lambda route: route.abort())  # without a network too
+    agree(page)
+    trial_shown(page, "choose")
+    page.keyboard.press("Escape")
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Save a copy of the consent form").click()
+    page.get_by_role("status").get_by_text("saved to your downloads").wait_for()
+    assert saving.value.suggested_filename == "consent-demo.html"
+    text = saving.value.path().read_text("utf-8")
+    assert "http" not in text and "<script" not in text
+    kept = new_page()
+    kept.set_viewport_size({"width": 390, "height": 800})
+    kept.set_content(text)
+    for words in (
+        "Which letter positions carry a sentence?",
+        "You read short texts and answer a question about each.",
+        "You agreed to this form on",
+        "Version of the text: 3f2a",
+        "give your participant number: P001",
+    ):
+        kept.get_by_text(words).first.wait_for()
+    assert axe(kept) == []
+    assert kept.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
