@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from experiment.describing.criteria import rules_in_words
 from experiment.study import Study
 from experiment.study.plans import PlannedAnalysis, compares_items, planned_analyses
 
@@ -90,14 +90,15 @@ def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
 def _measured(one: PlannedAnalysis) -> str:
     measures = list(dict.fromkeys(one.measures.values()))
     if len(measures) == 1:
-        return f"{measures[0].name} ({measures[0].said}) of {_listed(one.readers)}"
+        return f"{measures[0].name} ({measures[0].said}) of {readers_in_words(one.readers)}"
     return "; ".join(
-        f"{measure.name} ({measure.said}) of {_listed([r for r in one.readers if one.measures[r] is measure])}"
+        f"{measure.name} ({measure.said}) of {readers_in_words([r for r in one.readers if one.measures[r] is measure])}"
         for measure in measures
     )
 
 
-def _listed(readers: Any) -> str:
+def readers_in_words(readers: Iterable[str]) -> str:
+    """Return names of readers as a sentence names them: people, simulated readers, a model by its name."""
     return ", ".join({"human": "people", "simulated": "simulated readers"}.get(one, one) for one in readers)
 
 
@@ -134,25 +135,17 @@ def _model(one: PlannedAnalysis) -> Iterator[str]:
         yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
     slopes = one.compare
     if len(one.factors) > 1:
-        slopes = f"{one.factors[0]}, {one.factors[1]} and their interaction, as far as they vary within a participant,"
+        slopes = f"{one.factors[0]}, {one.factors[1]} and their interaction, as far as they vary within a participant"
     yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=slopes)}"
     if any(measure.name == "correct" for measure in one.measures.values()):
         yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
 
 
 def _left_out(one: PlannedAnalysis, study: Study) -> str:
-    own = list(_rules(one.exclude))
-    shared = list(_rules(study.get("analysis", "exclude", default={})))
+    own = list(rules_in_words(one.exclude))
+    shared = list(rules_in_words(study.get("analysis", "exclude", default={})))
     told = f"the study's exclusions ({'; '.join(shared) or 'none'})"
     return f"{told}; beyond them {'; '.join(own)}" if own else f"{told}; nothing beyond them{DEFAULT}"
-
-
-def _rules(exclude: Mapping[str, Any]) -> Iterator[str]:
-    for unit, rules in exclude.items():
-        if isinstance(rules, Mapping):
-            yield from (f"{unit}: {name} {rule}" for name, rule in rules.items())
-        else:
-            yield f"{unit}: {rules}"
 
 
 def _stop(one: PlannedAnalysis, study: Study) -> str:

@@ -6,16 +6,16 @@ Its headings follow the questions of OSF's preregistration form, so that each pa
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiment.custody.freezing import hash_of, locked_part
+from experiment.describing.criteria import eligible_in_words, interruption_in_words, rules_in_words
 from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
-from experiment.describing.plans import plans_in_words
+from experiment.describing.plans import plans_in_words, readers_in_words
 from experiment.study import Study
-from experiment.study.plans import planned_analyses
+from experiment.study.plans import PlannedContrast, planned_analyses
 from experiment.study.study import ITEMS
 
 DEFAULTS = (
@@ -51,6 +51,7 @@ def registration(study: Study, *, sessions_before: int, amended: str | None = No
     """
     parts = (
         [f"# {study.title}", *_head(study, sessions_before, amended)],
+        ["## Hypotheses", *_hypotheses(study)],
         ["## Design", *_told(study)],
         ["## Variables", *_variables(study)],
         ["## Materials", *_materials(study)],
@@ -85,6 +86,34 @@ def _head(study: Study, sessions_before: int, amended: str | None) -> Iterator[s
         if not sessions_before
         else f"{sessions_before} sessions of people had been begun when this was frozen."
     )
+
+
+def _hypotheses(study: Study) -> Iterator[str]:
+    """State what each planned contrast expects, of each of its readers."""
+    planned = planned_analyses(study)
+    if not planned:
+        yield "No hypothesis is stated: all of the report will be exploratory."
+    for one in planned:
+        yield f"**{one.name}**"
+        for measure in dict.fromkeys(one.measures.values()):
+            readers = readers_in_words([name for name in one.readers if one.measures[name] is measure])
+            for contrast in one.contrasts:
+                yield f"- {measure.name} ({measure.said}) of {readers}: {_expected(contrast)}"
+        if one.equivalence is not None:
+            yield f"- differences below {one.equivalence} count as equivalent"
+
+
+def _expected(contrast: PlannedContrast) -> str:
+    """Say which way a contrast is expected to go."""
+    way = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
+    joint = "than in" if contrast.direction in ("greater", "less") else "and"
+    if len(contrast.at) == 2:
+        first, second = contrast.at
+        return (
+            f"the difference between {contrast.first} and {contrast.second} {way} {first} {joint} {second}."
+        )
+    where = f", in trials with {contrast.at[0]}" if contrast.at else ""
+    return f"it {way} {contrast.first} {joint} {contrast.second}{where}."
 
 
 def _told(study: Study) -> Iterator[str]:
@@ -129,24 +158,17 @@ def _sample(study: Study) -> Iterator[str]:
 
 
 def _exclusions(study: Study) -> Iterator[str]:
-    people: Mapping[str, Any] = study.get("participants", default={})
-    if "eligible" in people:
-        yield f"Eligible: {_compact(people['eligible'])}."
-    if "if_interrupted" in people:
-        yield f"Interrupted sessions: {_compact(people['if_interrupted'])}."
+    eligible = eligible_in_words(study)
+    yield "Participants must meet these criteria:" if eligible else "Anyone can take part."
+    yield from (f"- {one}" for one in eligible)
+    yield interruption_in_words(study)
     excluded: Mapping[str, Any] = study.get("analysis", "exclude", default={})
-    lines = [
-        f"- {unit}: {name} {_compact(rule)}"
-        for unit, rules in excluded.items()
-        for name, rule in rules.items()
-    ]
-    yield from lines or ["No trial or session is excluded by a rule. Pilots are in no analysis."]
+    lines = [f"- {rule}" for rule in rules_in_words(excluded)]
+    yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
+    yield from lines
+    yield "Pilot sessions are in no analysis."
     if has_checks(study) and "attention_checks_failed" not in (excluded.get("sessions") or {}):
         yield NO_RULE_ON_CHECKS
-
-
-def _compact(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _planned(study: Study) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Cells of a CSV file that a spreadsheet cannot mistake for a formula, and the way back.
 
-Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return (also behind apostrophes) gets an apostrophe
-before it; reading back takes one away. Numbers and truth values are written as they are.
+Text that begins with ``=``, ``+``, ``-``, ``@`` or ``|`` (also of full width), with ``%=``, a tab or the end of a line gets an
+apostrophe before it, also where blanks, marks without width or apostrophes come first; reading back takes one away. Numbers and
+truth values are written as they are.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import io
 import re
 from collections.abc import Iterable
 
-_SIGNS = frozenset("'=+-@\t\r")
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\ufeff]"
+"""Blanks and signs without width, which some spreadsheets take away before they read a cell."""
+_BEGINNING = rf"(?:[\t\r\n\x0b\x0c\x85\u2028\u2029\ufeff]|{_UNSEEN}*(?:[=+\-@|＝＋－＠｜−]|[%％][=＝]))"
+_FORMULA = re.compile(f"'*{_BEGINNING}")
+_GUARDED = re.compile(f"'+{_BEGINNING}")
 
 
 def cell(value: object, *, is_text: bool) -> object:
@@ -21,8 +24,8 @@ def cell(value: object, *, is_text: bool) -> object:
     if value is None:
         return ""
     if isinstance(value, str):
-        # the set decides nearly every text without a search
-        is_formula = is_text and value[:1] in _SIGNS and _FORMULA.match(value)
+        # nearly every text begins with a letter or a digit, and needs no search
+        is_formula = is_text and not value[:1].isalnum() and _FORMULA.match(value)
         return f"'{value}" if is_formula else value
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"

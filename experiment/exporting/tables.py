@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.calls import call_columns, call_rows
+from experiment.exporting.cells import cell
 from experiment.exporting.participants import participant_rows, read_answers
 from experiment.rows.items import item_columns, item_rows
 from experiment.rows.regions import region_rows
@@ -128,6 +129,13 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
             lambda: of_chosen(_event_rows(connection, study.id)),
         ),
         Table(
+            "event_details",
+            "one row a value that belongs to an event",
+            own_columns("event_details"),
+            ("session_id", "event_index", "name"),
+            lambda: of_chosen(_detail_rows(connection, study.id)),
+        ),
+        Table(
             "calls",
             "one row a request to a model with all its retries: for the answer of a trial, or a step before or behind it",
             call_columns(own_columns("calls"), prompts=choice.prompts),
@@ -196,12 +204,24 @@ def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     for event in queries.all_events(connection, study):
         place = places.get(event["session_id"], 0)
         places[event["session_id"]] = place + 1
-        detail = event["detail"]
-        yield {
-            **event,
-            "event_index": place,
-            "detail": json.dumps(detail, ensure_ascii=False) if detail else None,
-        }
+        yield {**event, "event_index": place}
+
+
+def _detail_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
+    for event in _event_rows(connection, study):
+        own = {name: event[name] for name in ("session_id", "event_index", "kind")}
+        for name, value in _values(event["detail"] or {}):
+            yield {**own, "name": name, "value": value}
+
+
+def _values(detail: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each value inside a detail by the path that leads to it; nothing of null."""
+    if isinstance(detail, Mapping | list):
+        members = detail.items() if isinstance(detail, Mapping) else enumerate(detail, 1)
+        for key, member in members:
+            yield from _values(member, f"{name}.{key}" if name else str(key))
+    elif detail is not None:
+        yield name, str(cell(detail, is_text=False))
 
 
 def _declared(columns: Mapping[str, Column]) -> dict[str, Column]:

@@ -19,7 +19,9 @@ from experiment.store.queries import BESIDE
 from experiment.store.tables import ratings, scores, sessions, trials
 from stimuli.seeds import stable_seed
 
-READERS = ("human", "model")
+READERS = frozenset({"human", "model"})
+REHEARSING = "simulated"
+"""Readers whose answers are rated while nobody else has answered, to rehearse the rating."""
 RATER, ADJUDICATOR = "rater", "adjudicator"
 Place = tuple[str, int, int]
 """Session, trial index, attempt."""
@@ -50,6 +52,8 @@ class Answer:
         Each rater's newest rating.
     decided : Given or None
         What was decided where raters disagreed.
+    is_rehearsed : bool
+        Whether a simulated reader gave it.
     """
 
     place: Place
@@ -58,6 +62,7 @@ class Answer:
     text: str
     ratings: tuple[Given, ...] = ()
     decided: Given | None = None
+    is_rehearsed: bool = False
 
     def by(self, rater: str) -> Given | None:
         """Return somebody's rating of this answer, or None."""
@@ -111,7 +116,7 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answe
     """Return a study's answers that are to be rated, with their ratings, in the order of the store.
 
     These are valid free answers of people and models, read as text, to items without accepted answers; practice, pilots and
-    excluded sessions are left out.
+    excluded sessions are left out. While there are none, they are those of simulated readers.
     """
     newest = (
         select(func.max(scores.c.score_id))
@@ -132,12 +137,13 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answe
             trials.c.item_id,
             trials.c.accepted,
             scores.c.response,
+            sessions.c.reader_kind,
         )
         .join(scores, same)
         .join(sessions, sessions.c.session_id == trials.c.session_id)
         .where(
             sessions.c.study == study,
-            sessions.c.reader_kind.in_(READERS),
+            sessions.c.reader_kind.in_((*READERS, REHEARSING)),
             sessions.c.is_pilot.is_(False),
             sessions.c.session_id.not_in(excluded_sessions()),
             trials.c.trial_type == "answer",
@@ -148,13 +154,21 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[Answe
         .order_by(trials.c.session_id, trials.c.trial_index, trials.c.attempt)
     )
     given, decided = _given(connection, study)
+    rows = [
+        row
+        for row in connection.execute(query)
+        if not row.accepted and (rating.sets is None or row.item_set in rating.sets)
+    ]
+    is_rehearsal = all(row.reader_kind == REHEARSING for row in rows)
     found = []
-    for row in connection.execute(query):
-        if row.accepted or (rating.sets is not None and row.item_set not in rating.sets):
+    for row in rows:
+        if row.reader_kind == REHEARSING and not is_rehearsal:
             continue
         place = (row.session_id, row.trial_index, row.attempt)
         said = tuple(given.get(place, {}).values())
-        found.append(Answer(place, row.item_set, row.item_id, row.response, said, decided.get(place)))
+        found.append(
+            Answer(place, row.item_set, row.item_id, row.response, said, decided.get(place), is_rehearsal)
+        )
     return _read_as_text(connection, found)
 
 

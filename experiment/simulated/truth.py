@@ -162,7 +162,8 @@ def read_truth(file: Path) -> Truth:
         given = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(
-            f"{file} does not exist", mend="It says which effects simulated readers have."
+            f"{file} does not exist",
+            mend="It says which effects simulated readers have: docs/simulated.md shows one, every template brings one.",
         ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{file.name} does not say the effects of simulated readers ({error})") from None

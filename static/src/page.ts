@@ -23,6 +23,8 @@ export interface PageContent {
   position?: { page: number; pages: number } | null;
   /** Time in ms before which the page cannot be left by its main buttons. */
   minimum_ms?: number;
+  /** The field that is to be filled in first; without one the heading takes the focus. */
+  field?: HTMLElement | null;
   /** Whether what was entered on the page lets one leave it by its main buttons. */
   mayLeave?: () => boolean;
 }
@@ -64,7 +66,7 @@ let shown: AbortController | null = null;
 /**
  * Show a page of prose and wait for one of its buttons.
  *
- * The heading takes the focus, so that a screen reader starts at the top and Tab leads to the buttons.
+ * The heading takes the focus, so that a screen reader starts at the top and Tab leads to the buttons; on a page of one field, the field.
  */
 export async function showPage(
   display: HTMLElement,
@@ -88,7 +90,7 @@ export async function showPage(
   const listening = new AbortController();
   shown = listening;
   window.scrollTo(0, 0);
-  title.focus({ preventScroll: true });
+  (content.field ?? title).focus({ preventScroll: true });
   return new Promise((resolve) => {
     const main = buttons.filter((_, index) => !actions[index]!.quiet);
     const stopWaiting = minimum_ms > 0 ? holdBack(screen, main, onset + minimum_ms, messages) : null;

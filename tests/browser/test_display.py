@@ -21,6 +21,12 @@ FULL_SCREEN = {"kind": "full_screen"}
 LONG = " ".join(["sentence"] * 7)
 
 
+WATCH_CROSS = """() => new MutationObserver(() => {
+  const cross = document.querySelector(".fixation");
+  if (cross) window.cross = [getComputedStyle(cross).color, getComputedStyle(document.body).backgroundColor];
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
 def paper(page):
     return page.evaluate("() => getComputedStyle(document.body).backgroundColor")
 
@@ -30,20 +36,19 @@ def test_stimuli_have_the_same_pixels_whatever_the_system_prefers(serve, new_pag
     pictures, pages = {}, {}
     for system, asked in SYSTEMS.items():
         first = ab(0)
-        first |= {"fixation_ms": 400, "interval_ms": 0}
         told = block([first, trial(1, [choose()])], feedback=feedback("late", "600 ms"))
         server = serve({**plan(INSTRUCTIONS, told), "display": {"polarity": polarity}})
         page = new_page(server.address, **asked)
         page.get_by_role("heading", name="Welcome").wait_for()
         pages[system] = paper(page)
         start(page)
+        page.get_by_text("Page 1 of 2").wait_for()
+        page.evaluate(WATCH_CROSS)
         for _ in INSTRUCTIONS["pages"]:
             page.get_by_role("button", name="Continue").click()
-        page.locator(".fixation").wait_for()
-        cross = page.locator(".fixation").evaluate(
-            "(cross) => [getComputedStyle(cross).color, getComputedStyle(document.body).backgroundColor]"
-        )
         trial_shown(page, "choose")
+        cross = page.evaluate("() => window.cross")
+        assert cross is not None
         pictures[system] = (cross, page.screenshot(animations="disabled"))
         page.keyboard.press("a")
         trial_shown(page, "choose", "Does the dog bark?")
@@ -99,6 +104,13 @@ def test_a_window_too_narrow_for_a_moving_window_is_asked_to_be_wider_before_the
     assert not any(event["kind"] == "text_scaled" for event in server.events)
 
 
+def reads_on(page):
+    """Press for the next word; whether the text is read to its end."""
+    page.keyboard.press("Space")
+    page.wait_for_timeout(40)
+    return page.locator(".trial.read").count() == 0
+
+
 def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(serve, new_page):
     server = serve(plan(block([moving(0, [LONG]), moving(1, [LONG])])))
     page = new_page()
@@ -108,9 +120,7 @@ def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(serve
     page.get_by_role("button", name="Continue with smaller text").click()
     for _ in range(2):
         trial_shown(page, "read")
-        for _ in range(8):
-            page.keyboard.press("Space")
-            page.wait_for_timeout(60)
+        until(lambda: reads_on(page))
         trial_shown(page, "choose")
         page.keyboard.press("j")
     finished(page, server)

@@ -38,10 +38,10 @@ def test_a_visit_from_start_to_code(serve, new_page):
     )
     page = new_page(server.address)
     page.get_by_role("heading", name="Welcome").wait_for()
-    page.keyboard.press("Tab")  # from the heading to the field
-    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")  # the field has the focus
     page.get_by_text("Please enter your participant number.").wait_for()
-    page.get_by_label("Participant number").fill(" P007 ")
+    assert page.get_by_label("Participant number").evaluate("(field) => field === document.activeElement")
+    page.keyboard.type(" P007 ")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="I agree").click()
     page.get_by_text("Page 1 of 2").wait_for()

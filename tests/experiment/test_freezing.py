@@ -77,15 +77,18 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
     told = frozen(study)
     text = (study.folder / "registration.md").read_text("utf-8")
     assert re.findall(r"^#+ .*$", text, re.M) == [
-        "# A small study", "## Design", "## Variables", "## Materials", "## Sample size and stopping",
+        "# A small study", "## Hypotheses", "## Design", "## Variables", "## Materials", "## Sample size and stopping",
         "## Participants and exclusions", "## Planned analyses", "## What holds where the plan says nothing", "## What is locked",
     ]  # fmt: skip
     for part in (
-        told["hash"], "24 participants", "rt outside 200 ms to 5 s", '"age": [18, 65]', "two-sided",
+        told["hash"], "24 participants", "trials: response time outside 200 ms to 5 s", "- age: 18 to 65 years",
+        "it differs between initial and intact.",
+        "two-sided",
         "contrasts (default): initial - intact",
         "Holm", "position (within sessions): intact, initial", "No data of people had been collected", str(study.design["items"]),
     ):  # fmt: skip
         assert part in text, part
+    assert not re.search(r"[{}]|,,|: \[", text), "settings are told in words"
 
 
 def test_the_registration_says_what_each_of_its_hashes_is_over(study: Study) -> None:

@@ -87,7 +87,10 @@ def made(make_study: Callable[..., Study], **more: Any) -> Study:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"compare": "[position, bands]"}, r"compare is 'bands', which is no factor"),
+        (
+            {"compare": "[position, bands]"},
+            r"compare\[2\] is 'bands', which is no factor of the design\n  Did you mean 'band'",
+        ),
         ({"compare": "[position]"}, r"compare"),
         ({"contrasts": "[initial - high]"}, r"contrasts\[1\] is 'initial - high'"),
         ({"contrasts": "[initial - intact in medium]"}, r"contrasts\[1\] is"),

@@ -127,7 +127,7 @@ export class StartScreen {
       { name: "back", words: messages.another_number, quiet: true },
     ];
     const heading = fill(messages.unfinished_title, { participant: session.participant });
-    const content = { heading, text: [this.standing(session)], extra: pin && labelled(pin, messages.pin) };
+    const content = { heading, text: [this.standing(session)], extra: pin && labelled(pin, messages.pin), field: pin };
     const { action } = await showPage(this.frame.stage, content, actions, messages, this.config.language);
     if (action === "go_on") return this.entry(session.participant, pin?.value.trim() ?? null, true);
     return action === "end" ? this.end(session, pin?.value.trim()) : "";
@@ -154,7 +154,7 @@ export class StartScreen {
         { name: "end", words },
         { name: "back", words: messages.back, quiet: true },
       ];
-      const content = { heading: words, text: [this.standing(session), messages.end_text], extra };
+      const content = { heading: words, text: [this.standing(session), messages.end_text], extra, field: reason };
       const { action } = await showPage(this.frame.stage, content, actions, messages, this.config.language);
       if (action === "back") return "";
       if (!reason.value.trim()) {
@@ -191,7 +191,7 @@ export class StartScreen {
         labelled(field, messages.station_name),
         element("p", { class: "problem", role: "alert" }, problem),
       );
-      const content = { heading: messages.station_title, text: [messages.station_text], extra };
+      const content = { heading: messages.station_title, text: [messages.station_text], extra, field };
       const shown = showPage(
         this.frame.stage,
         content,
@@ -247,7 +247,7 @@ export class StartScreen {
       this.notice(),
     );
     const text = [station.name ? null : messages.welcome_text];
-    void showPage(this.frame.stage, { heading, text, extra }, [], messages, config.language);
+    void showPage(this.frame.stage, { heading, text, extra, field }, [], messages, config.language);
     this.pressOnEnter(field);
     const list = (): Promise<void> => this.listUnfinished(left, press, leaving.signal);
     void list();

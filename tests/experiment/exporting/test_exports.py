@@ -181,10 +181,27 @@ def test_every_row_and_value_is_read_back_as_it_is_stored(
     with_tables(study, store, see)
 
 
+FORMULAS = [
+    "=1+1", "\n=1+1", "\r\n=1", "\ufeff=1+1", "＝1+1", "＋1", "－1", "＠SUM(1)", "%=1", "|calc", " =1", "\u200b=1", "\x0b=1",
+    "\u2028=1", "''=1", "\ttext",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_text_that_some_spreadsheet_runs_is_guarded(text: str) -> None:
+    shown = str(cell(text, is_text=True))
+    assert shown == f"'{text}" and text_of(shown) == text
+
+
+@pytest.mark.parametrize("text", ["a=1", "50 %", "%", "word", " word", "'tis", "“=”", "3-4", "é"])
+def test_other_texts_stand_as_they_are(text: str) -> None:
+    assert cell(text, is_text=True) == text
+
+
 @given(st.text(st.characters(exclude_categories=("Cs",))))
 def test_no_text_is_a_formula_in_a_spreadsheet_and_each_can_be_had_back(text: str) -> None:
     shown = cell(text, is_text=True)
-    assert not str(shown).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not str(shown).lstrip().startswith(("=", "+", "-", "@", "|", "%=", "＝"))
     assert text_of(str(shown)) == text
 
 
@@ -265,6 +282,25 @@ def test_pilots_and_kinds_of_readers_can_be_left_out(
     assert "T001" not in text and "S001" not in text and "hf:a/b" not in text
 
 
+def test_no_cell_of_the_events_holds_json(study: Study, store: Store, tmp_path: Path) -> None:
+    export_study(study, store, tmp_path / "out", "csv")
+    tables = {
+        name: list(csv.DictReader((tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="")))
+        for name in ("events", "event_details")
+    }
+    cells = [value for rows in tables.values() for row in rows for value in row.values()]
+    assert not any(value.startswith(("{", "[")) for value in cells)
+    keys = {(row["session_id"], row["event_index"]): row["kind"] for row in tables["events"]}
+    details = tables["event_details"]
+    assert details and all(keys[row["session_id"], row["event_index"]] == row["kind"] for row in details)
+    answers = {
+        row["name"]: row["value"]
+        for row in details
+        if row["kind"] == "answers" and row["name"].startswith("answers.")
+    }
+    assert answers["answers.age"] == "34" and "answers.languages.1" in answers
+
+
 def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, tmp_path: Path) -> None:
     export_study(study, store, tmp_path / "out", "jspsych")
     (file,) = (path for path in (tmp_path / "out").glob("P001_*.json") if "interactions" not in path.name)
@@ -297,7 +333,7 @@ def test_a_psychds_folder_meets_every_must_and_should(study: Study, store: Store
     done = export_study(study, store, tmp_path / "out", "psych-ds")
     assert faults(tmp_path / "out") == []
     assert (
-        set(done.rows) == {"trials", "regions", "participants", "events", "calls", "items"}
+        set(done.rows) == {"trials", "regions", "participants", "events", "event_details", "calls", "items"}
         and done.missing == ()
     )
     told = json.loads((tmp_path / "out" / "dataset_description.json").read_text("utf-8"))

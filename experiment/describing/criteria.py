@@ -1,0 +1,75 @@
+"""Says in words who may take part, what becomes of a session that is left, and what is excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from experiment.languages import pack_for
+from experiment.study import Study
+from experiment.study.format import validator
+
+TIMES = {"rt": "response time", "reading_time": "reading time", "latency_ms": "latency"}
+AFTER_LEAVING = {
+    "resume": "continue at the next trial",
+    "restart": "start over from the beginning",
+    "block": "cannot return once they have seen a trial",
+}
+
+
+def eligible_in_words(study: Study) -> list[str]:
+    """Return what a person must meet to take part, one requirement each; empty where the study asks nothing."""
+    asked: Mapping[str, Any] = study.get("participants", "eligible", default={})
+    found = []
+    if "first_language" in asked:
+        codes = asked["first_language"]
+        named = [_language(code) for code in ([codes] if isinstance(codes, str) else codes)]
+        found.append(f"first language: {' or '.join(named)}")
+    if "age" in asked:
+        low, high = asked["age"]
+        found.append(f"age: {low} to {high} years")
+    if "device" in asked:
+        found.append("device: a computer, no phone or tablet")
+    if "browsers" in asked:
+        found.append(f"browser: {', '.join(name.capitalize() for name in asked['browsers'])}")
+    if "screen" in asked:
+        width, height = asked["screen"].split("x")
+        found.append(f"window: at least {width} × {height} pixels")
+    if "refresh_rate" in asked:
+        low, high = asked["refresh_rate"]
+        found.append(f"refresh rate: {low} to {high} Hz")
+    for given in asked.get("questions", {}).values():
+        accepted = given["accept"] if isinstance(given["accept"], list) else [given["accept"]]
+        found.append(f"question: “{given['ask']}” Accepted: {', '.join(map(str, accepted))}")
+    return found
+
+
+def _language(code: str) -> str:
+    pack = pack_for(code)
+    return f"{pack.english_name} ({code})" if pack.language == code.split("-")[0] else code
+
+
+def interruption_in_words(study: Study) -> str:
+    """Return what becomes of a session that is left before its end."""
+    given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
+    then = AFTER_LEAVING[given.get("then", "resume")]
+    within = f" within {given['within']}" if "within" in given else ""
+    return f"Participants who leave before the end {then}{within}."
+
+
+def rules_in_words(exclude: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each rule of exclusion: of trials, regions, sessions and wrong answers."""
+    for unit, rules in exclude.items():
+        if isinstance(rules, str):
+            yield "trials with a wrong answer"
+            continue
+        for name, rule in rules.items():
+            what = _sign(name) if unit == "sessions" else TIMES.get(name, name)
+            yield f"{unit}: {what} {rule}"
+
+
+def _sign(name: str) -> str:
+    """Return what a sign of careless answering is, as the study format describes it."""
+    schema: Any = validator().schema
+    signs = schema["properties"]["analysis"]["properties"]["exclude"]["properties"]["sessions"]["properties"]
+    return str(signs[name]["description"]).partition(", such as")[0]
