@@ -57,9 +57,12 @@ class _Taken(Exception):
 class _Photographer(_Visit):
     """Goes through the page to the first trial that shows a condition, and takes its picture there."""
 
-    def __init__(self, page: Page, study: Study, condition: str) -> None:
+    def __init__(self, page: Page, study: Study, condition: str, given_pass: str) -> None:
         super().__init__(
-            page, SimulatedReader("S001", study, read_truth(study.folder / "simulated.json")), 50.0
+            page,
+            SimulatedReader("S001", study, read_truth(study.folder / "simulated.json")),
+            50.0,
+            given_pass,
         )
         self.wanted = {
             text: item.changes
@@ -100,9 +103,11 @@ def taken(folder: Path, screen: Screen) -> tuple[str, bytes]:
     program = next(found for name in BROWSERS if (found := which(name)))
     with open_store(folder) as store, LocalServer(study, store) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        visitor = _Photographer(browser.new_page(viewport=SHOWN), study, screen.condition)
+        links = server.links
+        page = browser.new_page(viewport=SHOWN)
+        visitor = _Photographer(page, study, screen.condition, links.simulated)
         try:
-            visitor.run(server.links.page)
+            visitor.run(links.page)
         except _Taken:
             pass
         finally:

@@ -113,9 +113,7 @@ def _people(console: Console, study: Study, links: Links, readers: int, *, pause
     )
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("        readers", total=readers)
-        acknowledged = fill(
-            study, links.api, readers=readers, pause=pause, told=lambda _: progress.advance(task)
-        )
+        acknowledged = fill(study, links, readers=readers, pause=pause, told=lambda _: progress.advance(task))
     console.print(f"        {acknowledged} trials acknowledged, each on disk before it was")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import secrets
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,9 @@ import click
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from experiment.people.recruitment.invitations import Invitation
+    from experiment.study import Study
 
 
 @click.command()
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
 )
 @click.option("--base-url", metavar="URL", required=True, help="Where people reach the server.")
 @click.option("--again", is_flag=True, help="Replace the unused links of people who were invited before.")
+@click.option(
+    "--signed", is_flag=True, help="Sign links for the ids in --participants in place of storing invitations."
+)
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the links.")
 def invite(
     study: Path,
@@ -37,25 +45,27 @@ def invite(
     days: float | None,
     base_url: str,
     again: bool,
+    signed: bool,
     out: Path | None,
 ) -> None:
     """Make personal links to a study.
 
-    Each link begins one session and, opened again, goes on with it. Once a study with `recruit: link` has personal links,
-    its open link lets nobody in. The links are written to a CSV that only you can read, and nowhere else: the store keeps
+    Each link begins one session and, opened again, continues it. Once a study with `recruit: link` has personal links, its
+    open link lets nobody in. The links are written to a CSV that only you can read, and nowhere else: the store keeps
     digests of them.
+
+    With --signed, each link carries an id of yours, the moment until which it is valid and a signature; nothing is stored
+    until somebody begins. A panel or another system that has the key can make the same links itself (docs/online.md).
 
     Example: wrods invite my-study --number 40 --days 14 --base-url https://study.example.org
     """
     from experiment.checking import load_study
     from experiment.configuration import read_config, store_address
-    from experiment.exporting.cells import cell
-    from experiment.people.recruitment.invitations import Invitation, numbered
     from experiment.people.recruitment.invitations import invite as invite_people
+    from experiment.people.recruitment.invitations import numbered
     from experiment.store import open_store
     from experiment.store.records import now
     from stimuli.errors import UserError
-    from stimuli.files import replace_file
 
     if (participants is None) == (number is None):
         raise UserError("whom to invite is not clear", mend="Give either --participants FILE or --number N.")
@@ -71,6 +81,10 @@ def invite(
     if file.exists():
         raise UserError(f"{file} is there already", mend="Give another name with --out.")
     names = [] if participants is None else _named(participants)
+    if signed:
+        _write(file, _signed(loaded, names, days, base_url))
+        click.echo(f"{len(names)} signed links are in {file}. They can be used for {days:g} days.")
+        return
     with open_store(store_address(read_config()) or loaded.folder) as store:
 
         def make(connection: Connection) -> list[Invitation]:
@@ -78,15 +92,54 @@ def invite(
             return invite_people(connection, loaded.id, whom, base_url=base_url, days=days, again=again)
 
         made = store.write(make).result()
+    _write(file, made)
+    click.echo(
+        f"{len(made)} links are in {file}." + (f" They can be used for {days:g} days." if days else "")
+    )
+
+
+def _signed(study: Study, names: list[str], days: float | None, base_url: str) -> list[Invitation]:
+    """Return a signed link for each id."""
+    from experiment.configuration import config_file, read_config
+    from experiment.people.recruitment.codes import recruitment_for
+    from experiment.people.recruitment.invitations import Invitation
+    from experiment.people.recruitment.signed_links import signed_link
+    from experiment.store.attendance import stamp
+    from stimuli.errors import UserError
+
+    if not names or days is None:
+        raise UserError(
+            "--signed needs --participants FILE and --days D",
+            mend="Each signed link names an id and ends at some moment.",
+        )
+    recruitment = recruitment_for(study, read_config())
+    if recruitment.platform is None or recruitment.platform.key != "link":
+        raise UserError(
+            f"{study.place('participants')}: only studies with recruit: link take links that you sign",
+            mend="Set participants.recruit to link.",
+        )
+    if recruitment.link_key is None:
+        raise UserError(
+            f"there is no key to sign with: {config_file()} has no link_key under [recruitment.{study.id}]",
+            mend=f'Add link_key = "{secrets.token_hex(16)}" there, on the server too, and restart it.',
+        )
+    end = datetime.now(UTC) + timedelta(days=days)
+    until = int(end.timestamp())
+    key = recruitment.link_key
+    return [Invitation(name, signed_link(base_url, key, study.id, name, until), stamp(end)) for name in names]
+
+
+def _write(file: Path, made: list[Invitation]) -> None:
+    """Write links to a CSV that only its owner can read: it names people."""
+    from experiment.exporting.cells import cell
+    from stimuli.files import replace_file
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(["participant", "link", "expires_at"])
     for one in made:
         writer.writerow(cell(value, is_text=True) for value in (one.participant, one.link, one.expires_at))
-    replace_file(file, text.getvalue(), is_private=True)  # it names people
-    click.echo(
-        f"{len(made)} links are in {file}." + (f" They can be used for {days:g} days." if days else "")
-    )
+    replace_file(file, text.getvalue(), is_private=True)
 
 
 def _named(file: Path) -> list[str]:

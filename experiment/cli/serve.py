@@ -142,6 +142,7 @@ def serve(
                 ask_registration(study, store, registered, is_not_registered=not_registered)
         app = create_app(services, config=settings)
         opened.callback(app.extensions["wrods"].cleaning.close)
+        pin, is_pin_new = read_pin(config)
         at_stations = None
         if lan or kiosk:
             at_stations = open_lab(
@@ -149,13 +150,13 @@ def serve(
                 host=host,
                 port=port,
                 kiosk=kiosk,
-                pin=read_pin(config),
+                pin=pin,
                 folder=config_file().parent / "lab",
                 tell=click.echo,
             )
             server = at_stations.server
         else:
-            set_lab(app, Lab(pin=read_pin(config)))
+            set_lab(app, Lab(pin=pin))
             server = Server(app, host or "127.0.0.1", port, behind_proxy=public is not None)
         here = "localhost" if at_stations else host or "127.0.0.1"
         base = public.rstrip("/") if public else f"http://{here}:{server.port}"
@@ -174,6 +175,8 @@ def serve(
                 click.echo(line)
         for line in at_stations.tell(list(services)) if at_stations else ():
             click.echo(line)
+        if is_pin_new and any(service.ask_participant for service in services.values()):
+            click.echo(f"  PIN             {pin}   (continues and ends sessions; made for this start)")
         if made_password:
             click.echo(
                 f"  Password        {made_password}   (made for this start; set your own in {config_file()})"

@@ -44,16 +44,26 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
     with open_store(store_address(read_config()) or loaded.folder) as store:
         first = begin_at(store, loaded.id)
         with LocalServer(loaded, store) as server:
+            links = server.links
             if page:
                 from experiment.simulated.page import visit
 
-                done = visit(loaded, given, server.links.page, readers=readers, first=first, told=_told)
+                done = visit(
+                    loaded,
+                    given,
+                    links.page,
+                    links.simulated,
+                    readers=readers,
+                    first=first,
+                    told=_told,
+                )
             else:
                 with click.progressbar(length=readers, label="Readers") as bar:
                     done = fill(
                         loaded,
                         given,
-                        server.links.api,
+                        links.api,
+                        links.simulated,
                         readers=readers,
                         first=first,
                         told=lambda _: bar.update(1),

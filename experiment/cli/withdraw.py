@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +16,16 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import Opened
+    from experiment.custody.persons import Found
     from experiment.custody.withdrawal import Scope, Scrubbed
 
+KEY = 12
+"""Characters of a session's id that are shown, as on the dashboard."""
 _EXAMPLE = """\b
 Examples:
   wrods withdraw my-study --participant P014
   wrods withdraw my-study --station 7 --at "2026-11-21 14:05"
+  wrods withdraw my-study --session 4f0c21ab93de
   wrods withdraw my-study --again --backups /media/stick
 """
 
@@ -32,6 +38,7 @@ Examples:
 @click.option(
     "--at", metavar="TIME", help="A moment of the session, in this computer's time unless it names a zone."
 )
+@click.option("--session", metavar="ID", help="One of the person's sessions: its id, or how it begins.")
 @click.option(
     "--backups",
     "folders",
@@ -51,22 +58,25 @@ def withdraw(
     platform_id: str | None,
     station: str | None,
     at: str | None,
+    session: str | None,
     folders: tuple[Path, ...],
     again: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Erase a participant's data for good.
+    """Permanently erase a participant's data.
 
-    Says first what will be erased and what lies beyond reach, and asks. Erased are the rows of every table, sessions of
-    models that read the participant's answers, cached calls, hidden states, and all of it in every known backup; the
-    files are rewritten, so that no bytes stay. A tombstone without a name is left, and `wrods freeze --verify` still
+    First lists what will be erased and what is beyond reach, then asks. A number that fits two people is refused, and both
+    are listed. Erased are all sessions of the person: the rows of every table, sessions of models that read the person's
+    answers, cached calls, hidden states, and all of it in every known backup; the files are rewritten, so that no bytes
+    stay. A tombstone without a name is left, and `wrods freeze --verify` still
     holds.
     """
     from experiment.cli.study_store import opened_study, this_user
     from experiment.custody import withdrawal
 
-    when = _moment(participant, platform_id, station, at, again)
+    when = _moment(participant, platform_id, station, at, session, again)
+    how = {"participant": participant, "platform_id": platform_id, "session": session}
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise UserError(
@@ -77,7 +87,7 @@ def withdraw(
         if again:
             _finish({}, withdrawal.scrub(opened.store, name, folder, backups=folders), as_json)
             return
-        scope = _scope(opened, participant, platform_id, station, when, folders)
+        scope = _scope(opened, study, {**how, "station": station, "at": when}, folders)
         told: dict[str, Any] = {
             "sessions": [_session(one) for one in scope.sessions],
             "beyond": list(scope.beyond),
@@ -96,7 +106,7 @@ def withdraw(
 def _confirm() -> None:
     """Ask whether to erase; raise where nobody answers."""
     try:
-        wanted = click.confirm("\nErase this for good?", err=True)
+        wanted = click.confirm("\nPermanently erase this?", err=True)
     except click.Abort as unanswered:
         raise UserError(
             "nothing was erased: nobody answered",
@@ -108,13 +118,19 @@ def _confirm() -> None:
 
 
 def _moment(
-    participant: str | None, platform_id: str | None, station: str | None, at: str | None, again: bool
+    participant: str | None,
+    platform_id: str | None,
+    station: str | None,
+    at: str | None,
+    session: str | None,
+    again: bool,
 ) -> datetime | None:
-    ways = [participant is not None, platform_id is not None, station is not None or at is not None, again]
+    by_place = station is not None or at is not None
+    ways = [participant is not None, platform_id is not None, by_place, session is not None, again]
     if sum(ways) != 1 or (station is None) != (at is None):
         raise UserError(
             "a participant is named in one way",
-            mend="Give --participant P014, or --platform-id ID, or --station S with --at TIME (or --again alone).",
+            mend="Give --participant P014, --platform-id ID, --station S with --at TIME, or --session ID (or --again alone).",
         )
     if at is None:
         return None
@@ -124,32 +140,57 @@ def _moment(
         raise UserError(f"--at {at!r} is no time", mend='Write it as "2026-11-21 14:05".') from error
 
 
-def _scope(
-    opened: Opened,
-    participant: str | None,
-    platform_id: str | None,
-    station: str | None,
-    when: datetime | None,
-    folders: tuple[Path, ...],
-) -> Scope:
-    from experiment.custody.withdrawal import find_sessions, scope_of
+def _scope(opened: Opened, folder: Path, how: Mapping[str, Any], folders: tuple[Path, ...]) -> Scope:
+    from experiment.custody.persons import SeveralPersons, find_person
+    from experiment.custody.withdrawal import scope_of
 
-    with opened.store.read() as connection:
-        found = find_sessions(
-            connection,
-            opened.study.id,
-            participant=participant,
-            platform_id=platform_id,
-            station=station,
-            at=when,
-        )
+    try:
+        with opened.store.read() as connection:
+            found = find_person(connection, opened.study.id, **how)
+    except SeveralPersons as several:
+        raise _several(folder, how, several.found) from None
     if not found:
         raise UserError(
-            f"no session of {opened.study.id} is {participant or platform_id or f'at station {station} at {when}'}",
+            f"no session of {opened.study.id} {_described(how)}",
             mend="Numbers and times are on the dashboard. A platform id that was forgotten finds nobody.",
             exit_code=1,
         )
     return scope_of(opened.store, opened.study.id, opened.study.folder, found, backups=folders)
+
+
+def _described(how: Mapping[str, Any]) -> str:
+    if how["at"] is not None:
+        return f"ran at station {how['station']} at {how['at']}"
+    if how["session"] is not None:
+        return f"has an id that begins with {how['session']}"
+    return f"is {how['participant'] or how['platform_id']}"
+
+
+def _several(folder: Path, how: Mapping[str, Any], found: Sequence[Found]) -> UserError:
+    """Return the refusal of what fits several persons, with a line and a command for each of them."""
+    persons: dict[str, list[Found]] = {}
+    for one in found:
+        persons.setdefault(one.person, []).append(one)
+    lines = []
+    for theirs in persons.values():
+        lines += [f"  {_line(one)}" for one in theirs]
+        lines.append(f"    wrods withdraw {shlex.quote(str(folder))} --session {theirs[0].session_id[:KEY]}")
+    return UserError(
+        f"nothing was erased: {len(persons)} people have sessions of which each {_described(how)}",
+        mend="Choose one:\n" + "\n".join(lines),
+    )
+
+
+def _line(one: Found) -> str:
+    """Describe a session: number, id, when and where it began, trials, state, names at a platform."""
+    number = one.reader
+    if one.participant_id not in (None, one.reader):
+        number += f" (typed {one.participant_id})"
+    parts = [f"{number}: session {one.session_id[:KEY]}, began {one.began_at}"]
+    if one.station:
+        parts.append(f"station {one.station}")
+    parts += [f"{one.trials} trials", one.state, *(["a pilot"] if one.is_pilot else []), *one.known_as]
+    return ", ".join(parts)
 
 
 def _session(one: Any) -> dict[str, Any]:
@@ -164,18 +205,14 @@ def _session(one: Any) -> dict[str, Any]:
 def _tell(scope: Scope) -> None:
     click.echo(click.style("Will be erased", bold=True), err=True)
     for one in scope.sessions:
-        where = f", station {one.station}" if one.station else ""
-        pilot = ", a pilot" if one.is_pilot else ""
-        click.echo(
-            f"  {one.reader}: began {one.began_at}{where}, {one.trials} trials, {one.state}{pilot}", err=True
-        )
+        click.echo(f"  {_line(one)}", err=True)
     if scope.derived:
         click.echo(f"  {scope.derived} sessions of models that read these answers", err=True)
     click.echo(
         f"  the same in backups ({len(scope.backups)}) and folders of hidden states ({len(scope.states)})",
         err=True,
     )
-    click.echo(click.style("Beyond reach", bold=True), err=True)
+    click.echo(click.style("Not erased", bold=True), err=True)
     for line in scope.beyond:
         click.echo(f"  {line}", err=True)
 

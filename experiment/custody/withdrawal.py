@@ -14,20 +14,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, NullPool, create_engine, event, func, or_, select
+from sqlalchemy import Connection, NullPool, create_engine, event, select
 from sqlalchemy.exc import DBAPIError
 
+from experiment.custody.persons import Found
 from experiment.models.api.forgetting import forget_replies
 from experiment.store import Store
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, back_up, backups_in
 from experiment.store.chain import withdrawn_sessions
 from experiment.store.database import make_engine, to_json
 from experiment.store.erasure import Erased, derived_sessions, erase_sessions, forget_names
-from experiment.store.tables import audit, calls, metadata, people, sessions, trials
+from experiment.store.tables import audit, calls, metadata
 from stimuli.errors import UserError
 from stimuli.files import replacing
 
@@ -35,20 +35,6 @@ TOMBSTONES = "withdrawn.txt"
 """Ids of withdrawn sessions beside the backups, so that a restored backup does not bring them back."""
 
 CHECKPOINT_TRIES = 30
-
-
-@dataclass(frozen=True)
-class Found:
-    """A session of the person who withdraws."""
-
-    session_id: str
-    reader: str
-    participant_id: str | None
-    state: str
-    is_pilot: bool
-    station: str | None
-    began_at: str
-    trials: int
 
 
 @dataclass(frozen=True)
@@ -82,66 +68,6 @@ class Scrubbed:
     backups: list[Path] = field(default_factory=list)
     state_rows: int = 0
     left: list[str] = field(default_factory=list)
-
-
-def find_sessions(
-    connection: Connection,
-    study: str,
-    *,
-    participant: str | None = None,
-    platform_id: str | None = None,
-    station: str | None = None,
-    at: datetime | None = None,
-) -> list[Found]:
-    """Find a person's sessions by one of: participant number, platform id, or station and time.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : str
-        The study's id.
-    participant : str, optional
-        The number that wrods gave (P014) or that was entered.
-    platform_id : str, optional
-        The id at the recruitment platform, as long as it is kept.
-    station, at : str and datetime, optional
-        A station, and a moment at which the session ran there; without a zone it is this computer's time.
-    """
-    query = select(sessions).where(
-        sessions.c.study == study, sessions.c.reader_kind.in_(("human", "simulated"))
-    )
-    if participant is not None:
-        query = query.where(or_(sessions.c.reader == participant, sessions.c.participant_id == participant))
-    elif platform_id is not None:
-        named = select(people.c.session_id).where(
-            people.c.study == study, people.c.external_id == platform_id
-        )
-        query = query.where(sessions.c.session_id.in_(named))
-    elif station is not None and at is not None:
-        moment = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        query = query.where(
-            sessions.c.station == station,
-            sessions.c.created_at <= moment,
-            or_(sessions.c.finished_at >= moment, sessions.c.last_seen_at >= moment),
-        )
-    else:
-        raise ValueError("a person is found by participant number, platform id, or station and time")
-    stored = connection.execute(select(trials.c.session_id, func.count()).group_by(trials.c.session_id))
-    counted: dict[str, int] = {session_id: int(number) for session_id, number in stored}
-    return [
-        Found(
-            session_id=row["session_id"],
-            reader=row["reader"],
-            participant_id=row["participant_id"],
-            state=row["state"],
-            is_pilot=row["is_pilot"],
-            station=row["station"],
-            began_at=row["created_at"],
-            trials=counted.get(row["session_id"], 0),
-        )
-        for row in connection.execute(query.order_by(sessions.c.created_at)).mappings()
-    ]
 
 
 def scope_of(

@@ -31,10 +31,10 @@ def make_study(folder: Path) -> None:
         shutil.copytree(model, folder / "model")
 
 
-def fill(study: Study, api: str, *, readers: int, pause: float, told: Callable[[int], None]) -> int:
+def fill(study: Study, links: Links, *, readers: int, pause: float, told: Callable[[int], None]) -> int:
     """Send the demonstration's readers through the participant interface; return the number of trials acknowledged."""
     truth = read_truth(study.folder / TRUTH_FILE)
-    return simulated.fill(study, truth, api, readers=readers, pause=pause, told=told)
+    return simulated.fill(study, truth, links.api, links.simulated, readers=readers, pause=pause, told=told)
 
 
 def finished_pilots(study: Study, store: Store) -> int:

@@ -1,4 +1,4 @@
-"""Who may do what: session tokens, pilot passes, and limits on how often something is tried.
+"""Who may do what: session tokens, passes, and limits on how often something is tried.
 
 Tokens are compared in constant time and kept as digests only; network addresses are kept as keyed digests in memory.
 """
@@ -11,11 +11,20 @@ import hmac
 import secrets
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-PILOT_PASS_AGE_S = 12 * 3600
+PassKind = Literal["pilot", "simulated", "arrival", "resume"]
+PASS_AGE: Mapping[PassKind, timedelta] = {
+    "pilot": timedelta(hours=12),
+    "simulated": timedelta(hours=12),
+    "arrival": timedelta(hours=12),
+    "resume": timedelta(days=1),
+}
 MOST_TOKENS = 8
 TIMES_DIFFER_S = 1e-9
 
@@ -47,22 +56,47 @@ def with_token(stored_hash: str | None, token: str) -> str:
     return " ".join([*(one for one in known if one != given), given][-MOST_TOKENS:])
 
 
-class PilotPasses:
-    """Signed passes that mark a session as a pilot; the dashboard hands them out."""
+@dataclass(frozen=True)
+class Pass:
+    """What a genuine pass says.
+
+    Attributes
+    ----------
+    kind : {"pilot", "simulated", "arrival", "resume"}
+        What it is good for: a pilot session, a simulated reader's, that of somebody whose link was signed, or to continue
+        a session in another browser.
+    told : Mapping of str to str
+        What else was signed.
+    """
+
+    kind: PassKind
+    told: Mapping[str, str]
+
+
+class Passes:
+    """Signed passes for one study, each good for a while: from experimenters, or for an arrival that was checked.
+
+    Parameters
+    ----------
+    secret : bytes
+        The server's signing key.
+    """
 
     def __init__(self, secret: bytes) -> None:
-        self._signer = URLSafeTimedSerializer(secret, salt="wrods pilot pass")
+        self._signer = URLSafeTimedSerializer(secret, salt="wrods pass")
 
-    def make(self, study: str) -> str:
-        """Return a pass for one study, good for half a day."""
-        return self._signer.dumps(study)
+    def make(self, study: str, kind: PassKind, **told: str) -> str:
+        """Return a new pass."""
+        return self._signer.dumps([study, kind, told])
 
-    def accepts(self, given: str, study: str) -> bool:
-        """Say whether a pass is genuine, fresh and for this study."""
+    def read(self, given: str, study: str) -> Pass | None:
+        """Return what a pass says; None where it is not genuine, not fresh or of another study."""
         try:
-            return bool(self._signer.loads(given, max_age=PILOT_PASS_AGE_S) == study)
-        except BadSignature:
-            return False
+            (of_study, kind, told), made = self._signer.loads(given, return_timestamp=True)
+        except (BadSignature, ValueError, TypeError):
+            return None
+        age = datetime.now(UTC) - made
+        return Pass(kind, told) if of_study == study and age <= PASS_AGE[kind] else None
 
 
 class Throttle:

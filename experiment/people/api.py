@@ -13,23 +13,29 @@ from sqlalchemy import Connection
 
 from experiment.languages import pack_for
 from experiment.people import departures, taking
+from experiment.people.access import Pass
 from experiment.people.bodies import read_body
 from experiment.people.connections import caller_of
-from experiment.people.lab.admitting import admit, pin_needed
+from experiment.people.lab.admitting import is_experimenter, pin_needed, typed_number
 from experiment.people.live import LiveSession
 from experiment.people.opening import (
     RESUME,
     AlreadyTookPart,
+    Arrival,
+    BegunElsewhere,
     BelongsElsewhere,
     NotResumed,
+    NumberTaken,
     Opened,
     OpenElsewhere,
-    PinNeeded,
+    ResumeLinkSpent,
     come_back,
     open_session,
 )
 from experiment.people.problems import Problem, no_such_session
+from experiment.people.recruitment.admission import RESUME as RESUME_LINK
 from experiment.people.recruitment.admission import Hindered, note_network
+from experiment.people.recruitment.arrivals import parameters_of_links
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import SENDINGS_PER_MINUTE, this_site
@@ -113,7 +119,7 @@ def begin(study: str) -> tuple[Response, int]:
     """Begin a session, or find the participant's own."""
     service = _service(study)
     site = this_site()
-    body = admit(service, read_body(request, "session"))
+    body = read_body(request, "session")
     wait = site.entries.wait(caller_of(request.remote_addr or ""))
     if wait:
         raise Problem(
@@ -123,15 +129,7 @@ def begin(study: str) -> tuple[Response, int]:
             mend="Wait a moment.",
             retry_after_s=int(wait) + 1,
         )
-    pilot_pass = (body.get("platform") or {}).get("pilot")
-    if pilot_pass and not site.passes.accepts(pilot_pass, study):
-        raise Problem(
-            403,
-            "the pilot link is no longer valid",
-            rule="pilot links are good for half a day",
-            mend="Open the pilot from the dashboard again.",
-        )
-    is_pilot = service.is_pilot or bool(pilot_pass)
+    arrival = _arrival(service, body)
     lease = _lease()
     network = _network()
     opened = _opening(
@@ -140,8 +138,8 @@ def begin(study: str) -> tuple[Response, int]:
             connection,
             service,
             body,
+            arrival,
             secret=site.settings.secret,
-            is_pilot=is_pilot,
             lease=lease,
             network=network,
         ),
@@ -151,6 +149,64 @@ def begin(study: str) -> tuple[Response, int]:
 
 def _network() -> dict[str, str | None]:
     return {"ip_address": request.remote_addr, "user_agent": request.headers.get("User-Agent")}
+
+
+def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
+    """Return who asks for a session, by their link, their pass, and what was typed in a laboratory."""
+    link: dict[str, str] = dict(body.get("platform") or {})
+    foreign = sorted(set(link) - {*parameters_of_links(service), RESUME_LINK})
+    if foreign:
+        raise Problem(
+            400,
+            f"links to this study do not carry {foreign[0]}",
+            rule="a link has the parameters of the platform under participants.recruit",
+            mend="Leave it out.",
+        )
+    given = _pass(service.study, body.get("pass"))
+    kind = None if given is None else given.kind
+    if body.get("simulated") and kind != "simulated":
+        raise Problem(
+            403,
+            "simulated readers need the experimenter's pass; nothing was stored",
+            rule="simulated: true comes with a pass for simulated readers",
+            mend="Use `wrods simulate`, which brings one.",
+        )
+    resumes = link.pop(RESUME_LINK, None)
+    if resumes is not None:
+        told = this_site().passes.read(resumes, service.study)
+        if told is None or told.kind != "resume":
+            raise _resume_link_spent(service)
+        return Arrival(resumes=told.told)
+    is_pilot = service.is_pilot or kind == "pilot"
+    if is_pilot or body.get("simulated"):
+        return Arrival(link, is_pilot=is_pilot, is_simulated=bool(body.get("simulated")))
+    is_signed = given is not None and kind == "arrival"
+    if given is not None and is_signed:
+        link |= given.told
+    number = typed_number(service, body.get("participant"))
+    is_shown = number is not None and is_experimenter(body.get("pin"))
+    return Arrival(link, number, is_shown=is_shown, is_signed=is_signed)
+
+
+def _pass(study: str, given: str | None) -> Pass | None:
+    """Return what a pass says, None where none was given."""
+    if given is None:
+        return None
+    known = this_site().passes.read(given, study)
+    if known is None or known.kind == "resume":
+        raise Problem(
+            403,
+            "the pass is no longer valid",
+            rule="passes are good for half a day",
+            mend="Open the study again from where you did: the dashboard, or the platform.",
+        )
+    return known
+
+
+def _resume_link_spent(service: StudyService) -> Problem:
+    words = pack_for(service.language).texts
+    title, text = words["resume_link_spent_title"], words["resume_link_spent"]
+    return Problem(403, text, rule="a link to continue works once, for a day", title=title)
 
 
 def _opening(
@@ -190,8 +246,21 @@ def _opening(
             title=words["ended_title"],
             **_parting(service, session_id),
         ) from None
-    except PinNeeded:
-        raise pin_needed() from None
+    except BegunElsewhere:
+        if service.ask_participant and this_site().settings.public_url is None:
+            raise pin_needed() from None
+        raise Problem(
+            403,
+            words["begun_elsewhere"],
+            rule="a session goes on in the browser that began it, or by a signed link or an experimenter's",
+            mend=words["begun_elsewhere_mend"],
+            title=words["begun_elsewhere_title"],
+        ) from None
+    except NumberTaken as refusal:
+        said = words["number_taken"].replace("{participant}", refusal.number)
+        raise Problem(409, said, rule="a number is one person's", state="taken") from None
+    except ResumeLinkSpent:
+        raise _resume_link_spent(service) from None
     except BelongsElsewhere:
         raise Problem(409, "this token is taken", rule="client_uuid is new for each session") from None
 

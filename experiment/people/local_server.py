@@ -21,12 +21,16 @@ ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class Links:
-    """Where a visitor goes: the dashboard (once), the participants' page, and that of one more reader (a pilot)."""
+    """Where a visitor goes: the dashboard (once), the participants' page, that of one more reader (a pilot).
+
+    ``simulated`` is the pass with which simulated readers begin.
+    """
 
     sessions: str
     page: str
     take_part: str
     api: str
+    simulated: str
 
 
 class LocalServer:
@@ -47,8 +51,9 @@ class LocalServer:
         return Links(
             sessions=f"{base}/admin/enter/{self._site.make_link()}",
             page=f"{base}/{self._study}/",
-            take_part=f"{base}/{self._study}/?pilot={self._site.passes.make(self._study)}",
+            take_part=f"{base}/{self._study}/?pilot={self._site.passes.make(self._study, 'pilot')}",
             api=f"{base}/api/{self._study}",
+            simulated=self._site.passes.make(self._study, "simulated"),
         )
 
     def __enter__(self) -> Self:

@@ -1,8 +1,9 @@
 """Begins sessions, or finds the one that a person has begun already; all of it in one transaction of the writer.
 
-A browser that lost the reply asks again under the same ``client_uuid`` and gets the same session. A person known by
-participant number or platform id goes on with an unfinished session, as far as the study's ``if_interrupted`` lets it,
-and cannot begin a second one after a finished one.
+A browser that lost the reply asks again under the same ``client_uuid`` and gets the same session. In another browser a
+person goes on with an unfinished session only by a signed or personal link, an experimenter's PIN or an experimenter's
+link, as far as the study's ``if_interrupted`` lets it; a number or platform id alone gets nothing. Nobody begins a second
+session after a finished one.
 """
 
 from __future__ import annotations
@@ -27,23 +28,18 @@ from experiment.people.recruitment.admission import (
 )
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
-from experiment.store.assignment import STARTED_RECENTLY, free_order_row
+from experiment.store.assignment import STARTED_RECENTLY, TYPED, free_order_row, number_is_taken
 from experiment.store.database import lock_for_change
 from experiment.store.declining import asks_for_consent
 from experiment.store.errors import Refused
 from experiment.store.tables import sessions
 
-IDENTITIES = {
-    "PROLIFIC_PID": "prolific",
-    "workerId": "mturk",
-    "survey_code": "sona",
-    "id": "sona",
-    "participant": "participant",
-}
 PREFIXES = {"human": "P", "simulated": "S"}
 PILOT_PREFIX = "T"
 BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
+RESUMED = "resumed"
+"""The event of a session that goes on in another browser."""
 RESUME: Mapping[str, Any] = {"then": "resume", "within_ms": None}
 
 
@@ -77,8 +73,20 @@ class NotResumed(Refused):
         attendance.end_session(connection, self.session_id, self.state, self.reason)
 
 
-class PinNeeded(Exception):
-    """The session goes on only where an experimenter lets it."""
+class BegunElsewhere(Exception):
+    """The person has a session under way, and nothing shows that whoever asks is that person."""
+
+
+class NumberTaken(Exception):
+    """The typed number is another session's; ``number`` repeats it."""
+
+    def __init__(self, number: str) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class ResumeLinkSpent(Exception):
+    """The link to continue a session was used, or its session is gone."""
 
 
 class BelongsElsewhere(Exception):
@@ -99,22 +107,42 @@ class Opened:
     participant: str | None = None
 
 
-def identities_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ids by which a participant can be known again: source → id."""
-    platform: Mapping[str, str] = body.get("platform") or {}
-    found = {IDENTITIES[name]: platform[name].strip() for name in IDENTITIES if platform.get(name)}
-    if body.get("participant"):
-        found["participant"] = body["participant"].strip()
-    return {source: external for source, external in found.items() if external}
+@dataclass(frozen=True)
+class Arrival:
+    """Who asks for a session, and what shows it.
+
+    Attributes
+    ----------
+    link : Mapping of str to str
+        Parameters of the link.
+    number : str or None
+        The number that was typed in a laboratory.
+    is_pilot, is_simulated : bool
+        By an experimenter's pass.
+    is_shown : bool
+        An experimenter vouches for them: they may go on with what they began elsewhere.
+    is_signed : bool
+        Their link is signed, which shows the same.
+    resumes : Mapping of str to str or None
+        What the pass of a link to continue says: ``session`` and ``spent_with``.
+    """
+
+    link: Mapping[str, str] = field(default_factory=dict)
+    number: str | None = None
+    is_pilot: bool = False
+    is_simulated: bool = False
+    is_shown: bool = False
+    is_signed: bool = False
+    resumes: Mapping[str, str] | None = None
 
 
 def open_session(
     connection: Connection,
     service: StudyService,
     body: Mapping[str, Any],
+    arrival: Arrival,
     *,
     secret: bytes,
-    is_pilot: bool,
     lease: str | None = None,
     network: Mapping[str, str | None] | None = None,
 ) -> Opened:
@@ -126,10 +154,10 @@ def open_session(
         The writer's.
     body : Mapping
         A checked body of ``schemas/session.json``.
+    arrival : Arrival
+        Who asks.
     secret : bytes
         The server's signing key.
-    is_pilot : bool
-        Whether a new session is a pilot.
     lease : str, optional
         The tab that asks.
     network : Mapping, optional
@@ -143,8 +171,12 @@ def open_session(
         Another tab holds the participant's session.
     NotResumed
         The session was left, and the study does not let it go on.
-    PinNeeded
-        The participant's session goes on only with the experimenter's PIN (``may_go_on`` in the body is false).
+    BegunElsewhere
+        The participant has a session under way, and the arrival does not show that it is theirs.
+    NumberTaken
+        The typed number is another session's.
+    ResumeLinkSpent
+        The link to continue a session was used already.
     BelongsElsewhere
         The ``client_uuid`` is that of a session of another study.
     Hindered
@@ -156,41 +188,80 @@ def open_session(
     if known is not None:
         if known["study"] != service.study:
             raise BelongsElsewhere
-        return come_back(connection, known, secret=secret, lease=lease, take=take)
-    is_simulated = bool(body.get("simulated"))
-    identities = {} if is_simulated else identities_of(body)
-    if not (is_pilot or is_simulated):
-        identities |= admit(connection, service, body.get("platform") or {})
-    if not is_pilot:
-        earlier = queries.sessions_of_person(connection, service.study, identities)
-        if not is_simulated:
-            earlier = [*earlier, *invited_session(connection, service, body.get("platform") or {})]
+        token = session_token(secret, str(known["session_id"]))
+        return come_back(connection, known, token=token, lease=lease, take=take)
+    if arrival.resumes is not None:
+        return _continue(connection, service, body, arrival.resumes, lease)
+    identities: dict[str, str] = {}
+    person: Mapping[str, Any] | None = None
+    if not (arrival.is_pilot or arrival.is_simulated):
+        identities = admit(connection, service, arrival.link, is_signed=arrival.is_signed)
+        if arrival.number is not None:
+            identities[TYPED] = arrival.number
+            if number_is_taken(connection, service.study, arrival.number):
+                raise NumberTaken(arrival.number)
+        invited = invited_session(connection, service, arrival.link)
+        theirs = [
+            *queries.sessions_of_person(connection, service.study, identities, pilots=True),
+            *invited,
+        ]
+        person = next(iter(theirs), None)
+        earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
         if ended is not None:
             raise AlreadyTookPart(str(ended["state"]))
         if unfinished is not None:
-            if not body.get("may_go_on", True):
-                raise PinNeeded
+            if not (arrival.is_shown or arrival.is_signed or invited):
+                if attendance.was_begun(connection, str(unfinished["session_id"])):
+                    _check_time(unfinished)
+                raise BegunElsewhere
+            token = session_token(secret, str(unfinished["session_id"]))
             try:
-                opened = come_back(connection, unfinished, secret=secret, lease=lease, take=take)
+                opened = come_back(connection, unfinished, token=token, lease=lease, take=take)
             except NotResumed as refusal:
                 if refusal.state != "interrupted":
                     raise
                 refusal.leave_trace(connection)
             else:
-                by = {"by": sorted(identities), "station": body.get("station")}
                 _move(connection, opened.session_id, body.get("station"))
-                records.add_event(connection, unfinished["session_id"], "resumed", by)
+                by = {"by": sorted(identities), "station": body.get("station")}
+                records.add_event(connection, opened.session_id, RESUMED, by)
                 return opened
-    return _begin(connection, service, body, identities, secret, is_pilot, is_simulated, lease, network)
+    return _begin(connection, service, body, arrival, identities, person, secret, lease, network)
+
+
+def resume_pass(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the pass of a link to continue a session says; whoever uses it gives the session another token."""
+    return {"session": str(row["session_id"]), "spent_with": token_hash(str(row["token_hash"]))[:16]}
+
+
+def _continue(
+    connection: Connection,
+    service: StudyService,
+    body: Mapping[str, Any],
+    told: Mapping[str, str],
+    lease: str | None,
+) -> Opened:
+    row = queries.session(connection, told["session"])
+    if row is None or row["study"] != service.study or resume_pass(row) != told:
+        raise ResumeLinkSpent
+    opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
+    # a browser that lost the reply asks again under its client_uuid
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.session_id == opened.session_id)
+        .values(client_uuid=body["client_uuid"])
+    )
+    records.add_event(connection, opened.session_id, RESUMED, {"by": ["resume link"], "station": None})
+    return opened
 
 
 def come_back(
     connection: Connection,
     row: Mapping[str, Any],
     *,
-    secret: bytes | None = None,
+    token: str = "",
     lease: str | None = None,
     take: bool = False,
 ) -> Opened:
@@ -200,8 +271,8 @@ def come_back(
     ----------
     row : Mapping
         The session's row with its plan.
-    secret : bytes, optional
-        The server's signing key, where the page has no token yet.
+    token : str, optional
+        A token for the page, where it has none yet.
     take : bool
         Take the session over from the tab that holds it.
 
@@ -223,10 +294,8 @@ def come_back(
             attendance.take_lease(connection, session_id, lease, by_force=True)
     elif row["state"] != "finished":
         raise NotResumed(session_id, str(row["state"]), str(row["ended_reason"]))
-    token = ""
     values: dict[str, Any] = {"last_seen_at": records.now()}
-    if secret is not None:
-        token = session_token(secret, session_id)
+    if token:
         values["token_hash"] = with_token(row["token_hash"], token)
     connection.execute(update(sessions).where(sessions.c.session_id == session_id).values(**values))
     return Opened(
@@ -241,12 +310,19 @@ def come_back(
     )
 
 
+def _check_time(row: Mapping[str, Any]) -> None:
+    """Refuse a session that was left for longer than its study allows."""
+    within_ms = (row["plan"].get("if_interrupted") or RESUME).get("within_ms")
+    if within_ms is None:
+        return
+    within = timedelta(milliseconds=within_ms)
+    if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
+        raise NotResumed(str(row["session_id"]), "timed_out", attendance.left_for(within))
+
+
 def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
     session_id = str(row["session_id"])
-    if policy.get("within_ms") is not None:
-        within = timedelta(milliseconds=policy["within_ms"])
-        if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
-            raise NotResumed(session_id, "timed_out", attendance.left_for(within))
+    _check_time(row)
     if policy["then"] == "block" and attendance.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
@@ -264,21 +340,27 @@ def _begin(
     connection: Connection,
     service: StudyService,
     body: Mapping[str, Any],
+    arrival: Arrival,
     identities: Mapping[str, str],
+    person: Mapping[str, Any] | None,
     secret: bytes,
-    is_pilot: bool,
-    is_simulated: bool,
     lease: str | None,
     network: Mapping[str, str | None] | None,
 ) -> Opened:
-    kind = "simulated" if is_simulated else "human"
+    """Begin a session: of ``person`` where an earlier session of theirs is known, else of somebody new."""
+    kind = "simulated" if arrival.is_simulated else "human"
+    is_real = not (arrival.is_pilot or arrival.is_simulated)
     recently = STARTED_RECENTLY
     if service.left_within is not None:
         attendance.end_sessions_left(connection, service.study, service.left_within, reader_kind=kind)
         recently = min(recently, service.left_within)
-    if not (is_pilot or is_simulated):
+    if is_real:
         hold_place(connection, service)
-    counted: dict[str, Any] = {"reader_kind": kind, "is_pilot": is_pilot, "started_within": recently}
+    counted: dict[str, Any] = {
+        "reader_kind": kind,
+        "is_pilot": arrival.is_pilot,
+        "started_within": recently,
+    }
     list_id = records.assign_list(
         connection, service.study, service.version, service.list_ids, service.seed, **counted
     )
@@ -286,30 +368,31 @@ def _begin(
     session_id = secrets.token_hex(16)
     token = session_token(secret, session_id)
     plan = service.plan_session(list_id, session_id, order_row)
-    prefix = PILOT_PREFIX if is_pilot and not is_simulated else PREFIXES[kind]
-    reader = records.next_reader(connection, service.study, prefix)
+    prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
+    number = identities.get(TYPED) or (
+        records.next_reader(connection, service.study, prefix) if person is None else str(person["reader"])
+    )
     records.create_session(
         connection,
         plan,
         session_id=session_id,
         reader_kind=kind,
-        reader=reader,
-        participant_id=identities.get("participant") or reader,
+        reader=number,
+        participant_id=number,
+        person_key=None if person is None else person["person_key"],
         client_uuid=body["client_uuid"],
         token_hash=token_hash(token),
-        is_pilot=is_pilot,
+        is_pilot=arrival.is_pilot,
         station=body.get("station"),
         client=coarse(body.get("client")),
     )
     if lease is not None:
         attendance.take_lease(connection, session_id, lease)
-    given = body.get("platform") or {}
-    if not (is_pilot or is_simulated):
-        note_arrival(connection, service, session_id, given)
+    if is_real:
+        note_arrival(connection, service, session_id, arrival.link)
         if not asks_for_consent(plan):
             note_network(connection, service, session_id, network or {})
-    platform = link_details(given)
+    details = link_details(arrival.link)
     for source, external_id in identities.items():
-        records.add_person(connection, service.study, session_id, source, external_id, platform)
-    number = identities.get("participant") or reader
+        records.add_person(connection, service.study, session_id, source, external_id, details)
     return Opened(session_id, token, plan, is_new=True, participant=number)

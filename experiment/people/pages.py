@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, send_from_directory, url_for
 from werkzeug.wrappers import Response as AnyResponse
@@ -13,20 +14,23 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.languages import pack_for
 from experiment.people.dashboard.signing_in import signed_in
 from experiment.people.lab.settings import this_lab
+from experiment.people.recruitment.admission import RESUME
 from experiment.people.recruitment.arrivals import (
     Hindrance,
     hindrance_of_link,
     hindrance_of_person,
-    known_parameters,
+    parameters_of_links,
+    platform_of,
 )
 from experiment.people.recruitment.returns import return_fields
+from experiment.people.recruitment.signed_links import ABSENT, Signed, check_link
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 
 pages = Blueprint("pages", __name__)
 ASSETS = Path(__file__).parent / "assets"
-FROM_LINK = (*known_parameters(), "participant")
 LONGEST_ID = 128
+LONGEST_PASS = 1000
 LONGEST_STATION = 40
 
 
@@ -73,8 +77,11 @@ def participant(study: str) -> str | tuple[str, int]:
     service = this_site().services.get(study)
     if service is None:
         abort(404)
-    config = _config(service)
-    hindrance = None if config["mode"] == "pilot" else _hindrance(service, config["platform"])
+    signed = _signed(service)
+    config = _config(service, signed)
+    hindrance = None
+    if config["mode"] != "pilot" and RESUME not in config["platform"]:
+        hindrance = _hindrance(service, config["platform"], signed)
     if hindrance is not None:
         return _tell_hindrance(service, hindrance)
     return render_template(
@@ -87,12 +94,26 @@ def participant(study: str) -> str | tuple[str, int]:
     )
 
 
-def _hindrance(service: StudyService, given: dict[str, str]) -> Hindrance | None:
-    found = hindrance_of_link(service, given)
-    if found is not None or service.recruitment is None or service.recruitment.platform is None:
+def _signed(service: StudyService) -> Signed:
+    """Return what became of the signature of the link by which somebody comes."""
+    platform = platform_of(service)
+    if platform is None or platform.signing is None:
+        return ABSENT
+    names = (*platform.parameters, *platform.signing.parameters)
+    given = {name: value for name in names if (value := request.args.get(name, ""))}
+    site = this_site()
+    host = urlsplit(site.settings.public_url or request.host_url).hostname or ""
+    return check_link(service, given, host=host, keys=site.key_sets)
+
+
+def _hindrance(service: StudyService, given: dict[str, str], signed: Signed) -> Hindrance | None:
+    # a link that has expired since may be opened again by the browser that has a session already
+    standing = "valid" if signed.standing == "expired" else signed.standing
+    found = hindrance_of_link(service, given, standing=standing)
+    if found is not None or platform_of(service) is None:
         return found
     with service.store.read() as connection:
-        return hindrance_of_person(connection, service, given)
+        return hindrance_of_person(connection, service, given, is_signed=signed.standing == "valid")
 
 
 def _tell_hindrance(service: StudyService, hindrance: Hindrance) -> tuple[str, int]:
@@ -116,24 +137,24 @@ def _consent(service: StudyService) -> str | None:
     return next((str(screen["html"]) for screen in screens if screen["kind"] == "consent"), None)
 
 
-def _config(service: StudyService) -> dict[str, Any]:
-    # what no platform sends, such as control characters, counts as not sent
-    given_names = {name: request.args[name][:LONGEST_ID] for name in FROM_LINK if request.args.get(name)}
-    platform = {name: value for name, value in given_names.items() if value.isprintable()}
-    is_pilot = service.is_pilot
-    given = request.args.get("pilot", "")
-    if given:
-        site = this_site()
-        if site.passes.accepts(given, service.study):
-            platform["pilot"] = given
-        elif signed_in("pilot"):
-            platform["pilot"] = site.passes.make(service.study)
-        is_pilot = is_pilot or "pilot" in platform
+def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
+    site = this_site()
     pack = pack_for(service.language)
-    participant_number = platform.get("participant")
-    is_known = any(
-        platform.get(name) for name in ("PROLIFIC_PID", "workerId", "survey_code", "id", "participant")
-    )
+    number = _from_link("participant") if service.ask_participant else None
+    platform = {name: value for name in parameters_of_links(service) if (value := _from_link(name))}
+    platform |= signed.parameters
+    resume = request.args.get(RESUME, "")
+    if resume:
+        platform = {RESUME: resume[:LONGEST_PASS]}
+    given, made = request.args.get("pilot", ""), None
+    if given and _is_pilot_pass(service, given):
+        made = given
+    elif given and signed_in("pilot"):
+        made = site.passes.make(service.study, "pilot")
+    is_pilot = service.is_pilot or made is not None
+    if signed.standing == "valid" and not is_pilot:
+        made = site.passes.make(service.study, "arrival", **signed.parameters)
+    is_known = number is not None or bool(resume)
     return {
         "api": url_for("pages.index").rstrip("/") + f"/api/{service.study}",
         "study": service.study,
@@ -142,8 +163,9 @@ def _config(service: StudyService) -> dict[str, Any]:
         "direction": pack.direction,
         "messages": pack.texts,
         "mode": "pilot" if is_pilot else "session",
-        "participant": participant_number,
+        "participant": number,
         "platform": platform,
+        "pass": made,
         "ask_participant": service.ask_participant and not is_known and not is_pilot,
         "finish_wait_ms": service.finish_wait_ms,
         "if_left": return_fields(
@@ -154,6 +176,17 @@ def _config(service: StudyService) -> dict[str, Any]:
         "station": request.args.get("station", "").strip()[:LONGEST_STATION] or None,
         "preview_plan": None,
     }
+
+
+def _from_link(name: str) -> str | None:
+    """Return a parameter of the address; what no platform sends, such as control characters, counts as not sent."""
+    value = request.args.get(name, "")[:LONGEST_ID]
+    return value if value and value.isprintable() else None
+
+
+def _is_pilot_pass(service: StudyService, given: str) -> bool:
+    known = this_site().passes.read(given, service.study)
+    return known is not None and known.kind == "pilot"
 
 
 def _station_help() -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from flask import current_app
 
-from experiment.people.access import PilotPasses, Throttle
+from experiment.people.access import Passes, Throttle
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
@@ -15,6 +15,7 @@ from experiment.people.dashboard.sign_in_limits import SignInLimits
 from experiment.people.dashboard.sign_ins import LINK, SignIns
 from experiment.people.departures import Cleaning
 from experiment.people.live import LiveSessions
+from experiment.people.recruitment.key_sets import KeySets
 from experiment.people.server_health import ServerHealth
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
@@ -29,7 +30,7 @@ class Site:
 
     services: Mapping[str, StudyService]
     settings: PeopleSettings
-    passes: PilotPasses
+    passes: Passes
     entries: Throttle
     limits: SignInLimits
     sign_ins: SignIns
@@ -37,6 +38,7 @@ class Site:
     sendings: Throttle
     health: ServerHealth
     failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
+    key_sets: KeySets = field(default_factory=KeySets)
     live: LiveSessions = field(default_factory=LiveSessions)
     findings: Findings = field(default_factory=Findings)
     cleaning: Cleaning = field(default_factory=Cleaning)
@@ -53,7 +55,7 @@ def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) ->
     return Site(
         services=dict(services),
         settings=settings,
-        passes=PilotPasses(settings.secret),
+        passes=Passes(settings.secret),
         entries=Throttle(settings.entries_per_minute, 60),
         limits=SignInLimits(),
         sign_ins=SignIns(next((service.store for service in services.values()), None)),

@@ -32,6 +32,7 @@ def visit(
     study: Study,
     truth: Truth,
     address: str,
+    given_pass: str,
     *,
     readers: int,
     first: int = 1,
@@ -46,6 +47,8 @@ def visit(
         Who reads what.
     address : str
         The participants' page of the study.
+    given_pass : str
+        The server's pass for simulated readers.
     readers, first : int
         How many, and the number of the first.
     speed : float
@@ -76,13 +79,16 @@ def visit(
     # a thread of its own, for the caller's may have an event loop already (a notebook, say)
     with ThreadPoolExecutor(max_workers=1) as apart:
         numbers = range(first, first + readers)
-        return apart.submit(_visits, study, truth, address, numbers, speed, told, program).result()
+        return apart.submit(
+            _visits, study, truth, address, given_pass, numbers, speed, told, program
+        ).result()
 
 
 def _visits(
     study: Study,
     truth: Truth,
     address: str,
+    given_pass: str,
     numbers: range,
     speed: float,
     told: Callable[[str, int], None],
@@ -97,7 +103,7 @@ def _visits(
             reader = SimulatedReader(f"S{number:03d}", study, truth)
             page = browser.new_page(viewport={"width": 1366, "height": 768})
             try:
-                count = _Visit(page, reader, speed).run(address)
+                count = _Visit(page, reader, speed, given_pass).run(address)
             except Error as error:
                 heading = page.locator("h2").all_inner_texts()
                 raise UserError(
@@ -114,10 +120,11 @@ def _visits(
 class _Visit:
     """One reader at one page."""
 
-    def __init__(self, page: Page, reader: SimulatedReader, speed: float) -> None:
+    def __init__(self, page: Page, reader: SimulatedReader, speed: float, given_pass: str) -> None:
         self.page = page
         self.reader = reader
         self.speed = speed
+        self.given_pass = given_pass
         self.answered = 0
         page.set_default_timeout(PATIENCE_MS)
 
@@ -138,7 +145,10 @@ class _Visit:
         return self.answered
 
     def _say_who(self, route: Route) -> None:
-        body = json.loads(route.request.post_data or "{}") | {"simulated": True}
+        body = json.loads(route.request.post_data or "{}") | {
+            "simulated": True,
+            "pass": self.given_pass,
+        }
         route.continue_(post_data=json.dumps(body))
 
     def _screen(self, screen: Mapping[str, Any]) -> None:

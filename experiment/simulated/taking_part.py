@@ -21,6 +21,7 @@ RETRIES = 6
 
 async def take_part(
     api: str,
+    given_pass: str,
     readers: Sequence[SimulatedReader],
     *,
     at_once: int = 8,
@@ -33,6 +34,8 @@ async def take_part(
     ----------
     api : str
         ``http://127.0.0.1:PORT/api/STUDY``.
+    given_pass : str
+        The server's pass for simulated readers.
     at_once : int
         Readers that answer at the same time.
     pause : float
@@ -47,7 +50,7 @@ async def take_part(
     """
     gate = asyncio.Semaphore(at_once)
     async with aiohttp.ClientSession(headers={"X-Wrods": "1"}) as http:
-        opened = [await _open(http, api, reader) for reader in readers]
+        opened = [await _open(http, api, given_pass, reader) for reader in readers]
 
         async def one(reader: SimulatedReader, session: Mapping[str, Any]) -> None:
             async with gate:
@@ -69,6 +72,7 @@ def fill(
     study: Study,
     truth: Truth,
     api: str,
+    given_pass: str,
     *,
     readers: int,
     first: int = 1,
@@ -79,7 +83,7 @@ def fill(
 
     Parameters
     ----------
-    study, truth, api, pause
+    study, truth, api, given_pass, pause
         See :func:`take_part`.
     readers : int
         How many.
@@ -103,15 +107,17 @@ def fill(
 
     # a thread of its own, for the caller's may have an event loop already (a notebook, say)
     with ThreadPoolExecutor(max_workers=1) as apart:
-        apart.submit(asyncio.run, take_part(api, everyone, pause=pause, told=count)).result()
+        apart.submit(asyncio.run, take_part(api, given_pass, everyone, pause=pause, told=count)).result()
     return done
 
 
-async def _open(http: aiohttp.ClientSession, api: str, reader: SimulatedReader) -> dict[str, Any]:
+async def _open(
+    http: aiohttp.ClientSession, api: str, given_pass: str, reader: SimulatedReader
+) -> dict[str, Any]:
     """Begin a reader's session; readers begin one after the other, so that numbers and lists do not depend on chance."""
     draw = generator(reader.seed, "simulated session", reader.name)
     client = {"browser": "simulated", "system": "simulated", "device": "simulated"}
-    body = {"client_uuid": new_uuid(draw), "simulated": True, "client": client}
+    body = {"client_uuid": new_uuid(draw), "simulated": True, "pass": given_pass, "client": client}
     return dict(await _post(http, f"{api}/sessions", body))
 
 

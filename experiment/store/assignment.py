@@ -12,14 +12,21 @@ from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.database import lock_for_change
 from experiment.store.exclusions import excluded_sessions
-from experiment.store.tables import audit, sessions
+from experiment.store.tables import audit, invitations, people, sessions
 from stimuli.seeds import generator
 
 STARTED_RECENTLY = timedelta(hours=2)
+TYPED, INVITED = "participant", "invitation"
+"""Sources of the names that people have here: a typed number, the name under which somebody was invited."""
+NETWORK = "network"
+"""The source of a network address, which names nobody."""
 
 
 def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
-    """Return the next number for a reader of a study: P001, P002, … in the order of arrival."""
+    """Return the next free number for a reader of a study: P001, P002, … in the order of arrival.
+
+    Free is what no session has, under either name that older databases give it, and what nobody was invited as.
+    """
     lock_for_change(connection)
     numbers = numbers_taken(connection, study, prefix)
     # a withdrawn participant's number is not given again
@@ -27,7 +34,9 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
         select(audit.c.detail).where(audit.c.study == study, audit.c.action == WITHDRAWN)
     )
     numbers += [int((detail or {}).get("numbers", {}).get(prefix, 0)) for detail in tombstones]
-    return f"{prefix}{max(numbers, default=0) + 1:03d}"
+    others = _other_names(connection, study, prefix)
+    free = (f"{prefix}{number:03d}" for number in count(max(numbers, default=0) + 1))
+    return next(number for number in free if number not in others)
 
 
 def numbers_taken(connection: Connection, study: str, prefix: str) -> list[int]:
@@ -37,7 +46,35 @@ def numbers_taken(connection: Connection, study: str, prefix: str) -> list[int]:
         .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
         .distinct()
     )
-    return [int(number) for name in taken if (number := name[len(prefix) :]).isdigit()]
+    ends = (name[len(prefix) :] for name in taken)
+    return [int(number) for number in ends if number.isascii() and number.isdecimal()]
+
+
+def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
+    """Return the names other than readers' that begin like a number: typed in earlier versions, or invited."""
+    of_study = (
+        select(sessions.c.participant_id).where(sessions.c.study == study),
+        select(people.c.external_id).where(people.c.study == study, people.c.source.in_((TYPED, INVITED))),
+        select(invitations.c.participant).where(invitations.c.study == study),
+    )
+    found: set[str] = set()
+    for names in of_study:
+        (name,) = names.selected_columns
+        found.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
+    return found
+
+
+def number_is_taken(connection: Connection, study: str, number: str) -> bool:
+    """Return whether a typed number is that of another session: of one for which nobody typed it."""
+    typed = select(people.c.session_id).where(
+        people.c.study == study, people.c.source == TYPED, people.c.external_id == number
+    )
+    others = select(sessions.c.session_id).where(
+        sessions.c.study == study,
+        or_(sessions.c.reader == number, sessions.c.participant_id == number),
+        sessions.c.session_id.not_in(typed),
+    )
+    return connection.scalar(others.limit(1)) is not None
 
 
 def _counted(

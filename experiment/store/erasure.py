@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
-from experiment.store.assignment import numbers_taken
+from experiment.store.assignment import INVITED, numbers_taken
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.tables import (
@@ -36,8 +36,9 @@ from experiment.store.tables import (
 
 TEACHER_FORCED = "teacher_forced"
 _CHILDREN_FIRST = (ratings, scores, regions, trials, flags, events, people)
-_NAMED_BY_US = ("participant", "invitation")
 _LARGEST_IN = 500
+_TOLD = tuple(sessions.c[name] for name in ("session_id", "study", "version", "reader", "reader_kind"))
+"""What a tombstone is made from."""
 
 
 @dataclass
@@ -85,14 +86,15 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
     there = set(inspect(connection).get_table_names())
     found = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
     for part in _parts(found.sessions):
-        rows = connection.execute(select(sessions).where(sessions.c.session_id.in_(part))).mappings().all()
+        # a backup may lack columns that came later
+        rows = connection.execute(select(*_TOLD).where(sessions.c.session_id.in_(part))).mappings().all()
         tombstones = [_tombstone(connection, dict(row), actor) for row in rows]
         keys = connection.scalars(
             select(trials.c.work_key).where(trials.c.session_id.in_(part), trials.c.work_key.is_not(None))
         )
         found.work_keys.update(str(key) for key in keys)
         _erase_calls(connection, part, found)
-        _erase_names(connection, [dict(row) for row in rows], part, there, found)
+        _erase_names(connection, part, there, found)
         for table in _CHILDREN_FIRST:
             if table.name in there:
                 _delete(connection, table, table.c.session_id.in_(part), found)
@@ -121,13 +123,7 @@ def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> 
         _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.work_key.in_(some)), found)
 
 
-def _erase_names(
-    connection: Connection,
-    rows: Sequence[dict[str, Any]],
-    part: Sequence[str],
-    there: set[str],
-    found: Erased,
-) -> None:
+def _erase_names(connection: Connection, part: Sequence[str], there: set[str], found: Erased) -> None:
     """Erase what names the participants: their invitations, and their lines in a platform's lists."""
     ids = connection.execute(
         select(people.c.study, people.c.source, people.c.external_id).where(people.c.session_id.in_(part))
@@ -137,8 +133,7 @@ def _erase_names(
             same = (submissions.c.study == study, submissions.c.source == source)
             _delete(connection, submissions, and_(*same, submissions.c.external_id == external_id), found)
     if "invitations" in there:
-        named = {(row["study"], row["participant_id"]) for row in rows if row["participant_id"]}
-        named |= {(study, external_id) for study, source, external_id in ids if source in _NAMED_BY_US}
+        named = {(study, external_id) for study, source, external_id in ids if source == INVITED}
         invited = [
             and_(invitations.c.study == study, invitations.c.participant == name)
             for study, name in sorted(named)

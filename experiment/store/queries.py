@@ -96,23 +96,19 @@ def session_by_client(connection: Connection, client_uuid: str) -> Row | None:
 
 
 def sessions_of_person(
-    connection: Connection, study: str, identities: Mapping[str, str], *, is_pilot: bool = False
+    connection: Connection, study: str, identities: Mapping[str, str], *, pilots: bool = False
 ) -> list[Row]:
-    """Return the sessions of a participant known by any of several ids (source → id), newest first."""
+    """Return the sessions of a participant known by any of several ids (source → id), newest first; pilots if asked."""
     found: dict[str, Row] = {}
     for source, external_id in identities.items():
         query = (
             select(sessions)
             .join(people, people.c.session_id == sessions.c.session_id)
-            .where(
-                people.c.study == study,
-                people.c.source == source,
-                people.c.external_id == external_id,
-                sessions.c.is_pilot == is_pilot,
-            )
+            .where(people.c.study == study, people.c.source == source, people.c.external_id == external_id)
         )
         found |= {row["session_id"]: row for row in _rows(connection, query)}
-    return sorted(found.values(), key=lambda row: str(row["created_at"]), reverse=True)
+    counted = (row for row in found.values() if pilots or not row["is_pilot"])
+    return sorted(counted, key=lambda row: str(row["created_at"]), reverse=True)
 
 
 def done_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:

@@ -47,6 +47,8 @@ __all__ = [
 ]
 
 Stored = Literal["stored", "same"]
+PARTICIPANTS = ("human", "simulated")
+"""Kinds of readers that are somebody: each of their sessions has a person's key."""
 FROM_PLAN = (
     "study",
     "version",
@@ -149,6 +151,7 @@ def create_session(
     client_uuid: str | None = None,
     token_hash: str | None = None,
     participant_id: str | None = None,
+    person_key: str | None = None,
     run_id: str | None = None,
     yoked_to: str | None = None,
     is_pilot: bool = False,
@@ -170,9 +173,13 @@ def create_session(
         The participant's number, or the model's name in the study.
     session_id : str, optional
         A given id (models: the same again for the same work) makes the call repeatable; by default a random one.
+    person_key : str, optional
+        The key of a person whom the study knows; by default people and simulated readers get a new random one.
     """
     identifier = session_id or secrets.token_hex(16)
     moment = now()
+    if person_key is None and reader_kind in PARTICIPANTS:
+        person_key = secrets.token_hex(16)
     row = {name: plan.get(name) for name in FROM_PLAN} | {
         "session_id": identifier,
         "client_uuid": client_uuid,
@@ -180,6 +187,7 @@ def create_session(
         "reader_kind": reader_kind,
         "reader": reader,
         "participant_id": participant_id,
+        "person_key": person_key,
         "run_id": run_id,
         "yoked_to": yoked_to,
         "is_pilot": is_pilot,

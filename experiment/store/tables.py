@@ -93,6 +93,7 @@ sessions = Table(
     # a row holds its plan, up to megabytes: what is asked at each trial and each arrival is answered without it
     Index("ix_sessions_heard", "session_id", "state", "lease", "lease_until", "last_seen_at"),
     Index("ix_sessions_reader", "study", "reader"),
+    Index("ix_sessions_participant", "study", "participant_id"),
     Index(
         "ix_sessions_counted",
         *("study", "version", "reader_kind", "is_pilot", "state", "last_seen_at"),

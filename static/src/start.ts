@@ -66,7 +66,7 @@ export class StartScreens {
 
 /** Whether nothing but this browser knows whose session it is. */
 export function isAnonymous(config: PageConfig): boolean {
-  const named = ["PROLIFIC_PID", "workerId", "survey_code", "id", "participant", "invite", "invitation"];
+  const named = ["PROLIFIC_PID", "workerId", "survey_code", "id", "participant", "invitation", "resume"];
   const known = named.some((name) => config.platform[name]);
   return config.mode === "session" && !config.ask_participant && !config.participant && !known;
 }

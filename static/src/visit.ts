@@ -288,16 +288,16 @@ export class Visit {
     let trouble: Trouble | null = null;
     let given = this.known;
     this.known = null;
-    const ticket: Ticket = { client_uuid: uuid(), opened_for: this.openedFor() };
     for (;;) {
       const entry: Entry = given === null ? await this.begin(trouble) : entryOf(given, this.config);
       const { participant, station, pin } = entry;
       given = null;
       this.frame.stage.replaceChildren(element("p", { class: "moment", role: "status" }, this.messages.starting));
       const client = await describeClient();
-      const { platform } = this.config;
+      const { platform, pass } = this.config;
+      const ticket = this.newTicket(participant);
       for (let take: boolean = entry.take; ; ) {
-        const asked: object = { client_uuid: ticket.client_uuid, participant, station, pin, platform, client, take };
+        const asked: object = { client_uuid: ticket.client_uuid, participant, station, pin, platform, pass, client, take };
         const { status, body } = await this.insist(() => this.api.open(asked));
         if (status === 423) {
           take = await this.start.elsewhere(body);
@@ -306,7 +306,7 @@ export class Visit {
         const { session_id, token, plan, done, shown, participant: number = null } = body;
         if (status < 300 && session_id && token && plan) {
           const address = this.api.sessionAddress(session_id);
-          this.keep({ ...ticket, address, token, participant });
+          this.keep({ ...ticket, address, token });
           this.parting = NO_PARTING;
           return { address, token, plan, done: await this.withLocal(address, done ?? []), shown: shown ?? [], participant: number };
         }
@@ -315,10 +315,20 @@ export class Visit {
         if (this.parting !== NO_PARTING) return { ...this.barred(body), heading: body.title ?? this.messages.ended_title };
         const said = body.state === "pin" ? this.messages.pin_wrong : (body.error ?? `HTTP ${status}`);
         trouble = { heading: body.title ?? null, text: [said, body.mend ?? ""].filter(Boolean) };
+        this.forget();
         break;
       }
-      ticket.client_uuid = uuid();
     }
+  }
+
+  /** A ticket for a session that is asked for: kept before, so that a page that never got the reply asks for the same again. */
+  private newTicket(participant: string | null): Ticket {
+    const kept = this.ticket();
+    const opened_for = this.openedFor();
+    const again = kept && !kept.token && !kept.ended && (kept.participant ?? null) === participant;
+    const ticket: Ticket = { client_uuid: again ? kept.client_uuid : uuid(), opened_for, participant };
+    this.keep(ticket);
+    return ticket;
   }
 
   private forget(): void {

@@ -174,7 +174,7 @@ async def paced(people: list[Answer], think_s: float, seconds: float) -> Waits:
 async def ours(http: aiohttp.ClientSession, base: str) -> Answer:
     """Begin a session on our server; return what answers its next trial."""
     head = {"X-Wrods": "1"}
-    body = {"client_uuid": str(uuid.uuid4()), "simulated": True}
+    body = {"client_uuid": str(uuid.uuid4())}
     async with http.post(f"{base}/sessions", json=body, headers=head) as reply:
         reply.raise_for_status()
         opened = await reply.json()

@@ -105,7 +105,8 @@ class Station:
             if authority
             else http.client.HTTPConnection("127.0.0.1", port)
         )
-        begun = self.post("/api/bench/sessions", {"client_uuid": str(uuid.uuid4())}, None)
+        body = {"client_uuid": str(uuid.uuid4()), "participant": uuid.uuid4().hex}
+        begun = self.post("/api/bench/sessions", body, None)
         self.address, self.token = f"/api/bench/sessions/{begun['session_id']}", begun["token"]
         self.waited: list[float] = []
 

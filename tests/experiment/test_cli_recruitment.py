@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import subprocess
@@ -8,12 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file
+from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.invitations import look_up
 from experiment.store import open_store, records
 from experiment.store.tables import sessions
@@ -182,3 +185,28 @@ def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study: MakeS
     assert "https://no-such-name.invalid/small/?PROLIFIC_PID={{%PROLIFIC_PID%}}" in told
     assert "your config lacks complete" in told
     assert "the name no-such-name.invalid is not known" in told
+
+
+def test_signed_links_are_written_for_ids_and_need_a_key(
+    make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from experiment.people.recruitment.signed_links import check_own
+
+    monkeypatch.delenv("WRODS_SECRET", raising=False)
+    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
+    ids, out = tmp_path / "ids.csv", tmp_path / "links.csv"
+    ids.write_text("participant\nA17\npanel 18/ä\n", "utf-8")
+    command = ["invite", str(study.folder), "--signed", "--base-url", "https://x.org", "--out", str(out)]
+    invoke = CliRunner().invoke
+    assert "link_key" in invoke(main, [*command, "--participants", str(ids), "--days", "2"]).output
+    assert "--signed needs" in invoke(main, [*command, "--number", "3", "--days", "2"]).output
+    assert "--signed needs" in invoke(main, [*command, "--participants", str(ids)]).output
+    monkeypatch.setenv("WRODS_SECRET", "k" * 24)
+    done = invoke(main, [*command, "--participants", str(ids), "--days", "2"])
+    assert done.exit_code == 0 and "2 signed links" in done.output
+    rows = list(csv.DictReader(io.StringIO(out.read_text("utf-8"))))
+    key = recruitment_for(study, {}).link_key
+    for row, name in zip(rows, ("A17", "panel 18/ä"), strict=True):
+        given = dict(parse_qsl(urlsplit(row["link"]).query))
+        assert row["participant"] == given["id"] == name
+        assert check_own(key, "small", given).standing == "valid"

@@ -31,7 +31,7 @@ def collected(make_study: Callable[..., Study]) -> Study:
     study = make_study()
     (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
     with open_store(study.folder) as store, LocalServer(study, store) as server:
-        fill(study, server.links.api, readers=READERS, pause=0, told=lambda _: None)
+        fill(study, server.links, readers=READERS, pause=0, told=lambda _: None)
     return study
 
 
@@ -65,10 +65,10 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected: Study)
     assert asked.exit_code == 1
     for part in (
         "Will be erased",
-        "S001: began",
-        "Beyond reach",
+        "S001: session",
+        "Not erased",
         "recruitment platform",
-        "Erase this for good?",
+        "Permanently erase this?",
     ):
         assert part in asked.output
     assert len(readers(collected)) == READERS

@@ -65,7 +65,7 @@ def change(study: Study, old: str, new: str) -> Study:
 
 def collect(study: Study, readers: int = 2) -> None:
     with open_store(study.folder) as store, LocalServer(study, store) as server:
-        fill(study, server.links.api, readers=readers, pause=0, told=lambda _: None)
+        fill(study, server.links, readers=readers, pause=0, told=lambda _: None)
 
 
 def run_sql(study: Study, statement: str) -> None:

@@ -31,7 +31,7 @@ def test_the_dictionary_says_that_the_design_changed_since_the_sessions(
     (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
     with open_store(study.folder) as store:
         with LocalServer(study, store) as server:
-            fill(study, server.links.api, readers=1, pause=0, told=lambda _: None)
+            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
         before = dictionary_of(hand_over(study, store, tmp_path / "before"))
         (study.folder / "debrief.md").write_text("Another farewell.", "utf-8")
         changed = load_study(study.folder)
@@ -49,7 +49,7 @@ def test_regions_outside_the_declared_bounds_stay_and_say_so(
     with open_store(study.folder) as store:
         with LocalServer(study, store) as server:
             (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
-            fill(study, server.links.api, readers=1, pause=0, told=lambda _: None)
+            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
 
         def read_word_by_word(connection: Any) -> None:
             first = next(iter(queries.trials_with_scores(connection, study.id)))

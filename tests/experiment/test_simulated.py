@@ -57,7 +57,7 @@ def handed_over(study: Study, store: Store) -> tuple[pd.DataFrame, dict[str, obj
 
 def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study: Study, store: Store) -> None:
     with LocalServer(study, store) as server:
-        acknowledged = fill(study, server.links.api, readers=12, pause=0, told=lambda _: None)
+        acknowledged = fill(study, server.links, readers=12, pause=0, told=lambda _: None)
     trials, dictionary = handed_over(study, store)
     assert acknowledged == len(trials) == 12 * 5
     assert set(trials.reader_kind) == {"simulated"}
@@ -75,7 +75,7 @@ def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study: Study, st
 
 def test_the_effects_that_were_put_in_are_in_the_data(study: Study, store: Store) -> None:
     with LocalServer(study, store) as server:
-        fill(study, server.links.api, readers=40, pause=0, told=lambda _: None)
+        fill(study, server.links, readers=40, pause=0, told=lambda _: None)
     trials, _ = handed_over(study, store)
     tested = trials[~trials.is_practice]
     accuracy = tested.groupby("position").correct.mean()
@@ -92,7 +92,7 @@ def test_the_same_readers_give_the_same_data_again(make_study: Callable[..., Stu
         (made.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
         opened = open_store(made.folder)
         with LocalServer(made, opened) as server:
-            fill(made, server.links.api, readers=6, pause=0, told=lambda _: None)
+            fill(made, server.links, readers=6, pause=0, told=lambda _: None)
         trials, _ = handed_over(made, opened)
         opened.close()
         kept = trials[["reader", "list_id", "item_id", "position", "is_practice", "response_raw", "rt"]]

@@ -264,7 +264,8 @@ def test_readers_at_the_real_page_fill_every_screen(reading: Callable[[str], Stu
     study = reading(MOVING)
     with open_store(study.folder) as store, LocalServer(study, store) as server:
         quick = replace(PLAIN, time=replace(PLAIN.time, intercept=5.0), words=Words(word_ms=30, letter_ms=2))
-        assert visit(study, quick, server.links.page, readers=2, speed=2) == 10
+        links = server.links
+        assert visit(study, quick, links.page, links.simulated, readers=2, speed=2) == 10
         with store.read() as connection:
             sessions = queries.sessions_overview(connection, study.id)
     assert sorted((one["reader"], one["reader_kind"], one["state"]) for one in sessions) == [

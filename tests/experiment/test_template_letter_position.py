@@ -155,7 +155,13 @@ def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_pat
     study = load_study(folder)
     with open_store(folder) as store:
         with LocalServer(study, store) as server:
-            fill(study, read_truth(folder / "simulated.json"), server.links.api, readers=1)
+            fill(
+                study,
+                read_truth(folder / "simulated.json"),
+                server.links.api,
+                server.links.simulated,
+                readers=1,
+            )
         tables = load(hand_over(study, store, tmp_path / "tables"))
     tested = tables.trials[~(tables.trials["is_practice"] | tables.trials["is_filler"]).astype(bool)]
     tested = tested[~tested["is_attention_check"].astype(bool)]

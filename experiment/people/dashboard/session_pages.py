@@ -14,8 +14,9 @@ from experiment.people.dashboard import deeds
 from experiment.people.dashboard.accounts import PERMISSIONS
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.reading import audit_of, flags_of_session
-from experiment.people.dashboard.signing_in import account, actor, needs
+from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of, session_of
+from experiment.people.opening import resume_pass
 from experiment.people.pages import digest
 from experiment.people.quality import Measure, said, signs
 from experiment.people.service import StudyService
@@ -139,6 +140,22 @@ def do(study: str, key: str, deed: str) -> AnyResponse:
         _told(deed, row) if done else "Nothing was changed: the session is no longer as the page showed it."
     )
     this_site().live.forget(row["session_id"])
+    return redirect(url_for("admin.show_session", study=study, key=key))
+
+
+@admin.post("/<study>/sessions/<key>/resume-link")
+@needs("run")
+def make_resume_link(study: str, key: str) -> AnyResponse:
+    """Make a link with which the participant continues the session in another browser; it works once, for a day."""
+    service = service_of(study)
+    with service.store.read() as connection:
+        row = queries.session(connection, session_of(service, key)["session_id"])
+    if row is None or row["state"] != "started":
+        abort(400, "The session has ended, so nobody can continue it.")
+    made = this_site().passes.make(study, "resume", **resume_pass(row))
+    note("made a link to continue", study=study, session_id=str(row["session_id"]))
+    address = url_for("pages.participant", study=study, resume=made, _external=True)
+    flash(f"{row['reader']} can continue in another browser with this link, once, within a day: {address}")
     return redirect(url_for("admin.show_session", study=study, key=key))
 
 

@@ -109,4 +109,4 @@ def _backups(service: StudyService) -> dict[str, Any] | None:
 def pilot(study: str) -> AnyResponse:
     """Open a study's page as a pilot."""
     service_of(study)
-    return redirect(url_for("pages.participant", study=study, pilot=this_site().passes.make(study)))
+    return redirect(url_for("pages.participant", study=study, pilot=this_site().passes.make(study, "pilot")))

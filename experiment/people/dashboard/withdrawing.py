@@ -7,7 +7,8 @@ from pathlib import Path
 from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.custody.withdrawal import Found, find_sessions, scope_of, withdraw
+from experiment.custody.persons import Found, find_person
+from experiment.custody.withdrawal import scope_of, withdraw
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.signing_in import actor, needs
 from experiment.people.dashboard.studies import service_of, session_of
@@ -25,8 +26,7 @@ def _folder(service: StudyService) -> Path:
 def _found(service: StudyService, row: Row) -> list[Found]:
     """Return all sessions of the session's participant: a person withdraws, not a session."""
     with service.store.read() as connection:
-        found = find_sessions(connection, service.study, participant=row["participant_id"] or row["reader"])
-    return [one for one in found if one.participant_id == row["participant_id"]]
+        return find_person(connection, service.study, session=row["session_id"])
 
 
 @admin.get("/<study>/sessions/<key>/withdrawal")

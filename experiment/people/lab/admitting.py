@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from flask import request
 
 from experiment.languages import pack_for
@@ -15,24 +12,27 @@ from experiment.people.problems import Problem
 from experiment.people.service import StudyService
 
 
-def admit(service: StudyService, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request for a session with its number as the study writes it.
-
-    ``may_go_on`` in it says whether an unfinished session of that number may be continued: with the experimenter's PIN,
-    or by anyone where none is set.
+def typed_number(service: StudyService, typed: str | None) -> str | None:
+    """Return the number of somebody who is to take part, as the study writes it; None where the study gives numbers itself.
 
     Raises
     ------
     Problem
-        The number does not fit the study's pattern, or too many PINs were tried.
+        400 where a laboratory's number is missing or does not fit the pattern, or where another study is given one.
     """
-    admitted = dict(body)
-    pin = admitted.pop("pin", None)
-    check_tries(pin)
-    admitted["may_go_on"] = this_lab().accepts(pin)
-    if body.get("participant") and not body.get("simulated"):
-        admitted["participant"] = number_of(service, body["participant"])
-    return admitted
+    if service.ask_participant:
+        if typed is None:
+            said = pack_for(service.language).texts["participant_missing"]
+            raise Problem(400, said, rule="sessions in a laboratory have a typed number", state="number")
+        return number_of(service, typed)
+    if typed is not None:
+        raise Problem(
+            400,
+            f"participant is {typed!r}, but numbers in this study are given by the server",
+            rule="only a study with participants.recruit: lab takes participant numbers",
+            mend="Leave participant out.",
+        )
+    return None
 
 
 def number_of(service: StudyService, typed: str) -> str:
@@ -51,8 +51,8 @@ def number_of(service: StudyService, typed: str) -> str:
     return number
 
 
-def check_tries(pin: str | None) -> None:
-    """Count a try at the PIN.
+def is_experimenter(pin: str | None) -> bool:
+    """Return whether a PIN is the experimenter's, counting the try.
 
     Raises
     ------
@@ -60,23 +60,12 @@ def check_tries(pin: str | None) -> None:
         429 after too many from one station.
     """
     lab = this_lab()
-    if lab.pin is None or pin is None:
-        return
+    if pin is None:
+        return False
     wait = lab.pin_tries.wait(caller_of(request.remote_addr or ""))
     if wait:
         raise Problem(429, "too many PINs were tried here", rule="ten a minute", retry_after_s=int(wait) + 1)
-
-
-def check_pin(pin: str | None) -> None:
-    """Let only an experimenter pass.
-
-    Raises
-    ------
-    Problem
-        403 where the PIN is missing or wrong.
-    """
-    if not this_lab().accepts(pin):
-        raise pin_needed()
+    return lab.accepts(pin)
 
 
 def pin_needed() -> Problem:

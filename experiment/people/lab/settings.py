@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from experiment.people.access import Throttle
 from stimuli.errors import UserError
 
 SHORTEST_PIN = 4
+MADE_DIGITS = 6
 PIN_TRIES_PER_MINUTE = 10
 
 
@@ -32,7 +34,7 @@ class Lab:
     fingerprint : str or None
         Its SHA-256 in pairs of digits.
     pin : str or None
-        What an experimenter types before a session is continued or ended at a start screen.
+        What an experimenter types before a session is continued or ended at a start screen; without one nobody does.
     """
 
     has_stations: bool = False
@@ -43,12 +45,12 @@ class Lab:
     pin_tries: Throttle = field(default_factory=lambda: Throttle(PIN_TRIES_PER_MINUTE, 60), repr=False)
 
     def accepts(self, pin: str | None) -> bool:
-        """Say, in constant time, whether a PIN is the experimenter's; any is where none is set."""
-        return self.pin is None or hmac.compare_digest((pin or "").encode(), self.pin.encode())
+        """Return, in constant time, whether a PIN is the experimenter's."""
+        return self.pin is not None and hmac.compare_digest((pin or "").encode(), self.pin.encode())
 
 
-def read_pin(config: Mapping[str, Any]) -> str | None:
-    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), or None.
+def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), else a new one, and whether it is new.
 
     Raises
     ------
@@ -57,13 +59,13 @@ def read_pin(config: Mapping[str, Any]) -> str | None:
     """
     given = config.get("lab", {}).get("pin")
     if given is None:
-        return None
+        return f"{secrets.randbelow(10**MADE_DIGITS):0{MADE_DIGITS}}", True
     if not isinstance(given, str) or len(given.strip()) < SHORTEST_PIN:
         raise UserError(
             f"pin under [lab] in config.toml is a text of at least {SHORTEST_PIN} characters",
             mend='Write it in quotes, such as pin = "4711".',
         )
-    return given.strip()
+    return given.strip(), False
 
 
 def set_lab(app: Flask, lab: Lab) -> None:

@@ -9,13 +9,14 @@ from typing import Any, Literal
 from sqlalchemy import Connection, select
 
 from experiment.store import attendance, queries, records
+from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
 
 MOST = 20
 ENDED = "ended"
 BEFORE_FIRST = "interrupted"
 """State of a session that was ended before its first test trial: its number may begin anew."""
-State = Literal["new", "unfinished", "finished", "ended"]
+State = Literal["new", "unfinished", "finished", "ended", "taken"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def at_station(connection: Connection, study: str, station: str) -> list[Unfinis
 
 def of_number(connection: Connection, study: str, participant: str) -> tuple[State, list[Unfinished]]:
     """Return how it stands with a participant's number, and its unfinished session if it has one."""
+    if number_is_taken(connection, study, participant):
+        return "taken", []
     rows = queries.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)
     closed = next((row for row in rows if row["state"] not in ("started", "declined", BEFORE_FIRST)), None)

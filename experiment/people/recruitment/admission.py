@@ -18,14 +18,15 @@ from experiment.people.recruitment.arrivals import (
 )
 from experiment.people.recruitment.places import place_for
 from experiment.store import queries, records
+from experiment.store.assignment import INVITED, NETWORK
 from experiment.store.tables import sessions
 
 if TYPE_CHECKING:
     from experiment.people.service import StudyService
 
-INVITED = "invitation"
-NETWORK = "network"
 LONGEST_KEPT = 500
+RESUME = "resume"
+"""The parameter of a link with which an experimenter lets somebody continue a session in another browser."""
 GOES_ON = ("started", "declined", "interrupted")
 """States of an invited person's session in which the link is good for more."""
 VERSION = re.compile(r"(\d+)[._][\d._]*")
@@ -39,7 +40,9 @@ class Hindered(Exception):
         self.hindrance = hindrance
 
 
-def admit(connection: Connection, service: StudyService, given: Mapping[str, str]) -> dict[str, str]:
+def admit(
+    connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
+) -> dict[str, str]:
     """Return the ids by which somebody can be known again (source → id), if their link lets them in.
 
     Parameters
@@ -50,25 +53,30 @@ def admit(connection: Connection, service: StudyService, given: Mapping[str, str
         The study.
     given : Mapping of str to str
         The parameters of their link.
+    is_signed : bool
+        Its signature was checked, and is valid.
 
     Raises
     ------
     Hindered
-        The link is incomplete or a preview's, or its invitation unknown or expired.
+        The link is incomplete, unsigned where a signature is needed, or a preview's, or its invitation unknown or expired.
     """
-    hindrance = hindrance_of_link(service, given) or hindrance_of_token(connection, service, given)
+    hindrance = hindrance_of_link(
+        service, given, standing="valid" if is_signed else "absent"
+    ) or hindrance_of_token(connection, service, given, is_signed=is_signed)
     if hindrance is not None:
         raise Hindered(hindrance)
     token = given.get(invitations.PARAMETER)
     if not token or service.recruitment is None or service.recruitment.platform is None:
-        return identities(given)
+        return identities(service, given, is_signed=is_signed)
     invited = invitations.look_up(connection, service.study, token)
     if invited.session_id is not None:
         row = queries.session(connection, invited.session_id)
         # names may be forgotten by now; the token still knows its session
         if row is None or row["state"] not in GOES_ON:
             raise Hindered(already(service))
-    return identities(given) | ({INVITED: invited.participant} if invited.participant else {})
+    known = identities(service, given, is_signed=is_signed)
+    return known | ({INVITED: invited.participant} if invited.participant else {})
 
 
 def invited_session(
@@ -159,5 +167,5 @@ def coarse(client: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def link_details(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a link may be stored beside a platform id: neither passes nor tokens."""
-    return {name: value for name, value in given.items() if name not in ("pilot", invitations.PARAMETER)}
+    """Return what of a link may be stored beside a platform id: no tokens."""
+    return {name: value for name, value in given.items() if name not in (RESUME, invitations.PARAMETER)}

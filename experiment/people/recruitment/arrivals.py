@@ -12,8 +12,9 @@ from experiment.languages import pack_for
 from experiment.people.recruitment import invitations
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE
 from experiment.people.recruitment.places import refusal_for
-from experiment.people.recruitment.platforms import Platform, platforms
+from experiment.people.recruitment.platforms import Platform
 from experiment.people.recruitment.returns import Return, link_parameters, return_for
+from experiment.people.recruitment.signed_links import Standing
 from experiment.store import queries
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 Kind = Literal[
     "missing",
     "unreplaced",
+    "malformed",
+    "unsigned",
+    "unchecked",
     "preview",
     "uninvited",
     "unknown",
@@ -33,7 +37,7 @@ Kind = Literal[
     "closed",
 ]
 ALIASES = {"id": "survey_code"}
-"""Another name under which a parameter is known from older studies."""
+"""Another name of a parameter, from older studies: for the platforms that have the parameter."""
 TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
 """Ends after which nobody begins again; whoever declined may think better of it."""
 
@@ -59,57 +63,93 @@ class Hindrance:
     back: Return | None = None
 
 
-def known_parameters() -> tuple[str, ...]:
-    """Return every parameter that the link of any platform, or a personal link, may carry."""
-    names = [name for platform in platforms().values() for name in platform.parameters]
-    sandbox = [name for platform in platforms().values() for name in platform.sandbox if name != "return_url"]
-    return tuple(dict.fromkeys((*names, *sandbox, *ALIASES, invitations.PARAMETER)))
+def platform_of(service: StudyService) -> Platform | None:
+    """Return the platform that a study recruits from, None in a laboratory."""
+    return None if service.recruitment is None else service.recruitment.platform
 
 
-def identities(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the ids by which somebody can be known again: source → id."""
-    parameters = _renamed(given)
-    found = {}
-    for platform in platforms().values():
-        external_id = parameters.get(platform.identity or "", "").strip()
-        if external_id:
-            found[platform.source] = external_id
-    return found
+def parameters_of_links(service: StudyService) -> tuple[str, ...]:
+    """Return what links to a study may carry: the parameters of its own platform and of personal links, nothing in a lab."""
+    platform = platform_of(service)
+    if platform is None:
+        return ()
+    sandbox = (name for name in platform.sandbox if name != "return_url")
+    aliases = (name for name, stands_for in ALIASES.items() if stands_for in platform.parameters)
+    signed = () if platform.signing is None else (platform.signing.identity,)
+    return tuple(dict.fromkeys((*platform.parameters, *sandbox, *aliases, *signed, invitations.PARAMETER)))
 
 
-def _renamed(given: Mapping[str, str]) -> dict[str, str]:
-    named = {name: value for name, value in given.items() if name not in ALIASES}
-    return named | {
-        ALIASES[name]: given[name] for name in ALIASES if given.get(name) and ALIASES[name] not in named
-    }
+def identities(service: StudyService, given: Mapping[str, str], *, is_signed: bool = False) -> dict[str, str]:
+    """Return the id by which the study's platform, or a signed link, knows somebody: source → id."""
+    platform = platform_of(service)
+    if platform is None:
+        return {}
+    name = platform.signing.identity if is_signed and platform.signing is not None else platform.identity
+    external_id = _renamed(platform, given).get(name or "", "").strip()
+    return {platform.source: external_id} if external_id and platform.has_form(external_id) else {}
 
 
-def hindrance_of_link(service: StudyService, given: Mapping[str, str]) -> Hindrance | None:
-    """Judge a link by its parameters alone: all that the study's platform adds must be there."""
-    recruitment = service.recruitment
-    if recruitment is None or recruitment.platform is None or given.get(invitations.PARAMETER):
+def _renamed(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
+    aliases = {name: of for name, of in ALIASES.items() if of in platform.parameters}
+    named = {name: value for name, value in given.items() if name not in aliases}
+    return named | {of: given[name] for name, of in aliases.items() if given.get(name) and of not in named}
+
+
+def hindrance_of_link(
+    service: StudyService, given: Mapping[str, str], *, standing: Standing = "absent"
+) -> Hindrance | None:
+    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed.
+
+    Parameters
+    ----------
+    service : StudyService
+        The study.
+    given : Mapping of str to str
+        The parameters of the link.
+    standing : str
+        That of its signature (:class:`experiment.people.recruitment.signed_links.Signed`).
+    """
+    platform = platform_of(service)
+    if platform is None or given.get(invitations.PARAMETER):
         return None
-    platform = recruitment.platform
-    parameters = _renamed(given)
+    parameters = _renamed(platform, given)
     words = pack_for(service.language).texts
     for name, value in platform.preview.items():
         if parameters.get(name) == value:
             text = words["preview_text"].format(platform=platform.name)
             return Hindrance("preview", words["preview_title"], text)
-    unreplaced = _unreplaced(platform, parameters)
-    if unreplaced is not None:
-        kind: Kind = "unreplaced"
-    elif platform.identity is not None and not parameters.get(platform.identity, "").strip():
-        kind, unreplaced = "missing", platform.identity
+    kind: Kind
+    name = _unreplaced(platform, parameters) or platform.identity or ""
+    external_id = parameters.get(name, "").strip()
+    if _unreplaced(platform, parameters) is not None:
+        kind = "unreplaced"
+    elif name and not external_id:
+        kind = "missing"
+    elif name and not platform.has_form(external_id):
+        kind = "malformed"
     else:
+        return _hindrance_of_signature(service, platform, parameters, standing)
+    filled = {"platform": platform.name, "parameter": name, "value": parameters.get(name, "")[:60]}
+    mend = words["missing_mend" if kind == "malformed" else f"{kind}_mend"]
+    title, text = words[f"{kind}_title"], words[f"{kind}_text"]
+    return Hindrance(kind, title.format(**filled), text.format(**filled), mend.format(**filled))
+
+
+def _hindrance_of_signature(
+    service: StudyService, platform: Platform, parameters: Mapping[str, str], standing: Standing
+) -> Hindrance | None:
+    if standing == "valid" or service.recruitment is None:
         return None
-    filled = {
-        "platform": platform.name,
-        "parameter": unreplaced,
-        "value": parameters.get(unreplaced, "")[:60],
-    }
-    title, text, mend = (words[f"{kind}_{part}"].format(**filled) for part in ("title", "text", "mend"))
-    return Hindrance(kind, title, text, mend)
+    words = pack_for(service.language).texts
+    signing = platform.signing
+    # an id of somebody's own is worth nothing without its signature
+    is_claim = signing is not None and signing.by == "key" and bool(parameters.get(signing.identity))
+    if not (service.recruitment.needs_signature or is_claim or standing == "invalid"):
+        return None
+    if standing == "unchecked":
+        text = words["unchecked_text"].format(platform=platform.name)
+        return Hindrance("unchecked", words["unchecked_title"], text)
+    return Hindrance("unsigned", words["unsigned_title"], words["unsigned_text"])
 
 
 def _unreplaced(platform: Platform, parameters: Mapping[str, str]) -> str | None:
@@ -121,16 +161,17 @@ def _unreplaced(platform: Platform, parameters: Mapping[str, str]) -> str | None
 
 
 def hindrance_of_token(
-    connection: Connection, service: StudyService, given: Mapping[str, str]
+    connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> Hindrance | None:
-    """Judge a personal link, or the lack of one where the study has them."""
+    """Judge a personal link, or the lack of one where the study has them and the link is not signed either."""
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None:
         return None
     words = pack_for(service.language).texts
     token = given.get(invitations.PARAMETER)
     if not token:
-        if recruitment.platform.key != "link" or not invitations.only_invited(connection, service.study):
+        is_open = is_signed or not invitations.only_invited(connection, service.study)
+        if recruitment.platform.key != "link" or is_open:
             return None
         return Hindrance("uninvited", words["uninvited_title"], words["uninvited_text"])
     invited = invitations.look_up(connection, service.study, token)
@@ -143,7 +184,7 @@ def hindrance_of_token(
 
 
 def hindrance_of_person(
-    connection: Connection, service: StudyService, given: Mapping[str, str]
+    connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> Hindrance | None:
     """Judge by what is stored whether somebody may begin, or go on.
 
@@ -155,27 +196,32 @@ def hindrance_of_person(
         The study.
     given : Mapping of str to str
         The parameters of their link.
+    is_signed : bool
+        The link's signature is valid.
     """
-    if service.recruitment is None or service.recruitment.platform is None:
+    if platform_of(service) is None:
         return None
-    hindrance = hindrance_of_token(connection, service, given)
+    hindrance = hindrance_of_token(connection, service, given, is_signed=is_signed)
     if hindrance is not None:
         return hindrance
     token = given.get(invitations.PARAMETER)
+    known = identities(service, given, is_signed=is_signed)
     if token:
         used_by = invitations.look_up(connection, service.study, token).session_id
         row = None if used_by is None else queries.session(connection, used_by)
         earlier = [] if row is None else [row]
     else:
-        earlier = queries.sessions_of_person(connection, service.study, identities(given))
+        earlier = queries.sessions_of_person(connection, service.study, known)
     if not earlier:
         # who cannot be known again may be somebody under way: only the writer refuses them, when they begin
-        refusal = refusal_for(connection, service) if token or identities(given) else None
+        refusal = refusal_for(connection, service) if token or known else None
         if refusal is None:
             return None
         return Hindrance(refusal.kind, refusal.title, refusal.text, refusal.mend)
     latest = earlier[0]
-    return _again(connection, service, latest, given) if latest["state"] in TOLD_AT_ONCE else None
+    if latest["state"] not in TOLD_AT_ONCE:
+        return None
+    return _again(connection, service, latest, given, is_shown=is_signed or bool(token))
 
 
 def already(service: StudyService, back: Return | None = None) -> Hindrance:
@@ -185,13 +231,24 @@ def already(service: StudyService, back: Return | None = None) -> Hindrance:
 
 
 def _again(
-    connection: Connection, service: StudyService, row: Mapping[str, Any], given: Mapping[str, str]
+    connection: Connection,
+    service: StudyService,
+    row: Mapping[str, Any],
+    given: Mapping[str, str],
+    *,
+    is_shown: bool,
 ) -> Hindrance:
     """Tell somebody that their session has ended; whoever brings the very same link also gets code and way back."""
+    platform = platform_of(service)
+    assert platform is not None
     stored = link_parameters(connection, str(row["session_id"]))
-    brought = _renamed(given)
-    is_theirs = bool(stored) and all(brought.get(name) == value for name, value in _renamed(stored).items())
+    brought = _renamed(platform, given)
+    same = bool(stored) and all(
+        brought.get(name) == value for name, value in _renamed(platform, stored).items()
+    )
+    # a person's id alone is no secret; that of their one submission is known to them and the platform
+    is_theirs = same and (platform.submission is None or platform.submission in stored)
     back = None
-    if is_theirs or given.get(invitations.PARAMETER):
+    if is_theirs or is_shown:
         back = return_for(service, row, str(row["state"]), platform=stored)
     return already(service, back)

@@ -6,15 +6,18 @@ taking part.
 
 from __future__ import annotations
 
+import hmac
 import math
+import os
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from experiment.people.recruitment.platforms import IN_PERSON, Platform, platform_for
+from experiment.people.recruitment.platforms import IN_PERSON, Platform, platform_for, platforms
 from experiment.study.bounds import session_rules
 from stimuli.errors import UserError, did_you_mean
 
@@ -29,7 +32,11 @@ OUTCOME_OF_STATE: Mapping[str, Outcome] = {
     "failed_checks": "failed_checks",
     "stopped": "no_consent",
 }
-SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes")
+SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes", "key_set", "link_key")
+EACH = "per participant"
+"""In place of a code: each participant gets a random one of their own, which `wrods reconcile` compares."""
+MAY_DIFFER: tuple[Outcome, ...] = ("complete", "failed_checks")
+SHORTEST_LINK_KEY = 24
 MEANING: Mapping[str, str] = {
     "complete": "the code of those who finish",
     "no_consent": "the code of those who do not consent",
@@ -71,6 +78,14 @@ class Recruitment:
         Where they come from; None for a laboratory.
     codes : Mapping of outcome to str
         Completion codes that the user set.
+    own_codes : frozenset of outcome
+        Outcomes for which each participant gets a code of their own.
+    needs_signature : bool
+        Only signed links (and personal ones) let anybody begin.
+    key_set : str or None
+        Where the platform's public keys are, if not at its own address.
+    link_key : str or None
+        Signs links of the study's own.
     credit_url : str or None
         SONA's address for granting credit, without the survey code.
     reward : Reward or None
@@ -88,6 +103,10 @@ class Recruitment:
     study: str
     platform: Platform | None = None
     codes: Mapping[Outcome, str] = field(default_factory=dict)
+    own_codes: frozenset[Outcome] = frozenset()
+    needs_signature: bool = False
+    key_set: str | None = None
+    link_key: str | None = field(default=None, repr=False)
     credit_url: str | None = None
     reward: Reward | None = None
     minutes: float | None = None
@@ -102,7 +121,7 @@ class Recruitment:
         """Return the settings that the platform needs and the user's config lacks."""
         if self.platform is None:
             return ()
-        codes = [name for name in self.platform.codes if name not in self.codes]
+        codes = [name for name in self.platform.codes if name not in {*self.codes, *self.own_codes}]
         return (*codes, *(name for name in self.platform.settings if getattr(self, name) is None))
 
 
@@ -144,7 +163,11 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
     return Recruitment(
         study=study.id,
         platform=platform,
-        codes=_codes(given, where),
+        codes=_codes({name: code for name, code in given.items() if code != EACH}, where),
+        own_codes=_own_codes(given, where),
+        needs_signature=_needs_signature(study, platform),
+        key_set=_key_set(given.get("key_set"), where),
+        link_key=_link_key(given.get("link_key"), where) or derived_link_key(study.id, config),
         credit_url=_credit_url(given.get("credit_url"), where),
         reward=None if given.get("reward") is None else read_reward(str(given["reward"]), where),
         minutes=_minutes(given.get("minutes"), where),
@@ -188,6 +211,61 @@ def _codes(given: Mapping[str, Any], where: str) -> dict[Outcome, str]:
             mend="Make a code for each outcome on the platform.",
         )
     return codes
+
+
+def _own_codes(given: Mapping[str, Any], where: str) -> frozenset[Outcome]:
+    own = [name for name in OUTCOMES if given.get(name) == EACH]
+    wrong = [name for name in own if name not in MAY_DIFFER]
+    if wrong:
+        raise UserError(
+            f"{where}: {wrong[0]} is {EACH!r}; only {' and '.join(MAY_DIFFER)} can differ between participants",
+            mend="Give one code for everybody, or leave it out.",
+        )
+    return frozenset(own)
+
+
+def _needs_signature(study: Any, platform: Platform | None) -> bool:
+    if study.get("participants", "signed_links") is None:
+        return False
+    if platform is None or platform.signing is None:
+        signing = [one.key for one in platforms().values() if one.signing is not None]
+        raise UserError(
+            f"{study.place('participants', 'signed_links')}: nobody signs the links of a study with "
+            f"recruit: {IN_PERSON if platform is None else platform.key}",
+            mend=f"Leave signed_links out, or recruit by {' or '.join(signing)}.",
+        )
+    return True
+
+
+def _key_set(given: object, where: str) -> str | None:
+    if given is None:
+        return None
+    parts = urlsplit(str(given))
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise UserError(
+            f"{where}: key_set is {str(given)!r}; keys come by https, or from a file",
+            mend="Write an https address, or the path of a file with the keys.",
+        )
+    return str(given)
+
+
+def _link_key(given: object, where: str) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or len(given) < SHORTEST_LINK_KEY:
+        raise UserError(
+            f"{where}: link_key must be a text of at least {SHORTEST_LINK_KEY} characters",
+            mend=f'Write link_key = "{secrets.token_hex(16)}", for example.',
+        )
+    return given
+
+
+def derived_link_key(study: str, config: Mapping[str, Any]) -> str | None:
+    """Return a key for a study's own links that follows from the server's lasting signing key, None where it has none."""
+    secret = os.environ.get("WRODS_SECRET") or config.get("serve", {}).get("secret")
+    if not secret:
+        return None
+    return hmac.digest(str(secret).encode(), f"signed links\0{study}".encode(), "sha256").hex()
 
 
 def _credit_url(given: object, where: str) -> str | None:

@@ -345,7 +345,7 @@ def _page(
     if isinstance(reply, _Reply) and reply.status == 200 and all(one in page for one in parameters.values()):
         return Finding(True, f"the page of {study} opens, with what its platform adds to the link")
     if isinstance(reply, _Reply) and reply.status == 403:
-        return Finding(True, f"the page of {study} opens; it lets nobody begin just now")
+        return Finding(True, f"the page of {study} opens; it lets nobody begin with an example link")
     status = reply.status if isinstance(reply, _Reply) else reply
     return Finding(False, f"the page of {study} does not open ({status})", "Look into the server's log.")
 
@@ -374,7 +374,7 @@ def example_link(service: Any) -> dict[str, str]:
     platform = None if service.recruitment is None else service.recruitment.platform
     if platform is None:
         return {}
-    return dict.fromkeys(platform.parameters, "12345" if platform.key == "sona" else "outside-check")
+    return dict.fromkeys(platform.parameters, platform.example or "outside-check")
 
 
 def return_addresses(service: Any) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from stimuli.errors import unknown_name
 
@@ -36,6 +37,34 @@ class CheckRule:
 
 
 @dataclass(frozen=True)
+class Signing:
+    """How the links of a platform are signed.
+
+    Attributes
+    ----------
+    by : {"token", "key"}
+        A JSON Web Token that the platform signed, or a signature with a key of the study's own.
+    parameters : tuple of str
+        Link parameters that hold the signature and what belongs to it.
+    identity : str
+        The signed parameter that names the person.
+    signs : tuple of str
+        The parameters that a token vouches for.
+    claim : str or None
+        The claim of the token that holds them.
+    keys : str
+        Where the platform publishes its keys.
+    """
+
+    by: Literal["token", "key"]
+    parameters: tuple[str, ...]
+    identity: str
+    signs: tuple[str, ...] = ()
+    claim: str | None = None
+    keys: str = ""
+
+
+@dataclass(frozen=True)
 class Platform:
     """One recruitment platform.
 
@@ -51,6 +80,8 @@ class Platform:
         Every parameter that a link must carry.
     link : str
         What follows a study's address on the platform, with the platform's own marks.
+    form, example : str or None
+        Pattern of the ids that name its people, and an id of nobody that has it.
     template_marks : tuple of str
         Signs that a mark was not replaced.
     preview : Mapping of str to str
@@ -71,6 +102,10 @@ class Platform:
         Its rule for rejections, where it has one.
     sandbox : Mapping of str to str
         Parameter and return address of its test site.
+    signing : Signing or None
+        How its links are signed, where they can be.
+    code_when_held : str or None
+        What people enter there whose session is held for review, with ``{reference}`` for a reference to the session.
     """
 
     key: str
@@ -80,6 +115,8 @@ class Platform:
     submission: str | None
     parameters: tuple[str, ...]
     link: str
+    form: str | None
+    example: str | None
     template_marks: tuple[str, ...]
     preview: Mapping[str, str]
     codes: tuple[str, ...]
@@ -92,6 +129,12 @@ class Platform:
     statuses: Mapping[str, str]
     checks: CheckRule | None
     sandbox: Mapping[str, str]
+    signing: Signing | None
+    code_when_held: str | None
+
+    def has_form(self, external_id: str) -> bool:
+        """Return whether an id can be one of the platform's."""
+        return self.form is None or re.fullmatch(self.form, external_id) is not None
 
 
 @cache
@@ -103,17 +146,25 @@ def platforms() -> Mapping[str, Platform]:
 
 def _platform(key: str, given: Mapping[str, Any]) -> Platform:
     lists = ("parameters", "template_marks", "codes", "settings", "ignored_columns")
-    export = given["export"]
+    export, signing = given["export"], given.get("signing")
     return Platform(
         **{
             "sandbox": {},
+            "form": None,
+            "example": None,
+            "code_when_held": None,
             **given,
             "key": key,
             **{name: tuple(given[name]) for name in lists},
             "export": None if export is None else {name: tuple(columns) for name, columns in export.items()},
+            "signing": None if signing is None else _signing(signing),
             "checks": None if given["checks"] is None else CheckRule(**given["checks"]),
         }
     )
+
+
+def _signing(given: Mapping[str, Any]) -> Signing:
+    return Signing(**{**given, **{name: tuple(given.get(name, ())) for name in ("parameters", "signs")}})
 
 
 def platform_for(recruit: str) -> Platform | None:

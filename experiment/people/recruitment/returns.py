@@ -114,7 +114,7 @@ def return_fields(
 def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
     """Return the code that everybody with this outcome gets; None where each gets a code of their own, or none."""
     given = recruitment.codes.get(outcome)
-    if given is not None or recruitment.platform is None:
+    if given is not None or recruitment.platform is None or outcome in recruitment.own_codes:
         return given
     if outcome == "failed_checks":
         return code_of(recruitment, "complete")

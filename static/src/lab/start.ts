@@ -24,8 +24,7 @@ export interface Unfinished {
 
 export interface Standing {
   participant: string | null;
-  state: "new" | "unfinished" | "finished" | "ended" | null;
-  needs_pin: boolean;
+  state: "new" | "unfinished" | "finished" | "ended" | "taken" | null;
   unfinished: Unfinished[];
 }
 
@@ -57,8 +56,6 @@ type Choice = { name: "start" | "rename" } | { name: "go_on" | "end"; session: U
 const COUNT_EVERY_MS = 1000;
 
 export class StartScreen {
-  private needsPin = false;
-
   constructor(
     private readonly config: PageConfig,
     private readonly frame: Frame,
@@ -85,7 +82,7 @@ export class StartScreen {
       if (choice.name === "rename") await this.nameStation();
       else if (choice.name === "end") problem = await this.end(choice.session);
       else if (choice.name === "go_on") {
-        const entry = await this.goOn(choice.session, !this.needsPin);
+        const entry = await this.goOn(choice.session);
         if (typeof entry !== "string") return entry;
         problem = entry;
       } else {
@@ -101,25 +98,24 @@ export class StartScreen {
     const { messages } = this;
     if (!typed) return messages.participant_missing;
     const reply = await this.desk.insist(() => this.desk.start({ participant: typed, station: this.station.name }));
-    const { participant, state, unfinished = [], needs_pin } = reply.body;
+    const { participant, state, unfinished = [] } = reply.body;
     if (reply.status === 404) return this.entry(typed, null, false); // the server has no stations and decides by itself
     if (reply.status !== 200 || !participant) return reply.body.error ?? `HTTP ${reply.status}`;
-    this.needsPin = needs_pin ?? false;
     if (state === "finished") return fill(messages.number_finished, { participant });
     if (state === "ended") return fill(messages.number_ended, { participant });
+    if (state === "taken") return fill(messages.number_taken, { participant });
     const [session] = unfinished;
     if (!session) return this.entry(participant, null, false);
-    return this.goOn(session, false);
+    return this.goOn(session);
   }
 
   private entry(participant: string, pin: string | null, take: boolean): Entry {
     return { participant, station: this.station.name, pin, take };
   }
 
-  /** Continue a session, at once or after saying how it stands; words (or none) where another number is to be typed. */
-  private async goOn(session: Unfinished, isDecided: boolean): Promise<Entry | string> {
+  /** Continue a session after saying how it stands; words (or none) where another number is to be typed. */
+  private async goOn(session: Unfinished): Promise<Entry | string> {
     const { messages } = this;
-    if (isDecided) return this.entry(session.participant, null, true);
     const pin = this.pinField();
     const actions: Action[] = [
       { name: "go_on", words: this.goOnWords(session) },
@@ -127,10 +123,10 @@ export class StartScreen {
       { name: "back", words: messages.another_number, quiet: true },
     ];
     const heading = fill(messages.unfinished_title, { participant: session.participant });
-    const content = { heading, text: [this.standing(session)], extra: pin && labelled(pin, messages.pin), field: pin };
+    const content = { heading, text: [this.standing(session)], extra: labelled(pin, messages.pin), field: pin };
     const { action } = await showPage(this.frame.stage, content, actions, messages, this.config.language);
-    if (action === "go_on") return this.entry(session.participant, pin?.value.trim() ?? null, true);
-    return action === "end" ? this.end(session, pin?.value.trim()) : "";
+    if (action === "go_on") return this.entry(session.participant, pin.value.trim(), true);
+    return action === "end" ? this.end(session, pin.value.trim()) : "";
   }
 
   /** End a session with a reason; resolves with what to say of it, nothing where it does not end after all. */
@@ -139,14 +135,14 @@ export class StartScreen {
     const { participant } = session;
     const reason = element("input", { id: "wrods-reason", type: "text", maxlength: "500", autocomplete: "off" });
     const pin = this.pinField();
-    if (pin) pin.value = typedPin;
+    pin.value = typedPin;
     let problem = "";
     for (;;) {
       const extra = element(
         "div",
         {},
         labelled(reason, messages.end_reason),
-        pin && labelled(pin, messages.pin),
+        labelled(pin, messages.pin),
         element("p", { class: "problem", role: "alert" }, problem),
       );
       const words = fill(messages.end_now, { participant });
@@ -165,7 +161,7 @@ export class StartScreen {
         participant,
         reason: reason.value.trim(),
         station: this.station.name,
-        pin: pin?.value.trim() || null,
+        pin: pin.value.trim(),
       };
       const reply = await this.desk.insist(() => this.desk.end(body));
       if (reply.status === 200) return fill(messages.ended_now, { participant });
@@ -221,8 +217,7 @@ export class StartScreen {
     return field;
   }
 
-  private pinField(): HTMLInputElement | null {
-    if (!this.needsPin) return null;
+  private pinField(): HTMLInputElement {
     return element("input", { id: "wrods-pin", type: "password", maxlength: "64", autocomplete: "off" });
   }
 
@@ -269,7 +264,6 @@ export class StartScreen {
     const reply = await this.desk.start({ station: station.name }).catch(() => null);
     const sessions = reply?.status === 200 ? (reply.body.unfinished ?? []) : [];
     if (leaving.aborted || sessions.length === 0) return;
-    this.needsPin = reply?.body.needs_pin ?? false;
     const rows = sessions.map((session) => {
       const go = element("button", { type: "button" }, this.goOnWords(session));
       const end = element(

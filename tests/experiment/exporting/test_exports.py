@@ -100,6 +100,7 @@ def fill(study: Study, store: Store) -> None:
                 reader_kind=kind,
                 reader=reader,
                 participant_id=reader,
+                person_key="one person" if kind == "human" else None,
                 is_pilot=is_pilot,
                 client={"browser": "firefox", "width": 1366},
             )

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 
 from experiment.people.app import create_app
+from experiment.people.lab.settings import Lab, set_lab
 from experiment.people.server import Server
 from experiment.people.service import StudyService, service_for
 from experiment.people.settings import PeopleSettings
@@ -32,6 +34,7 @@ from tests.experiment.postgres import postgres_cluster, postgres_url
 __all__ = ["postgres_cluster", "postgres_url", "prolific", "recruiting"]
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "correct horse"
+PIN = "4711"
 PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 CLIENT = {
     "browser": "Chrome 140", "system": "Linux", "device": "computer", "width": 1366, "height": 700,
@@ -124,13 +127,20 @@ class Running:
     app: Flask
     store: Store
     service: StudyService
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def caller(self) -> Caller:
         return Caller(self.port)
 
     def opening(self, **body: Any) -> Answer:
         given = {"client_uuid": str(uuid.uuid4()), "participant": None, "platform": {}, "client": CLIENT}
+        if self.service.ask_participant and not body.keys() & {"participant", "pass"}:
+            given["participant"] = f"P{next(self.numbers):03d}"
         return self.caller().post(f"/api/{self.service.study}/sessions", given | body)
+
+    def make_pass(self, kind: str) -> str:
+        passes = self.app.extensions["wrods"].passes
+        return str(passes.make(self.service.study, kind))
 
     def begin(self, **body: Any) -> Participant:
         told = self.opening(**body)
@@ -164,6 +174,7 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
             store = running.enter_context(open_store(study.folder))
             service = replace(service_for(study, store), **changed)
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
+            set_lab(app, Lab(pin=PIN))
             server = Server(app, "127.0.0.1", 0, behind_proxy=behind_proxy)
             threading.Thread(target=server.run, daemon=True).start()
             running.callback(app.extensions["wrods"].cleaning.close)

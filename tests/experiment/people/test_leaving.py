@@ -18,6 +18,7 @@ from experiment.store.backups import FOLDER, back_up
 from experiment.store.chain import WITHDRAWN
 from experiment.store.declining import forget_undecided, number_of
 from experiment.store.tables import audit, chain, invitations, metadata, sessions, tallies
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 LATER = (date.today() + timedelta(days=3)).isoformat()
 EARLIER = (date.today() - timedelta(days=1)).isoformat()
@@ -81,6 +82,8 @@ def test_only_people_who_would_have_counted_are_counted_as_decliners(
     site: Any, serve_study: Any, make_study: Any, reader: dict[str, Any]
 ) -> None:
     served = site if reader else serve_study(make_study(name="pilot"), is_pilot=True)
+    if reader:
+        reader = reader | {"pass": site.make_pass("simulated")}
     served.begin(**reader).event("consent", {"agreed": False})
     with served.store.read() as connection:
         assert number_of(connection, "small") == 0
@@ -131,10 +134,10 @@ def test_a_stop_that_ends_nothing_is_only_noted(site: Any, then: str) -> None:
 
 def test_a_stopped_session_s_place_is_open_again(recruiting: Callable[..., Any]) -> None:
     site = recruiting("prolific", wanted=1)
-    person = site.begin(platform={"PROLIFIC_PID": "a"})
-    assert site.opening(platform={"PROLIFIC_PID": "b"}).body["rule"] == "busy"
+    person = site.begin(platform={"PROLIFIC_PID": prolific_id("a")})
+    assert site.opening(platform={"PROLIFIC_PID": prolific_id("b")}).body["rule"] == "busy"
     person.event("stop", {"then": "keep"})
-    assert site.opening(platform={"PROLIFIC_PID": "b"}).status == 201
+    assert site.opening(platform={"PROLIFIC_PID": prolific_id("b")}).status == 201
 
 
 def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: Any) -> None:
@@ -174,7 +177,7 @@ def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(s
 
 
 def test_a_backup_made_before_somebody_declined_is_cleaned_too(site: Any) -> None:
-    person = site.begin(platform={"PROLIFIC_PID": "a-very-particular-person"})
+    person = site.begin(participant="a-very-particular-person")
     back_up(site.store.address, site.service.folder / FOLDER, stem="study", automatic=True)
     person.event("consent", {"agreed": False})
     site.app.extensions["wrods"].cleaning.close()

@@ -6,13 +6,15 @@ import contextlib
 import json
 import sys
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from experiment.people.access import PilotPasses, Throttle, session_token
+from experiment.people import access
+from experiment.people.access import Passes, Throttle, session_token
 from experiment.people.bodies import DEEPEST, parse
 from experiment.people.problems import Problem
 from experiment.store import queries as q
@@ -75,7 +77,7 @@ def test_posts_from_other_sites_are_refused(site: Any, person: Any) -> None:
 
 def test_behind_a_proxy_the_public_origin_is_ours(make_study: Any, serve_study: Any) -> None:
     site = serve_study(make_study(), config={"public_url": "https://lab.example/studies"})
-    body = {"client_uuid": str(uuid.uuid4())}
+    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post("/api/small/sessions", body, Origin="https://lab.example")
     assert told.status == 201
 
@@ -198,10 +200,12 @@ def test_a_throttle_takes_no_more_memory_for_more_callers() -> None:
     assert waits.count(0) > 2800  # few share a place with another
 
 
-def test_pilot_passes_are_for_one_study_and_one_server() -> None:
-    passes = PilotPasses(b"key")
-    given_pass = passes.make("small")
-    assert passes.accepts(given_pass, "small")
-    assert not passes.accepts(given_pass, "other")
-    assert not passes.accepts(given_pass + "x", "small")
-    assert not PilotPasses(b"another key").accepts(given_pass, "small")
+def test_passes_are_of_one_kind_for_one_study_and_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(b"key")
+    given = passes.make("small", "pilot")
+    known = passes.read(given, "small")
+    assert known is not None and (known.kind, known.told) == ("pilot", {})
+    assert passes.read(given, "other") is None and passes.read(given + "x", "small") is None
+    assert Passes(b"another key").read(given, "small") is None and passes.read("", "small") is None
+    monkeypatch.setattr(access, "PASS_AGE", {"pilot": timedelta(seconds=-1)})
+    assert passes.read(given, "small") is None

@@ -93,7 +93,7 @@ def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def answer_until_dead(caller: Any, confirmed: list[tuple[str, int]]) -> None:
-    body = {"client_uuid": str(uuid.uuid4())}
+    body = {"client_uuid": str(uuid.uuid4()), "participant": uuid.uuid4().hex}
     try:
         opened = caller.post("/api/small/sessions", body).body
         base, auth = (

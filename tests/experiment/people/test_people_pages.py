@@ -74,17 +74,17 @@ def test_a_study_cannot_take_the_name_of_a_page(site: Any, settings: Any) -> Non
 
 
 def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
-    page = visitor.get("/small/?PROLIFIC_PID=abc&SESSION_ID=s&password=x&pilot=forged").text
+    page = visitor.get("/small/?PROLIFIC_PID=abc&password=x&pilot=forged").text
     assert config_of(page) == {
         "api": "/api/small", "study": "small", "title": "A small study", "language": "en", "mode": "session",
-        "participant": None, "platform": {"PROLIFIC_PID": "abc", "SESSION_ID": "s"}, "ask_participant": False,
+        "participant": None, "platform": {}, "pass": None, "ask_participant": True,
         "preview_plan": None, "finish_wait_ms": 60_000, "stations": False, "station": None, "station_help": None,
         "direction": "ltr", "messages": dict(pack_for("en").texts),
         "if_left": {"completion_code": None, "return_url": None, "return_by_itself": False, "return_text": ""},
     }  # fmt: skip
     assert '<main id="wrods-root">' in page and "<h1>A small study</h1>" in page
-    assert config_of(visitor.get("/small/").text)["ask_participant"] is True
-    assert config_of(visitor.get("/small/?participant=17").text)["participant"] == "17"
+    by_link = config_of(visitor.get("/small/?participant=17").text)
+    assert (by_link["participant"], by_link["ask_participant"]) == ("17", False)
     assert visitor.get("/nothing/").status_code == 404
 
 
@@ -106,8 +106,8 @@ def test_participants_see_their_own_title_where_the_studys_tells_the_question(
 
 def test_nothing_in_a_link_can_leave_the_data_block(visitor: FlaskClient) -> None:
     bad = "</script><script>alert(1)</script>"
-    page = visitor.get("/small/", query_string={"PROLIFIC_PID": bad}).text
-    assert config_of(page)["platform"]["PROLIFIC_PID"] == bad
+    page = visitor.get("/small/", query_string={"participant": bad}).text
+    assert config_of(page)["participant"] == bad
     assert page.count("<script") == 2
     assert json.loads(script_json({"a": "<>&'\""})) == {"a": "<>&'\""}
 
@@ -195,12 +195,12 @@ def test_the_sessions_page_tells_who_is_where_and_nothing_of_conditions(
     person = site.begin(participant="17")
     for index in range(3):
         person.answer(index)
-    site.begin(simulated=True)
+    site.begin(**{"simulated": True, "pass": site.make_pass("simulated")})
     told = experimenter.get("/admin/data.json")
     (study,) = told.json["studies"]
     assert study["kinds"] == {"human": {"running": 1, "all": 1}, "simulated": {"running": 1, "all": 1}}
     rows = {row["kind"]: row for row in study["sessions"]}
-    assert rows["human"]["reader"] == "P001" and rows["human"]["participant"] == "17"
+    assert rows["human"]["reader"] == "17" and rows["human"]["participant"] is None
     assert (rows["human"]["trial"], rows["human"]["trials"], rows["human"]["planned"]) == (3, 3, 5)
     assert {row["list_id"] for row in study["lists"]} == {1, 2}
     for secret in ("initial", "intact", "correct", "position", person.token, person.session_id):
@@ -228,8 +228,8 @@ def test_a_pilot_opened_from_the_sessions_page_is_marked(site: Any, experimenter
     page = experimenter.get("/admin/small/pilot", follow_redirects=True)
     config = config_of(page.text)
     assert config["mode"] == "pilot"
-    pilot = site.begin(platform=config["platform"])
-    assert site.opening(platform={"pilot": "forged"}).status == 403
+    pilot = site.begin(**{"pass": config["pass"]})
+    assert site.opening(**{"pass": "forged"}).status == 403
     person = site.begin()
     with site.store.read() as connection:
         told = {row["session_id"]: (row["is_pilot"], row["reader"]) for row in sessions_overview(connection)}
@@ -252,7 +252,7 @@ def test_serving_as_a_pilot_marks_every_session(make_study: Any, serve_study: Ca
 def test_the_download_is_the_trials_table_with_a_column_a_factor(
     site: Any, experimenter: FlaskClient
 ) -> None:
-    person = site.begin(platform={"PROLIFIC_PID": "secret-pid"})
+    person = site.begin()
     for index in range(5):
         person.answer(index, response_raw="=1+1" if index == 4 else person.payload(index)["response_raw"])
     told = experimenter.get("/admin/small/trials.csv")

@@ -84,7 +84,7 @@ def test_the_dashboards_cookie_is_secure_where_it_came_by_tls_and_only_there(sit
 )
 def test_an_origin_that_only_matches_a_forged_host_is_refused(site: Any, host: str) -> None:
     host = host.format(port=site.port)
-    body = {"client_uuid": str(uuid.uuid4())}
+    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post("/api/small/sessions", body, Host=host, Origin=f"http://{host}")
     assert told.status == 403 and "hosts under [serve]" in told.body["mend"]
     form = site.caller().send("POST", "/admin/login", raw=b"x=y", Host=host, Origin=f"http://{host}")
@@ -95,7 +95,7 @@ def test_an_origin_that_only_matches_a_forged_host_is_refused(site: Any, host: s
     "host", ["127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local"]
 )
 def test_own_names_and_addresses_are_known(site: Any, host: str) -> None:
-    body = {"client_uuid": str(uuid.uuid4())}
+    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     own = f"{host}:{site.port}"
     assert site.caller().post("/api/small/sessions", body, Host=own, Origin=f"http://{own}").status == 201
     other = site.caller().post("/api/small/sessions", body, Host=own, Origin=f"https://{own}")
@@ -104,7 +104,7 @@ def test_own_names_and_addresses_are_known(site: Any, host: str) -> None:
 
 def test_a_laboratory_can_name_its_server(make_study: Any, serve_study: Any) -> None:
     site = serve_study(make_study(), config={"hosts": ("study.lab.example",)})
-    body = {"client_uuid": str(uuid.uuid4())}
+    body = {"client_uuid": str(uuid.uuid4()), "participant": "1"}
     told = site.caller().post(
         "/api/small/sessions", body, Host="study.lab.example", Origin="http://study.lab.example"
     )

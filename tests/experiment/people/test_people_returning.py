@@ -12,6 +12,7 @@ from sqlalchemy import update
 from experiment.store import queries as q
 from experiment.store.attendance import stamp
 from experiment.store.tables import sessions
+from tests.experiment.people.conftest import PIN
 
 TABS = [f"tab-{name * 16}" for name in "abc"]
 MATERIALS = "materials: {words: words.txt}\n"
@@ -58,7 +59,7 @@ def test_a_session_goes_on_where_it_was_left_with_what_was_shown(site: Any) -> N
     assert again.body["done"] == [[1, 1]]
     assert again.body["shown"] == [[0, 1], [2, 1]]
     assert "token" not in again.body
-    elsewhere = site.opening(participant="1").body
+    elsewhere = site.opening(participant="1", pin=PIN).body
     assert elsewhere["shown"] == [[0, 1], [2, 1]]
     looked = person.caller.get(person.base, **person.auth).body
     assert (looked["done"], looked["shown"]) == (again.body["done"], again.body["shown"])
@@ -120,7 +121,7 @@ def test_restart_begins_a_new_session_and_keeps_the_old_one(make_study: Any, ser
     person = site.begin(participant="1", client_uuid=token)
     assert site.begin(participant="1", client_uuid=token).session_id == person.session_id, "a lost reply"
     person.answer(0)
-    again = site.begin(participant="1")
+    again = site.begin(participant="1", pin=PIN)
     assert (again.status, again.done) == (201, [])
     assert again.session_id != person.session_id
     assert stored(site, person)["state"] == "interrupted"
@@ -154,7 +155,7 @@ def test_a_second_tab_is_told_and_may_take_over(site: Any) -> None:
     assert (told.status, told.body["may_take"]) == (423, True)
     assert "another tab" in told.body["error"]
     assert hold(person, second).status == 423
-    opened = {"participant": "1", "client_uuid": str(uuid.uuid4())}
+    opened = {"participant": "1", "client_uuid": str(uuid.uuid4()), "pin": PIN}
     by_number = site.caller().post("/api/small/sessions", opened, X_Wrods_Lease=third)
     assert by_number.status == 423 and "plan" not in by_number.body
     assert come_back(person, second, take=True).status == 200
@@ -230,7 +231,7 @@ def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_
     site = serve_study(study, config={"secret": b"one signing key of a server"})
     before = site.begin(participant="1")
     restarted = serve_study(study, config={"secret": b"and another one after restart"})
-    after = restarted.begin(participant="1")
+    after = restarted.begin(participant="1", pin=PIN)
     assert after.session_id == before.session_id and after.token != before.token
     before.caller = restarted.caller()
     assert [before.answer(0).status, after.answer(1).status] == [201, 201]

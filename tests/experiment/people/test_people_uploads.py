@@ -31,7 +31,7 @@ def test_a_copy_adds_what_did_not_arrive_and_completes_the_session(site: Any) ->
     person.answer(2)
     taken = take_copy(site.store, "small", read_copy(json.dumps(copy_of(person)).encode()))
     assert (taken.new, taken.same, taken.refused, taken.trials) == (4, 2, 0, 3)
-    assert (taken.reader, taken.state) == ("P001", "finished")
+    assert (taken.reader, taken.state) == ("1", "finished")
     with site.store.read() as connection:
         rows = list(q.trials_with_scores(connection))
     assert [row["trial_index"] for row in rows] == [0, 1, 2, 3, 4]
@@ -103,7 +103,7 @@ def test_wrods_import_tells_the_counts(site: Any, tmp_path: Path) -> None:
     folder = str(site.store.path.parent)
     told = CliRunner().invoke(main, ["import", folder, str(file)])
     assert told.exit_code == 0, told.output
-    assert "P001 (finished): 6 new (5 of them trials), 0 were here already, 0 refused." in told.output
+    assert "1 (finished): 6 new (5 of them trials), 0 were here already, 0 refused." in told.output
     again = CliRunner().invoke(main, ["import", folder, str(file), "--json"])
     assert json.loads(again.output)["same"] == 6
     file.write_text("{}", "utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from experiment.people.opening import open_session
+from experiment.people.opening import Arrival, open_session
 from experiment.people.recruitment.admission import Hindered
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
@@ -21,6 +21,7 @@ from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.store.queries import sessions_overview
 from experiment.study import Study
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 KINDS = pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 
@@ -43,7 +44,7 @@ def test_two_servers_give_out_as_many_places_as_there_are(
 
             def begin(connection: Connection) -> None:
                 body = {"client_uuid": str(uuid.uuid4())}
-                open_session(connection, service, body, secret=b"a key for this test", is_pilot=False)
+                open_session(connection, service, body, Arrival(), secret=b"a key for this test")
 
             try:
                 service.store.write(begin).result(timeout=60)
@@ -74,17 +75,16 @@ def test_books_are_compared_and_places_given_back_in_either_store(
         assert recruitment is not None
 
         def begin(connection: Connection, name: str) -> str:
-            body = {
-                "client_uuid": str(uuid.uuid4()),
-                "platform": {"PROLIFIC_PID": name, "SESSION_ID": f"s-{name}"},
-            }
-            return open_session(connection, service, body, secret=b"a key", is_pilot=False).session_id
+            body = {"client_uuid": str(uuid.uuid4())}
+            arrival = Arrival({"PROLIFIC_PID": prolific_id(name), "SESSION_ID": f"s-{name}"})
+            return open_session(connection, service, body, arrival, secret=b"a key").session_id
 
         first = store.write(lambda connection: begin(connection, "one")).result()
         with pytest.raises(Hindered):
             store.write(lambda connection: begin(connection, "two")).result()
-        contents = b"Submission id,Participant id,Status\ns-one,one,RETURNED\ns-two,two,APPROVED\n"
-        done = import_submissions(store, recruitment, parse_export(contents, "x.csv"), actor="test")
+        one, two = prolific_id("one"), prolific_id("two")
+        contents = f"Submission id,Participant id,Status\ns-one,{one},RETURNED\ns-two,{two},APPROVED\n"
+        done = import_submissions(store, recruitment, parse_export(contents.encode(), "x.csv"), actor="test")
         report = reconciliation(store, recruitment)
         second = store.write(lambda connection: begin(connection, "two")).result()
     assert (done.new, done.returned) == (2, 1)

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from experiment.custody import withdrawal as w
+from experiment.custody.persons import find_person
 from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
@@ -54,6 +55,7 @@ def fill(store: Store, plan: dict[str, Any], make_trial: Make) -> dict[str, str]
         r.add_flag(c, ids["hers"], "excluded", f"she said: {SECRET}", "me")
         r.add_audit(c, "me", "exclude", study="positions", session_id=ids["hers"], detail={"why": SECRET})
         r.add_person(c, "positions", ids["hers"], "prolific", "5f" + SECRET, {"PROLIFIC_PID": SECRET})
+        r.add_person(c, "positions", ids["hers"], "invitation", SECRET)
         r.store_call(
             c,
             {
@@ -194,7 +196,7 @@ def test_a_person_is_found_by_number_platform_id_or_station_and_time(
         with store.read() as connection:
 
             def found(**how: Any) -> list[str]:
-                return [one.session_id for one in w.find_sessions(connection, "positions", **how)]
+                return [one.session_id for one in find_person(connection, "positions", **how)]
 
             assert found(participant="P001") == found(participant=SECRET) == [ids["hers"]]
             assert found(platform_id="5f" + SECRET) == [ids["hers"]]
@@ -223,7 +225,7 @@ def test_the_scope_names_what_lies_beyond_reach(study: Path, plan: Any, make_tri
             lambda c: r.add_audit(c, "me", "export", study="positions", detail={"to": str(study)})
         ).result()
         with store.read() as connection:
-            chosen = w.find_sessions(connection, "positions", participant="P001")
+            chosen = find_person(connection, "positions", participant="P001")
         scope = w.scope_of(store, "positions", study, chosen)
         assert count(store, sessions) == 4
     told = "\n".join(scope.beyond)

@@ -34,6 +34,7 @@ def upgrade() -> None:
     op.add_column("sessions", sa.Column("person_key", sa.Text(), nullable=True))
     op.add_column("sessions", sa.Column("held_reason", sa.Text(), nullable=True))
     op.create_index("ix_sessions_person", "sessions", ["study", "person_key"])
+    op.create_index("ix_sessions_participant", "sessions", ["study", "participant_id"])
     op.create_table(
         "tallies",
         sa.Column("study", sa.Text(), nullable=False),

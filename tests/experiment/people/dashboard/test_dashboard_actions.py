@@ -230,7 +230,7 @@ def test_a_paused_study_takes_nobody_new_and_lets_the_others_finish(
     for index in range(5):
         assert running.answer(index).status == 201
     assert running.finish(5).status == 200
-    assert site.begin(participant="3", platform={"pilot": site.app.extensions["wrods"].passes.make("small")})
+    assert site.begin(**{"pass": site.make_pass("pilot")})
     assistant.post("/admin/small/collection", state="open")
     assert site.opening(participant="2").status == 201
 
@@ -288,9 +288,9 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(
     person.answer(0)
     owner = visit("ada")
     asked = words_of(owner.get(page(person, "withdrawal")).text)
-    assert "P001: 1 trials" in asked and "Beyond its reach" in asked
-    assert owner.post(page(person, "withdrawal"), typed="P002").status_code == 400
-    assert owner.post(page(person, "withdrawal"), typed="P001").status_code == 302
+    assert "17: 1 trials" in asked and "Not erased" in asked
+    assert owner.post(page(person, "withdrawal"), typed="18").status_code == 400
+    assert owner.post(page(person, "withdrawal"), typed="17").status_code == 302
     with site.store.read() as connection:
         left = connection.scalars(select(sessions.c.session_id)).all()
     assert left == [other.session_id]

@@ -25,7 +25,7 @@ def test_the_live_page_tells_who_is_on_which_trial_of_which_block(
     person = site.begin(participant="17")
     for index in range(3):
         person.answer(index)
-    row = rows_of(visit("ben"))["P001"]
+    row = rows_of(visit("ben"))["17"]
     assert (row["trials"], row["planned"], row["block"], row["list"]) == (
         3,
         5,

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from experiment.store.queries import sessions_overview, trials_with_scores
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.conftest import ROOT, program
+from tests.experiment.people.conftest import PIN
 
 pytestmark = pytest.mark.browser
 QUESTION = "Which word is it?"
@@ -74,7 +75,7 @@ def lab(
         store = opened.enter_context(open_store(study.folder))
         app = create_app({study.id: service_for(study, store)}, config=settings)
         at = open_lab(
-            app, host=None, port=0, kiosk=False, pin=None, folder=tmp_path / "lab", tell=lambda _: None
+            app, host=None, port=0, kiosk=False, pin=PIN, folder=tmp_path / "lab", tell=lambda _: None
         )
         threading.Thread(target=at.server.run, daemon=True).start()
         opened.callback(at.server.close)
@@ -114,6 +115,12 @@ def name_station(page: Any, name: str) -> None:
 def begin(page: Any, number: str) -> None:
     page.get_by_label("Participant number").fill(number)
     page.get_by_role("button", name="Start").click()
+
+
+def go_on(page: Any, number: str, trial: int) -> None:
+    """Enter the experimenter's PIN where an unfinished session is shown, and continue it."""
+    page.get_by_label("Experimenter's PIN").fill(PIN)
+    page.get_by_role("button", name=f"Continue {number} at trial {trial}").click()
 
 
 def walk(page: Any, until: str, *, answers: int | None = None) -> None:
@@ -258,6 +265,7 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(
     page = second.page
     page.get_by_text("Unfinished at this station").wait_for()
     page.get_by_role("button", name="Continue P014 at trial 2").click()
+    go_on(page, "P014", 2)
     page.get_by_text("You are continuing as participant P014.").wait_for()
     walk(page, "completion code")
     assert_whole(lab.trials("P014"))
@@ -319,6 +327,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_role("button", name="End the session of P014").click()
     other.get_by_text("Please enter a reason").wait_for()
     other.get_by_label("Reason").fill("fire alarm")
+    other.get_by_label("Experimenter's PIN").fill(PIN)
     other.get_by_role("button", name="End the session of P014").click()
     other.get_by_text("The session of P014 has ended.").wait_for()
     assert lab.sessions()[0]["ended_reason"] == "experimenter: fire alarm"
@@ -334,8 +343,6 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: Any, scheme: str) -> None:
-    from experiment.people.lab.settings import set_lab
-
     script = (ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8")
 
     def check(page: Any) -> None:
@@ -350,7 +357,6 @@ def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: A
     name_station(page, "7")
     begin(page, "P014")
     page.get_by_role("button", name="I agree").wait_for()
-    set_lab(lab.app, replace(lab.at.lab, pin="4711"))
     other = station(lab.page(query="?station=7"))
     other.emulate_media(color_scheme=scheme)
     other.get_by_text("Unfinished at this station").wait_for()
@@ -368,7 +374,7 @@ def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab: LabSite, station: A
     other.get_by_label("Experimenter's PIN").wait_for()
     check(other)
     other.get_by_label("Reason").fill("fire alarm")
-    other.get_by_label("Experimenter's PIN").fill("4711")
+    other.get_by_label("Experimenter's PIN").fill(PIN)
     other.get_by_role("button", name="End the session of P014").click()
     other.get_by_text("The session of P014 has ended.").wait_for()
     for path in ("/certificate", "/kiosk"):
@@ -415,7 +421,7 @@ def test_a_number_that_has_begun_elsewhere_is_asked_about(lab: LabSite, station:
     assert "Station 01" in page.locator("#wrods-stage").inner_text()
     page.get_by_role("button", name="Another number").click()
     begin(page, "P014")
-    page.get_by_role("button", name="Continue P014 at trial 3").click()
+    go_on(page, "P014", 3)
     walk(page, "completion code")
     assert_whole(lab.trials("P014"))
     assert lab.sessions()[0]["station"] == "Station 02"

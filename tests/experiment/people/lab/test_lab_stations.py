@@ -10,6 +10,7 @@ from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import Lab, read_pin, set_lab
 from experiment.store.queries import all_events, sessions_overview
 from stimuli.errors import UserError
+from tests.experiment.people.conftest import PIN
 
 
 def ask(site: Any, **body: Any) -> Any:
@@ -17,7 +18,7 @@ def ask(site: Any, **body: Any) -> Any:
 
 
 def end(site: Any, **body: Any) -> Any:
-    return site.caller().post("/api/small/station/end", body)
+    return site.caller().post("/api/small/station/end", {"pin": PIN} | body)
 
 
 def rows(site: Any) -> list[dict[str, Any]]:
@@ -44,7 +45,7 @@ def test_a_number_is_new_then_unfinished_then_finished(site: Any) -> None:
     for index in range(3):
         assert person.answer(index).status == 201
     told = ask(site, participant="P014").body
-    assert told["state"] == "unfinished" and told["needs_pin"] is False
+    assert told["state"] == "unfinished"
     (left,) = told["unfinished"]
     # trial 0 is practice: two of four test trials are done
     assert (left["participant"], left["next_trial"], left["trials"]) == ("P014", 3, 4)
@@ -71,7 +72,7 @@ def test_a_station_lists_its_own_unfinished_sessions_only(site: Any) -> None:
 def test_a_session_goes_on_at_another_station_which_is_noted(site: Any) -> None:
     first = site.begin(participant="P014", station="Station 07")
     first.answer(0)
-    second = site.begin(participant="P014", station="Station 03", take=True)
+    second = site.begin(participant="P014", station="Station 03", take=True, pin=PIN)
     assert second.session_id == first.session_id and second.done == [[0, 1]]
     (row,) = rows(site)
     assert row["station"] == "Station 03"
@@ -117,21 +118,21 @@ def test_ending_needs_a_reason_and_a_session(site: Any) -> None:
     assert rows(site)[0]["state"] == "started"
 
 
-def test_with_a_pin_nobody_continues_or_ends_without_it(site: Any) -> None:
-    set_lab(site.app, Lab(pin="4711"))
+@pytest.mark.parametrize("pin", [PIN, None])
+def test_nobody_continues_or_ends_a_session_without_the_pin(site: Any, pin: str | None) -> None:
+    set_lab(site.app, Lab(pin=pin))
     person = site.begin(participant="P014")
     person.answer(0)
-    assert ask(site, participant="P014").body["needs_pin"] is True
-    for wrong in ({}, {"pin": "0000"}):
+    for wrong in ({"pin": None}, {"pin": "0000"}, {"pin": "None"}, {"pin": ""}):
         assert site.opening(participant="P014", **wrong).status == 403
         assert end(site, participant="P014", reason="x", **wrong).status == 403
-    assert site.opening(participant="P014", pin="4711").status == 200
     assert site.opening(participant="P015").status == 201, "a new participant needs none"
-    assert end(site, participant="P014", reason="x", pin="4711").status == 200
+    expected = 403 if pin is None else 200
+    assert site.opening(participant="P014", pin=PIN).status == expected
+    assert end(site, participant="P014", reason="x", pin=PIN).status == expected
 
 
 def test_pins_cannot_be_tried_out(site: Any) -> None:
-    set_lab(site.app, Lab(pin="4711"))
     site.begin(participant="P014")
     told = [end(site, participant="P014", reason="x", pin=f"{number:04}").status for number in range(12)]
     assert told[:10] == [403] * 10 and told[10:] == [429, 429]
@@ -165,7 +166,9 @@ def test_another_site_s_page_cannot_end_a_session(site: Any) -> None:
 
 
 def test_a_pin_is_a_text_of_some_length() -> None:
-    assert read_pin({}) is None and read_pin({"lab": {"pin": " 4711 "}}) == "4711"
+    assert read_pin({"lab": {"pin": " 4711 "}}) == ("4711", False)
+    made = {read_pin({})[0] for _ in range(20)}
+    assert len(made) > 10 and all(len(pin) == 6 and pin.isdecimal() for pin in made)
     for bad in (4711, "1", ""):
         with pytest.raises(UserError, match="pin"):
             read_pin({"lab": {"pin": bad}})

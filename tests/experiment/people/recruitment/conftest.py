@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,11 @@ PROLIFIC = {
     "SESSION_ID": "671b8e95b17f88050648883e",
 }
 CODES = {"complete": "C1DONE", "no_consent": "C2NOCON", "screened_out": "C3OUT", "failed_checks": "C4CHECK"}
+
+
+def prolific_id(name: str) -> str:
+    """Return an id of the form that Prolific's have."""
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from experiment.store.queries import sessions_overview
 from experiment.store.tables import invitations as invitations_table
 from experiment.store.tables import metadata, people, sessions
 from stimuli.errors import UserError
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 MTURK = {
     "workerId": "A1B2C3",
@@ -112,9 +113,8 @@ def test_the_same_person_goes_on_and_is_told_after_the_end(
 ) -> None:
     site = recruiting("prolific")
     first = site.begin(platform=prolific)
-    again = site.begin(platform=prolific)
-    assert (again.session_id, again.status) == (first.session_id, 200)
-    assert finish(again).status == 200
+    assert site.opening(platform=prolific, take=True).status == 403, "an id alone continues nothing"
+    assert finish(first).status == 200
     assert site.opening(platform=prolific).status == 409
     page = site.caller().get(f"/small/?{query(prolific)}")
     assert page.status == 200 and "You have already taken part" in page.text
@@ -135,10 +135,11 @@ def test_a_code_is_shown_again_only_to_the_whole_link(
 
 def test_simulated_readers_and_pilots_need_no_platform(recruiting: Callable[..., Any]) -> None:
     site = recruiting("prolific", wanted=1)
-    assert site.opening(simulated=True).status == 201
-    assert site.opening(simulated=True).status == 201
-    given = site.app.extensions["wrods"].passes.make("small")
-    assert site.opening(platform={"pilot": given}).status == 201
+    for _ in range(2):
+        simulated = {"simulated": True, "pass": site.make_pass("simulated")}
+        assert site.opening(**simulated).status == 201
+    given = site.make_pass("pilot")
+    assert site.opening(**{"pass": given}).status == 201
     assert site.caller().get(f"/small/?pilot={given}").status == 200
 
 
@@ -146,14 +147,14 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     recruiting: Callable[..., Any], prolific: dict[str, str]
 ) -> None:
     site = recruiting("prolific", wanted=2)
-    given = [prolific | {"PROLIFIC_PID": name, "SESSION_ID": f"s-{name}"} for name in ("a1", "b2", "c3")]
+    given = [prolific | {"PROLIFIC_PID": prolific_id(name), "SESSION_ID": f"s-{name}"} for name in "abc"]
     first, second = (site.begin(platform=one) for one in given[:2])
     finish(first)
     third = site.opening(platform=given[2])
     assert third.status == 403 and third.body["rule"] == "busy"
     assert "All places are taken at the moment" in third.body["title"]
     assert "All places are taken" in site.caller().get(f"/small/?{query(given[2])}").text
-    assert site.begin(platform=given[1]).session_id == second.session_id, "who is under way goes on"
+    assert second.answer(0).status == 201, "who is under way goes on"
     list_id = next(row["list_id"] for row in stored(site) if row["session_id"] == second.session_id)
     site.store.write(
         lambda connection: (
@@ -168,7 +169,7 @@ def test_one_person_too_many_is_refused_with_the_reason_and_a_returned_place_reo
     row = next(row for row in stored(site) if row["session_id"] == newcomer.session_id)
     assert row["list_id"] == list_id
     finish(newcomer)
-    fourth = site.opening(platform=prolific | {"PROLIFIC_PID": "d4"})
+    fourth = site.opening(platform=prolific | {"PROLIFIC_PID": prolific_id("d")})
     assert fourth.body["rule"] == "full" and "return your place on Prolific" in fourth.body["mend"]
 
 

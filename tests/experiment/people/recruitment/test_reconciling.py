@@ -23,6 +23,7 @@ from experiment.store.queries import sessions_overview
 from experiment.store.tables import audit, submissions
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 PROLIFIC_HEADER = [
     "Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at",
@@ -46,13 +47,17 @@ def submission(
     name: str, status: str, code: str = "C1DONE", seconds: int = 600, **more: object
 ) -> dict[str, object]:
     return {
-        "Submission id": f"sub-{name}", "Participant id": name, "Status": status, "Time taken": seconds,
+        "Submission id": f"sub-{name}", "Participant id": prolific_id(name), "Status": status, "Time taken": seconds,
         "Completion code": code, "Age": 34, "Sex": "Female",
     } | more  # fmt: skip
 
 
 def person(name: str) -> dict[str, str]:
-    return {"PROLIFIC_PID": name, "STUDY_ID": "st", "SESSION_ID": f"sub-{name}"}
+    return {"PROLIFIC_PID": prolific_id(name), "STUDY_ID": "st", "SESSION_ID": f"sub-{name}"}
+
+
+def ids(*names: str) -> set[str]:
+    return {prolific_id(name) for name in names}
 
 
 def planned(site: Any, participant: Any) -> dict[int, dict[str, Any]]:
@@ -102,7 +107,7 @@ def reconcile(site: Any, contents: bytes, **changed: Any) -> Report:
 
 
 def of(report: Report, name: str) -> Line:
-    (found,) = [line for line in report.lines if line.external_id == name]
+    (found,) = [line for line in report.lines if line.external_id in (name, prolific_id(name))]
     return found
 
 
@@ -133,17 +138,14 @@ def test_a_whole_day_on_prolific_is_sorted_into_whom_to_pay_and_whom_to_look_at(
             ],
         ),
     )
-    assert {line.external_id for line in report.with_verdict("approve")} == {"done", "nocode"}
-    assert {line.external_id for line in report.with_verdict("review")} >= {
-        "wrong",
-        "stopped",
-        "ghost",
-        "declined",
-    }
+    assert {line.external_id for line in report.with_verdict("approve")} == ids("done", "nocode")
+    assert {line.external_id for line in report.with_verdict("review")} >= ids(
+        "wrong", "stopped", "ghost", "declined"
+    )
     assert report.with_verdict("reject") == []
-    assert [line.external_id for line in report.marked("paid_without_data")] == ["nobody"]
-    assert [line.external_id for line in report.marked("submission_without_data")] == ["ghost"]
-    assert [line.external_id for line in report.marked("wrong_code")] == ["wrong"]
+    assert {line.external_id for line in report.marked("paid_without_data")} == ids("nobody")
+    assert {line.external_id for line in report.marked("submission_without_data")} == ids("ghost")
+    assert {line.external_id for line in report.marked("wrong_code")} == ids("wrong")
     assert "the session's code is C1DONE" in of(report, "wrong").reasons[0]
     assert "stopped at trial 3 of 7" in of(report, "stopped").reasons[0]
     assert "did not consent" in of(report, "declined").reasons[0]
@@ -228,7 +230,7 @@ def test_what_a_platform_tells_of_a_person_is_not_stored(checked: Any) -> None:
     with checked.store.read() as connection:
         (row,) = connection.execute(select(submissions)).all()
     stored = [str(value) for value in row]
-    assert "one" in stored, "the platform's id is what submissions are compared by"
+    assert prolific_id("one") in stored, "the platform's id is what submissions are compared by"
     assert not {"Female", "34"} & set(stored)
 
 

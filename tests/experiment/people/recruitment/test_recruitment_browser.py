@@ -13,6 +13,7 @@ import pytest
 from experiment.bundle import bundle_folder
 from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
+from tests.experiment.people.recruitment.conftest import prolific_id
 
 sync_api = pytest.importorskip("playwright.sync_api")
 PlaywrightTimeout = sync_api.TimeoutError
@@ -84,7 +85,7 @@ def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(
     recruiting: Callable[..., Any], prolific: dict[str, str], page: Any
 ) -> None:
     site = recruiting("prolific", wanted=1)
-    site.begin(platform=prolific | {"PROLIFIC_PID": "somebody", "SESSION_ID": "else"})
+    site.begin(platform=prolific | {"PROLIFIC_PID": prolific_id("somebody"), "SESSION_ID": "else"})
     page.goto(f"http://127.0.0.1:{site.port}/small/?{urlencode(prolific)}")
     assert page.get_by_role("heading", name="All places are taken at the moment").is_visible()
     assert page.get_by_role("button").count() == 0

@@ -136,8 +136,7 @@ def test_who_ends_early_on_mturk_is_asked_to_return_the_task(recruiting: Callabl
 
 def test_a_pilot_is_not_sent_to_the_platform(recruiting: Callable[..., Any]) -> None:
     site = recruiting("prolific")
-    given = site.app.extensions["wrods"].passes.make("small")
-    told = finish(site.begin(platform={"pilot": given})).body
+    told = finish(site.begin(**{"pass": site.make_pass("pilot")})).body
     assert told["return_url"] is None
 
 

@@ -1,0 +1,178 @@
+"""Links that show who somebody is: signed by their platform (Prolific's JSON Web Token), or with a key of the study's own.
+
+A token is checked against the platform's published keys. A link of the study's own holds an id, the second until which it is
+good, and a signature over study, id and second, so that whoever has the key can make links and nobody else can.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlencode, urlsplit
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from experiment.people.recruitment.key_sets import KeySets, KeysUnavailable
+from experiment.people.recruitment.platforms import Signing
+
+if TYPE_CHECKING:
+    from experiment.people.service import StudyService
+
+LEEWAY_S = 60
+"""How far the clocks of platform and server may differ."""
+ALGORITHM = "RS256"
+LONGEST_TOKEN = 4096
+ID, UNTIL, SIGNATURE = OWN_PARAMETERS = ("id", "until", "signature")
+
+
+Standing = Literal["absent", "valid", "expired", "invalid", "unchecked"]
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What became of the signature of a link.
+
+    Attributes
+    ----------
+    standing : {"absent", "valid", "expired", "invalid", "unchecked"}
+        ``unchecked``: the platform's keys cannot be reached.
+    parameters : Mapping of str to str
+        The parameters that were signed, where it is valid.
+    """
+
+    standing: Standing
+    parameters: Mapping[str, str]
+
+
+ABSENT, EXPIRED = Signed("absent", {}), Signed("expired", {})
+INVALID, UNCHECKED = Signed("invalid", {}), Signed("unchecked", {})
+
+
+def check_link(service: StudyService, given: Mapping[str, str], *, host: str, keys: KeySets) -> Signed:
+    """Check the signature of a link.
+
+    Parameters
+    ----------
+    service : StudyService
+        The study.
+    given : Mapping of str to str
+        All parameters of the link.
+    host : str
+        The name under which people reach this server.
+    keys : KeySets
+        The platforms' keys.
+    """
+    recruitment = service.recruitment
+    signing = None if recruitment is None or recruitment.platform is None else recruitment.platform.signing
+    if recruitment is None or signing is None:
+        return ABSENT
+    if signing.by == "key":
+        return check_own(recruitment.link_key, service.study, given)
+    token = given.get(signing.parameters[0])
+    if not token:
+        return ABSENT
+    try:
+        claims = read_token(token, keys.of(recruitment.key_set or signing.keys))
+    except KeysUnavailable:
+        return UNCHECKED
+    return INVALID if claims is None else _signed(signing, claims, given, service.study, host)
+
+
+def read_token(token: str, find: Any) -> dict[str, Any] | None:
+    """Return the claims of a JSON Web Token (RFC 7519) that one of a platform's keys signed, else None.
+
+    Parameters
+    ----------
+    token : str
+        Header, claims and signature, base64url, joined by dots.
+    find : callable
+        Returns the RSA public key with an id, or None.
+
+    Raises
+    ------
+    KeysUnavailable
+        The keys cannot be reached.
+    """
+    if len(token) > LONGEST_TOKEN:
+        return None
+    try:
+        head, body, signature = token.encode("ascii").split(b".")
+        header, claims = json.loads(_decoded(head)), json.loads(_decoded(body))
+        # the algorithm is ours to say, never the token's
+        if header["alg"] != ALGORITHM or not isinstance(claims, dict):
+            return None
+        key = find(str(header["kid"]))
+        if key is None:
+            return None
+        key.verify(_decoded(signature), head + b"." + body, PKCS1v15(), SHA256())
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature):
+        return None
+    return claims
+
+
+def _decoded(part: bytes) -> bytes:
+    try:
+        return base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError("not base64url") from error
+
+
+def _signed(
+    signing: Signing, claims: Mapping[str, Any], given: Mapping[str, str], study: str, host: str
+) -> Signed:
+    now = time.time()
+    expires, told = claims.get("exp"), claims.get(signing.claim or "")
+    if not isinstance(expires, int | float) or not isinstance(told, Mapping):
+        return INVALID
+    parameters = {name: value for name in signing.signs if isinstance(value := told.get(name), str) and value}
+    contradicts = any(given.get(name, value) != value for name, value in parameters.items())
+    if signing.identity not in parameters or contradicts or not _is_for(claims.get("aud"), study, host):
+        return INVALID
+    return EXPIRED if expires < now - LEEWAY_S else Signed("valid", parameters)
+
+
+def _is_for(audience: object, study: str, host: str) -> bool:
+    """Return whether a token was made for this server, and for this study where it names an address rather than a host."""
+    for one in audience if isinstance(audience, list) else [audience]:
+        if not isinstance(one, str):
+            continue
+        address = urlsplit(one if "//" in one else f"//{one}")
+        path = address.path.strip("/").split("/")
+        if (address.hostname or "").lower() == host.lower() and path[-1] in ("", study):
+            return True
+    return False
+
+
+def check_own(key: str | None, study: str, given: Mapping[str, str]) -> Signed:
+    """Check a link that was signed with the study's own key."""
+    until, signature = given.get(UNTIL, ""), given.get(SIGNATURE)
+    if not signature:
+        return ABSENT
+    if key is None or not (until.isascii() and until.isdecimal() and len(until) <= 12):
+        return INVALID
+    right = sign(key, study, given.get(ID, ""), int(until))
+    if not given.get(ID) or not hmac.compare_digest(right.encode(), signature.encode()):
+        return INVALID
+    return EXPIRED if int(until) < time.time() else Signed("valid", {ID: given[ID]})
+
+
+def sign(key: str, study: str, external_id: str, until: int) -> str:
+    """Return the signature of a link: HMAC-SHA256 over study, id and second, a line each, in hexadecimal digits."""
+    text = f"{study}\n{external_id}\n{until}"
+    return hmac.digest(key.encode(), text.encode(), hashlib.sha256).hex()
+
+
+def signed_link(base_url: str, key: str, study: str, external_id: str, until: int) -> str:
+    """Return a link for somebody with an id of your own, good until a second of Unix time."""
+    signature = sign(key, study, external_id, until)
+    query = urlencode({ID: external_id, UNTIL: str(until), SIGNATURE: signature})
+    return f"{base_url.rstrip('/')}/{study}/?{query}"
