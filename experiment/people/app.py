@@ -143,8 +143,8 @@ def _tell_errors(app: Flask) -> None:
 
 
 def _moment(stored: str) -> Markup:
-    """Return one of the store's times as pages show it: in UTC, until a script writes it in the browser's own zone."""
-    return Markup('<time datetime="{}">{}</time>').format(stored, stored[:16].replace("T", " "))
+    """Return a stored time as the dashboard shows it: in UTC, until ``times.js`` writes it in the browser's time zone."""
+    return Markup('<time datetime="{}">{} UTC</time>').format(stored, stored[:16].replace("T", " "))
 
 
 def _page(heading: str, text: str) -> str:

@@ -112,9 +112,10 @@ function numberParts({ from, to }: Question, id: string, messages: Messages): Pa
   return { input, first: input, isSingle: true, value, wrong };
 }
 
-/** A number as people write it, with a point or a comma; NaN for anything else. */
+/** A number as people write it, with a point or a comma and in full-width or Arabic digits too; NaN for anything else. */
 export function readNumber(written: string): number {
-  const plain = written.trim().replace(",", ".");
+  const western = written.normalize("NFKC").replace(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 0xf));
+  const plain = western.trim().replace(/[,٫]/, ".");
   return /^[+-]?\d+(\.\d*)?$/.test(plain) ? Number(plain) : NaN;
 }
 
