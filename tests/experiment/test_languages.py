@@ -13,9 +13,14 @@ from experiment.languages.packs import pack_languages
 ENGLISH = pack_for("en").texts
 PLACE = re.compile(r"\{(\w+)\}")
 OTHERS = [language for language in pack_languages() if language != "en"]
+KEYS = {"key_enter", "key_control"}
 SAME_AS_ENGLISH = {
+    **dict.fromkeys(("ar", "he", "ja", "ko", "pl", "pt", "ru", "tr", "zh"), KEYS),
     "de": {"pilot", "station"},
     "es": {"no", "key_control"},
+    "fr": {"key_control"},
+    "it": {"no", "key_control"},
+    "nl": {*KEYS, "pilot"},
 }
 """Texts that are the same in another language."""
 
