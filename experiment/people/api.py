@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
-from experiment.languages import pack_for
 from experiment.people import departures, taking
 from experiment.people.access import Pass
 from experiment.people.bodies import read_body
@@ -204,7 +203,7 @@ def _pass(study: str, given: str | None) -> Pass | None:
 
 
 def _resume_link_spent(service: StudyService) -> Problem:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     title, text = words["resume_link_spent_title"], words["resume_link_spent"]
     return Problem(403, text, rule="a link to continue works once, for a day", title=title)
 
@@ -212,7 +211,7 @@ def _resume_link_spent(service: StudyService) -> Problem:
 def _opening(
     service: StudyService, operation: Callable[[Connection], Opened], session_id: str = ""
 ) -> Opened:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     try:
         return _committed(service, operation, session_id)
     except AlreadyTookPart as refusal:
@@ -257,7 +256,7 @@ def _opening(
             title=words["begun_elsewhere_title"],
         ) from None
     except NumberTaken as refusal:
-        said = words["number_taken"].replace("{participant}", refusal.number)
+        said = service.pack.fill("number_taken", participant=refusal.number)
         raise Problem(409, said, rule="a number is one person's", state="taken") from None
     except ResumeLinkSpent:
         raise _resume_link_spent(service) from None
@@ -289,7 +288,7 @@ def _ended_words(words: Mapping[str, str], state: str) -> str:
 
 
 def _elsewhere(service: StudyService, may_take: bool) -> Problem:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     rule = "one tab at a time shows a session"
     return Problem(423, words["open_elsewhere"], rule=rule, mend=words["go_back_there"], may_take=may_take)
 
@@ -414,10 +413,10 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
     except taking.SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
     except departures.TooLate as late:
-        words = pack_for(service.language).texts
+        words = service.pack.texts
         raise Problem(
             409,
-            words["delete_refused"].format(until=late.until),
+            service.pack.fill("delete_refused", until=late.until),
             rule="participants.withdraw_until",
             title=words["delete_refused_title"],
         ) from None

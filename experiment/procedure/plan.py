@@ -101,6 +101,7 @@ def as_plan(
         "study": study.id,
         "title": study.shown_title,
         "language": study.language,
+        **({} if study.own_texts.wording is None else {"wording": study.own_texts.wording}),
         "version": version,
         "design_hash": study.design_hash,
         "list_id": session.list_id,
