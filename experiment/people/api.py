@@ -161,7 +161,7 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
             rule="a link has the parameters of the platform under participants.recruit",
             mend="Leave it out.",
         )
-    given = _pass(service.study, body.get("pass"))
+    given = _pass(service, body.get("pass"))
     kind = None if given is None else given.kind
     if body.get("simulated") and kind != "simulated":
         raise Problem(
@@ -187,18 +187,15 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
     return Arrival(link, number, is_shown=is_shown, is_signed=is_signed)
 
 
-def _pass(study: str, given: str | None) -> Pass | None:
+def _pass(service: StudyService, given: str | None) -> Pass | None:
     """Return what a pass says, None where none was given."""
     if given is None:
         return None
-    known = this_site().passes.read(given, study)
+    known = this_site().passes.read(given, service.study)
     if known is None or known.kind == "resume":
-        raise Problem(
-            403,
-            "the pass is no longer valid",
-            rule="passes are good for half a day",
-            mend="Open the study again from where you did: the dashboard, or the platform.",
-        )
+        words = service.pack.texts
+        title, text = words["unsigned_title"], words["unsigned_text"]
+        raise Problem(403, text, rule="passes are good for half a day", title=title)
     return known
 
 

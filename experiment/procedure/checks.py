@@ -86,7 +86,7 @@ def check_step(
         "step": kind,
         "caption": None,
         "text": text,
-        "lines": break_lines(text, line_length),
+        "lines": break_lines(text, line_length, keeps_words=False),
         "ask": None,
         "minimum_ms": 0,
         "time_limit_ms": None,

@@ -72,10 +72,9 @@ class Study:
     @property
     def items_language(self) -> str:
         """Return the language of the items: English for H-TEST and the released letter geometry, else the study's."""
-        is_english = "htest" in self.get("materials") or "from" in (
-            self.get("materials", "letter_geometry") or {}
-        )
-        return "en" if is_english else self.language
+        released = self.get("materials", "letter_geometry", "from") is not None
+        is_english = self.get("materials", "htest") is not None or released
+        return "en" if is_english and not self.language.startswith("en") else self.language
 
     @cached_property
     def own_texts(self) -> Own:

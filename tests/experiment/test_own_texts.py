@@ -19,6 +19,7 @@ from experiment.people.service import service_for
 from experiment.procedure import plan_session
 from experiment.store import open_store, records
 from experiment.study import Study
+from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
 
 MakeStudy = Callable[..., Study]
@@ -181,6 +182,23 @@ def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(
     places = [line for line in told.output.splitlines() if "is a template's English text" in line]
     named = [line.partition(": procedure[")[2].partition("]")[0] for line in places]
     assert named == ["1", "2", "5"], told.output
+
+
+@pytest.mark.parametrize(
+    ("language", "materials", "expected"),
+    [
+        ("de", "{htest: {rules: all}}", "en"),
+        ("en-GB", "{htest: {rules: all}}", "en-GB"),
+        ("de", "{letter_geometry: {from: released}}", "en"),
+        ("de", "{letter_geometry: {}}", "de"),
+        ("de", "{words: words.txt}", "de"),
+    ],
+)
+def test_english_items_are_not_taken_for_the_studys_language(
+    tmp_path: Path, language: str, materials: str, expected: str
+) -> None:
+    source = parse_yaml(f"language: {language}\nmaterials: {materials}\n", tmp_path / "study.yaml")
+    assert Study(tmp_path, source).items_language == expected
 
 
 def test_models_that_are_asked_in_english_about_another_language_are_named(make_study: MakeStudy) -> None:
