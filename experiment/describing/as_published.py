@@ -33,7 +33,7 @@ def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> s
         f"they read the prompt of {papers}"
         if papers
         else "wrods asks in English, German and Spanish only. Give wordings of your own under `prompts` in texts.json "
-        "(docs/study.md, section language)"
+        "(docs/study.md#language)"
     )
     return f"Warning: models are asked for their answers in English, and the study's language is {study.language!r}: {why}."
 
