@@ -123,8 +123,8 @@ class Throttle:
         self._salt = secrets.token_bytes(16)
         self._free_from = array("d", bytes(8 * self.CALLERS))
 
-    def wait(self, caller: str | None) -> float:
-        """Count one try and return 0, or the seconds to wait when there were too many."""
+    def wait(self, caller: str | None, tries: int = 1) -> float:
+        """Count a try (or several) and return 0, or the seconds to wait when there were too many."""
         name = (caller or "").encode("utf-8", errors="replace")
         digest = hashlib.blake2b(name, digest_size=4, key=self._salt).digest()
         place = int.from_bytes(digest) % self.CALLERS
@@ -134,5 +134,5 @@ class Throttle:
         wait = free_from - moment - self._ahead_s
         if wait > TIMES_DIFFER_S:
             return wait
-        self._free_from[place] = free_from + self._every_s
+        self._free_from[place] = free_from + tries * self._every_s
         return 0.0

@@ -37,7 +37,7 @@ from experiment.people.recruitment.admission import Hindered, note_network
 from experiment.people.recruitment.arrivals import parameters_of_links
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
-from experiment.people.site import SENDINGS_PER_MINUTE, this_site
+from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
 from experiment.store import SessionGone, StoreError, attendance, queries, records
 
 T = TypeVar("T")
@@ -69,12 +69,15 @@ def _session(service: StudyService, session_id: str) -> LiveSession:
     found = this_site().live.find(service.store, service.study, session_id, token)
     if found is None:
         raise no_such_session()
-    wait = this_site().sendings.wait(session_id)
+    site = this_site()
+    wait = site.sendings.wait(session_id) or site.volumes.wait(
+        session_id, tries=1 + (request.content_length or 0) // 1024
+    )
     if wait:
         raise Problem(
             429,
             "this session sends too much",
-            rule=f"{SENDINGS_PER_MINUTE} requests a minute",
+            rule=f"{SENDINGS_PER_MINUTE} requests a minute and {KILOBYTES_PER_HOUR // 1024} MB an hour",
             mend="The browser tries again by itself.",
             retry_after_s=int(wait) + 1,
         )

@@ -18,10 +18,12 @@ from stimuli.schemas.acceptance import Accepts, acceptor
 
 FREQUENT = frozenset({"trial", "event"})
 LARGEST_BODY = 256 * 1024
+LARGEST_EVENT = 32 * 1024
 DEEPEST = 12
 LONGEST_RULE = 300
 _BRACKET = re.compile(r"[\[\]{}]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# possessive, with a closing mark that may be missing: what is matched once is never gone through again
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
 # only an escape can write a half character or a zero byte, only a long or exponential number can be infinite
 _PERHAPS_NOT_STORABLE = re.compile(r"\\u|(?:^|[:,\[\s])-?\d[\d.]*[eE]\+?\d{3}|\d{200}")
@@ -50,12 +52,15 @@ def read_body(request: Request, name: str) -> dict[str, Any]:
     Raises
     ------
     Problem
-        415 for another content type, 400 for anything that is not the JSON that the schema describes. (A body that is
-        too large is refused by Flask with 413.)
+        415 for another content type, 413 for an event that is too large, 400 for anything that is not the JSON that the
+        schema describes. (Any other body that is too large is refused by Flask with 413.)
     """
     if request.mimetype != "application/json":
         raise Problem(415, "the body is not JSON", rule="send application/json")
-    body = parse(request.get_data(cache=False))
+    data = request.get_data(cache=False)
+    if name == "event" and len(data) > LARGEST_EVENT:
+        raise Problem(413, "the event is too large", rule=f"an event has at most {LARGEST_EVENT // 1024} KB")
+    body = parse(data)
     if name not in FREQUENT or not acceptance(name)(body):
         error = best_match(validator(name).iter_errors(body))
         if error is not None:

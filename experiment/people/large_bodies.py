@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flask import Flask
+from werkzeug.test import EnvironBuilder
 
 from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, SECURE, takes_a_file
@@ -17,5 +18,7 @@ def largest_body(app: Flask, path: str, cookie: str) -> int:
         return LARGEST_BODY
     # behind a proxy the head does not say yet that the browser uses TLS, but its cookie does
     base = "https://localhost" if SECURE in cookie else "http://localhost"
-    with app.test_request_context(path, base, method="POST", headers={"Cookie": cookie}):
+    # as an environment, not as an address: what callers send as a path need not be one
+    environ = EnvironBuilder(base_url=base, method="POST", headers={"Cookie": cookie}).get_environ()
+    with app.request_context(environ | {"PATH_INFO": path}):
         return LARGEST_UPLOAD + ROOM_OF_A_FORM if takes_a_file() else LARGEST_BODY

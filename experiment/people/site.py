@@ -21,6 +21,8 @@ from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
 
 SENDINGS_PER_MINUTE = 1200
+KILOBYTES_PER_HOUR = 64 * 1024
+"""How much a session may send: one of a thousand typed answers with their key strokes sends some 10 MB."""
 """What one session may ask of the interface: far above a reader's pace, enough for a long stay offline sent at once."""
 
 
@@ -36,6 +38,7 @@ class Site:
     sign_ins: SignIns
     accounts: Accounts
     sendings: Throttle
+    volumes: Throttle
     health: ServerHealth
     failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
     key_sets: KeySets = field(default_factory=KeySets)
@@ -61,6 +64,7 @@ def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) ->
         sign_ins=SignIns(next((service.store for service in services.values()), None)),
         accounts=Accounts(Account(OWNER, "owner", settings.password_hash)),
         sendings=Throttle(SENDINGS_PER_MINUTE, 60),
+        volumes=Throttle(KILOBYTES_PER_HOUR, 3600),
         health=ServerHealth(services),
     )
 

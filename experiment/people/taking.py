@@ -26,6 +26,10 @@ MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin
 SCREENED_OUT = "screened_out"
 FAILED_COMPREHENSION = "failed_comprehension"
 STOPPED = "stopped"
+OF_THE_SERVER = frozenset(
+    {"answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"}
+)
+"""Kinds of events that the server records itself."""
 
 
 class SessionEnded(Exception):
@@ -178,10 +182,16 @@ def event(
 
     Raises
     ------
+    Problem
+        400 for a kind that the server records itself.
     TooLate
         By the operation: the answers of an ended session can no longer be deleted this way.
     """
     kind, detail = body["kind"], body.get("detail") or {}
+    if kind in OF_THE_SERVER:
+        raise Problem(
+            400, f"a page does not send events of kind {kind!r}", rule="the server records these itself"
+        )
     wish = wish_of(kind, detail)
 
     def store(connection: Connection) -> Taken:

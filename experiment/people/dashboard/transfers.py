@@ -56,7 +56,7 @@ def show_file(study: str, within: str, file: str) -> AnyResponse:
     if service.folder is None:
         abort(404)
     shown = send_from_directory(service.folder.resolve() / within, file)
-    if within == "reports" and file.endswith(".html"):
+    if within == "reports" and not file.endswith((".png", ".svg")):  # pictures come with their page
         note("opened a report", study=study, detail={"file": file})
     shown.headers["Content-Security-Policy"] = PAGE_POLICY
     return shown

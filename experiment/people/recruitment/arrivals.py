@@ -245,8 +245,8 @@ def _again(
     same = bool(stored) and all(
         brought.get(name) == value for name, value in _renamed(platform, stored).items()
     )
-    # a person's id alone is no secret; that of their one submission is known to them and the platform
-    is_theirs = same and (platform.submission is None or platform.submission in stored)
+    # a person's id alone is not a secret and may be guessed; that of their one submission is known to them and the platform
+    is_theirs = same and platform.submission in stored
     back = None
     if is_theirs or is_shown:
         back = return_for(service, row, str(row["state"]), platform=stored)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.bodies import FREQUENT, acceptance, parse, validator
+from experiment.people.bodies import FREQUENT, LARGEST_BODY, acceptance, parse, validator
+from experiment.people.large_bodies import largest_body
 from experiment.people.problems import Problem
 
 TRIAL: dict[str, Any] = {
@@ -97,3 +98,16 @@ def test_brackets_in_texts_do_not_count_as_depth(levels: int, fits: bool) -> Non
         with pytest.raises(Problem) as refused:
             parse(nested.encode())
         assert "nests" in str(refused.value.body["rule"])
+
+
+@pytest.mark.parametrize("start", ['[["', '[{"a": "\\', '[["\\"'])
+def test_a_string_that_never_ends_is_read_once(start: str) -> None:
+    with pytest.raises(
+        Problem, match="was not accepted"
+    ):  # a search that starts again at each quote takes minutes
+        parse((start + '\\"' * 100_000).encode())
+
+
+@pytest.mark.parametrize("path", ["//[", "/admin/small/upload\0", ""])
+def test_what_callers_send_as_a_path_need_not_be_one(path: str, make_study: Any, serve_study: Any) -> None:
+    assert largest_body(serve_study(make_study()).app, path, "") == LARGEST_BODY

@@ -247,3 +247,26 @@ def test_too_many_requests_of_one_session_wait_and_others_do_not(
     assert [one.status for one in told] == [201, 200, 200, 200, 200, 429]
     assert int(told[-1].headers["Retry-After"]) >= 1
     assert other.answer(0).status == 201
+
+
+def test_a_session_cannot_fill_the_disk_with_events(
+    make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiment.people.site.KILOBYTES_PER_HOUR", 64)
+    site = serve_study(make_study())
+    person, other = site.begin(), site.begin()
+    assert person.event("blur", {"text": "x" * 40_000}).status == 413
+    told = [person.event("blur", {"text": "x" * 20_000}).status for _ in range(4)]
+    assert told[0] == 201 and told[-1] == 429
+    assert other.answer(0).status == 201
+
+
+@pytest.mark.parametrize(
+    "kind", ["answers", "resumed", "ended_at_station", "ended_by_experimenter", "trial_conflict"]
+)
+def test_a_page_cannot_send_events_that_the_server_records_itself(
+    kind: str, make_study: Any, serve_study: Any
+) -> None:
+    person = serve_study(make_study()).begin()
+    told = person.event(kind, {"by": "owner"})
+    assert told.status == 400 and kind in str(told.body)
