@@ -31,17 +31,25 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(["image"])
 
 
+def version_of(text: bytes) -> str:
+    """Return the version of a text for the record."""
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
 def render_text(text: str) -> StudyText:
     """Render Markdown; raw HTML in it is shown as text, images are left out."""
     tidy = text.replace("\r\n", "\n").strip()
-    version = hashlib.sha256(tidy.encode("utf-8")).hexdigest()[:16]
     markdown = _markdown()
     tokens = markdown.parse(tidy)
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
     highest = min((int(token.tag[1]) for token in headings), default=1)
     for token in headings:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
-    return StudyText(str(markdown.renderer.render(tokens, markdown.options, {})), _plain(tokens), version)
+    return StudyText(
+        str(markdown.renderer.render(tokens, markdown.options, {})),
+        _plain(tokens),
+        version_of(tidy.encode("utf-8")),
+    )
 
 
 def _plain(tokens: Sequence[Token]) -> str:

@@ -171,7 +171,8 @@ function vocabularyParts(options: { value: string; label: string }[], id: string
   grid.addEventListener("focusin", (event) => stopAt(Math.max(0, inputs.indexOf(event.target as HTMLInputElement))));
   grid.addEventListener("keydown", (event) => {
     const now = inputs.indexOf(document.activeElement as HTMLInputElement);
-    const to = now < 0 ? undefined : goal(event.key, now, inputs.length, columnsOf(made.map((one) => one.label)));
+    const key = getComputedStyle(grid).direction === "rtl" ? (MIRRORED[event.key] ?? event.key) : event.key;
+    const to = now < 0 ? undefined : goal(key, now, inputs.length, columnsOf(made.map((one) => one.label)));
     if (to === undefined) return;
     event.preventDefault(); // arrows must not scroll
     inputs[to]!.focus();
@@ -181,6 +182,9 @@ function vocabularyParts(options: { value: string; label: string }[], id: string
   grid.setAttribute("aria-describedby", help.id);
   return { input: grid, help, first: inputs[0] ?? grid, isSingle: false, value: () => picked("checkbox", made) };
 }
+
+/** Keys of a grid that runs from right to left. */
+const MIRRORED: Record<string, string> = { ArrowRight: "ArrowLeft", ArrowLeft: "ArrowRight" };
 
 /** Where a key leads in a grid of so many cells and columns; undefined for keys that lead nowhere. */
 export function goal(key: string, now: number, count: number, columns: number): number | undefined {
