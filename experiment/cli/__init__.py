@@ -1,4 +1,4 @@
-"""The command line: ``wrods COMMAND``. A file a command, loaded when it is called; errors that a user can mend have no traceback."""
+"""The command line: ``wrods COMMAND``. One file per command, loaded on use; errors that a user can fix have no traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "user",
     ),
     "Analyse": ("report", "fit", "reproduce"),
-    "Upkeep": ("export", "backup", "restore", "withdraw"),
+    "Maintenance": ("export", "backup", "restore", "withdraw"),
 }
 
 WHOLE_SENTENCE = 200
@@ -75,7 +75,7 @@ class Commands(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; print what a user can mend and leave with its exit code."""
+        """Run a command; print an error that a user can fix, and exit with its code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -87,7 +87,7 @@ class Commands(click.Group):
 
             _leave_with(as_user_error(error))
         except KeyboardInterrupt:
-            click.echo("Stopped. What was finished is stored; the same command goes on from there.", err=True)
+            click.echo("Stopped. Finished work is stored; run the same command to resume.", err=True)
             sys.exit(1)
 
 

@@ -16,14 +16,14 @@ import click
     "target",
     metavar="PATH",
     type=click.Path(path_type=Path),
-    help="A folder or a new file; backups/ in the study by default.",
+    help="Folder or new file.  [default: backups/ in the study]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print where the copy is and what it holds as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the location and contents of the copy as JSON.")
 def backup(study: Path, target: Path | None, as_json: bool) -> None:
-    """Copy a study's database, also while people answer.
+    """Copy a study's database, even while participants answer.
 
-    The copy holds everything confirmed so far, is checked, and can be put back with `wrods restore`. PostgreSQL is copied
-    by pg_dump. `wrods serve` makes copies by itself: when it starts, every hour and when it ends.
+    The copy contains all answers confirmed so far and is checked. Restore it with `wrods restore`. PostgreSQL databases are
+    copied with pg_dump. `wrods serve` makes copies automatically: when it starts, every hour and when it stops.
 
     Example: wrods backup my-study --to /media/stick
     """
@@ -46,4 +46,4 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
         )
         return
     click.echo(f"{file}  ({held.sessions} sessions, {held.trials} trials, {size / 1e6:.1f} MB)")
-    click.echo(f"Put it back with: wrods restore {shlex.quote(str(study))} {shlex.quote(str(file))}")
+    click.echo(f"Restore it with: wrods restore {shlex.quote(str(study))} {shlex.quote(str(file))}")

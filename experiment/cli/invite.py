@@ -1,4 +1,4 @@
-"""``wrods invite``: personal links, each good for one session."""
+"""``wrods invite``: personal links, each valid for one session."""
 
 from __future__ import annotations
 
@@ -24,20 +24,35 @@ if TYPE_CHECKING:
     "--participants",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Whom to invite: a name, number or address a line, or a CSV whose column `participant` has them.",
+    help="Participants to invite: one name, number or address per line, or a CSV with a column `participant`.",
 )
 @click.option(
-    "--number", metavar="N", type=click.IntRange(1, 100_000), help="So many links for nobody in particular."
+    "--number",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    help="Make N links that are not assigned to anyone.",
 )
 @click.option(
-    "--days", metavar="D", type=click.FloatRange(min=0, min_open=True), help="How long the links can be used."
+    "--days",
+    metavar="D",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Days for which the links are valid.",
 )
-@click.option("--base-url", metavar="URL", required=True, help="Where people reach the server.")
-@click.option("--again", is_flag=True, help="Replace the unused links of people who were invited before.")
 @click.option(
-    "--signed", is_flag=True, help="Sign links for the ids in --participants in place of storing invitations."
+    "--base-url", metavar="URL", required=True, help="Address at which participants reach the server."
 )
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the links.")
+@click.option(
+    "--again", is_flag=True, help="Replace the unused links of participants who were invited before."
+)
+@click.option(
+    "--signed", is_flag=True, help="Sign links for the ids in --participants instead of storing invitations."
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File for the links.  [default: a new CSV in the study]",
+)
 def invite(
     study: Path,
     participants: Path | None,
@@ -50,12 +65,12 @@ def invite(
 ) -> None:
     """Make personal links to a study.
 
-    Each link begins one session and, opened again, continues it. Once a study with `recruit: link` has personal links, its
-    open link lets nobody in. The links are written to a CSV that only you can read, and nowhere else: the store keeps
+    Each link begins one session and continues it when opened again. Once a study with `recruit: link` has personal links,
+    its open link no longer admits anyone. The links are written only to a CSV that only you can read; the store keeps
     digests of them.
 
-    With --signed, each link carries an id of yours, the moment until which it is valid and a signature; nothing is stored
-    until somebody begins. A panel or another system that has the key can make the same links itself (docs/online.md).
+    With --signed, each link contains one of your ids, its expiry and a signature; nothing is stored until a participant
+    begins. A panel or another system that has the key can make the same links (docs/online.md).
 
     Example: wrods invite my-study --number 40 --days 14 --base-url https://study.example.org
     """
@@ -68,22 +83,25 @@ def invite(
     from stimuli.errors import UserError
 
     if (participants is None) == (number is None):
-        raise UserError("whom to invite is not clear", mend="Give either --participants FILE or --number N.")
+        raise UserError(
+            "exactly one of --participants and --number is needed",
+            mend="Give either --participants FILE or --number N.",
+        )
     if not base_url.startswith(("https://", "http://")):
-        raise UserError(f"--base-url is {base_url!r}; it is the full address", mend="Write https://…")
+        raise UserError(f"--base-url is {base_url!r}; it must be a full address", mend="Write https://…")
     loaded = load_study(study)
     if loaded.get("participants", "recruit", default="lab") == "lab":
         raise UserError(
-            f"{loaded.place('participants')}: the study recruits in a lab, where nobody comes by a link",
+            f"{loaded.place('participants')}: the study recruits in a lab, where links are not used",
             mend="Set participants.recruit to link.",
         )
     file = out or loaded.folder / f"invitations-{now()[:19].replace(':', '')}.csv"
     if file.exists():
-        raise UserError(f"{file} is there already", mend="Give another name with --out.")
+        raise UserError(f"{file} already exists", mend="Give another name with --out.")
     names = [] if participants is None else _named(participants)
     if signed:
         _write(file, _signed(loaded, names, days, base_url))
-        click.echo(f"{len(names)} signed links are in {file}. They can be used for {days:g} days.")
+        click.echo(f"{len(names)} signed links are in {file}. They are valid for {days:g} days.")
         return
     with open_store(store_address(read_config()) or loaded.folder) as store:
 
@@ -93,9 +111,7 @@ def invite(
 
         made = store.write(make).result()
     _write(file, made)
-    click.echo(
-        f"{len(made)} links are in {file}." + (f" They can be used for {days:g} days." if days else "")
-    )
+    click.echo(f"{len(made)} links are in {file}." + (f" They are valid for {days:g} days." if days else ""))
 
 
 def _signed(study: Study, names: list[str], days: float | None, base_url: str) -> list[Invitation]:
@@ -110,12 +126,12 @@ def _signed(study: Study, names: list[str], days: float | None, base_url: str) -
     if not names or days is None:
         raise UserError(
             "--signed needs --participants FILE and --days D",
-            mend="Each signed link names an id and ends at some moment.",
+            mend="Each signed link contains an id and an expiry.",
         )
     recruitment = recruitment_for(study, read_config())
     if recruitment.platform is None or recruitment.platform.key != "link":
         raise UserError(
-            f"{study.place('participants')}: only studies with recruit: link take links that you sign",
+            f"{study.place('participants')}: only studies with recruit: link accept links that you sign",
             mend="Set participants.recruit to link.",
         )
     if recruitment.link_key is None:
@@ -155,11 +171,13 @@ def _named(file: Path) -> list[str]:
     elif close := next((column for column in header if misspelt(column, ["participant"])), None):
         raise UserError(
             f"{file}, line 1: column {close!r} is not read; did you mean 'participant'?",
-            mend="Call it participant, or leave the line of column names out.",
+            mend="Rename the column to participant, or remove the line of column names.",
         )
     else:
         found = [row[0].strip() for row in rows]
     named = [name for name in found if name]
     if not named:
-        raise UserError(f"{file} names nobody", mend="Write a name, number or address a line.")
+        raise UserError(
+            f"{file} contains no participants", mend="Write one name, number or address per line."
+        )
     return named

@@ -23,6 +23,6 @@ def tell_report(study: Study, place: Path) -> None:
     where = shlex.quote(str(place))
     if any(item.key.get("tests") for item in study.items):
         click.echo(
-            f"Programs are right by their tests, which are run when asked: wrods score {where} --execute"
+            f"Programs are scored by their tests, which run only on request: wrods score {where} --execute"
         )
     click.echo(f"Next: wrods report {where}")

@@ -21,10 +21,10 @@ def registration_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--registered`` and ``--not-registered`` to a command that begins sessions."""
     for option in (
         click.option(
-            "--not-registered", is_flag=True, help="Say before the first session that the study's plan is not registered."
+            "--not-registered", is_flag=True, help="Specify before the first session that the study's plan is not registered."
         ),
         click.option(
-            "--registered", metavar="URL", help="Say before the first session where the study's plan is registered."
+            "--registered", metavar="URL", help="Specify before the first session where the study's plan is registered."
         ),
     ):  # fmt: skip
         command = option(command)

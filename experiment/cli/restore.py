@@ -1,4 +1,4 @@
-"""``wrods restore``: puts a backup in the place of a study's database."""
+"""``wrods restore``: replaces a study's database with a backup."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--despite-broken", is_flag=True, help="Restore even if rows in the backup were changed by hand."
-)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--despite-broken", is_flag=True, help="Restore even if rows of the backup have been altered.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: bool) -> None:
-    """Put a backup in the place of a study's database.
+    """Replace a study's database with a backup.
 
-    The backup is checked first: a sound file, tables that this version knows, the right study, every session's hash chain.
-    The present database is kept in backups/, and comes back by restoring it. Sessions that were withdrawn since the backup
-    stay withdrawn. Stop `wrods serve` and `wrods run` of the study before.
+    The backup is checked first: file, tables, study, and the hash chain of each session. The current database is kept in
+    backups/ and can be restored in the same way. Sessions that were withdrawn after the backup remain withdrawn. First stop
+    `wrods serve` and `wrods run` for this study.
 
     Example: wrods restore my-study my-study/backups/study-20261121T140000Z.db
     """
@@ -47,7 +45,7 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     gone = remembered(loaded.folder)
     if address.get_backend_name() != "sqlite":
         if not yes:
-            click.confirm(f"Replace what {address.host or 'the server'} holds by {file}?", abort=True)
+            click.confirm(f"Replace the database on {address.host or 'the server'} with {file}?", abort=True)
         kept, checked = restore_postgres(
             address, file, loaded.folder, loaded.id, gone=gone, actor=this_user()
         )
@@ -60,14 +58,16 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     try:
         if checked.broken and not despite_broken:
             raise UserError(
-                f"{file} was changed after it was written: {_first_broken(checked)}",
+                f"{file} was altered after it was written: {_first_broken(checked)}",
                 mend="Choose another backup, or add --despite-broken.",
                 exit_code=1,
             )
         if not yes:
             click.echo(f"Backup:  {_say(checked.backup)}", err=True)
-            click.echo(f"Present: {_say(checked.present)}", err=True)
-            click.confirm("Put the backup in its place (the present database is kept)?", abort=True, err=True)
+            click.echo(f"Current: {_say(checked.present)}", err=True)
+            click.confirm(
+                "Replace the current database (a copy is kept) with the backup?", abort=True, err=True
+            )
         aside = take_place(database, checked.ready)
     finally:
         discard(checked.ready)
@@ -95,9 +95,11 @@ def _tell(checked: Checked, aside: Path | None, as_json: bool, left: Sequence[st
         }
         click.echo(json.dumps(told))
         return
-    click.echo(f"Restored: {_say(checked.backup)}; {len(checked.broken) or 'no'} broken chains")
+    click.echo(f"Restored: {_say(checked.backup)}; {len(checked.broken) or 'no'} broken hash chains")
     if checked.withdrawn:
-        click.echo(f"{checked.withdrawn} sessions in it were withdrawn since and stay withdrawn")
+        click.echo(
+            f"{checked.withdrawn} of its sessions were withdrawn after the backup and remain withdrawn"
+        )
     if checked.broken:
         click.echo(click.style("Broken: ", fg="red") + _first_broken(checked))
     if aside is not None:
@@ -108,12 +110,12 @@ def _tell(checked: Checked, aside: Path | None, as_json: bool, left: Sequence[st
 
 def _say(held: Contents | None) -> str:
     if held is None:
-        return "none that can be read"
-    last = f", last heard of {held.newest}" if held.newest else ""
+        return "no readable database"
+    last = f", last active {held.newest}" if held.newest else ""
     return f"{held.sessions} sessions, {held.trials} trials{last}"
 
 
 def _first_broken(checked: Checked) -> str:
     session, broken = next(iter(checked.broken.items()))
-    more = f" (and {len(checked.broken) - 1} sessions more)" if len(checked.broken) > 1 else ""
+    more = f" (and {len(checked.broken) - 1} more sessions)" if len(checked.broken) > 1 else ""
     return f"session {session}, {broken.row}: {broken.fault}{more}"

@@ -1,4 +1,4 @@
-"""``wrods serve``: participants' pages and the dashboard."""
+"""``wrods serve``: serves studies to participants, and the dashboard."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ SECOND_LOOK_S = 60
 @click.command()
 @click.argument("studies", metavar="STUDY...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at."
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on."
 )
 @click.option(
     "--host",
     metavar="ADDRESS",
-    help="Address to listen at: this computer alone, or with --lan every one of its addresses.",
+    help="Address to listen on.  [default: this computer only; with --lan, all of its addresses]",
 )
 @click.option(
-    "--lan", is_flag=True, help="Let other computers of the network in as stations, over https and http."
+    "--lan", is_flag=True, help="Admit other computers of the network as stations, over https and http."
 )
 @click.option(
-    "--kiosk", is_flag=True, help="Like --lan over plain http, for stations that use a browser shortcut."
+    "--kiosk", is_flag=True, help="Like --lan, but over plain http, for stations that use a browser shortcut."
 )
 @click.option(
-    "--public", metavar="URL", help="Where people reach this server, when a proxy stands before it."
+    "--public", metavar="URL", help="Address at which participants reach this server behind a proxy."
 )
 @click.option("--pilot", is_flag=True, help="Mark every session as a pilot.")
 @registration_options
-@click.option("--new-version", is_flag=True, help="Keep a changed design apart as a new version.")
+@click.option("--new-version", is_flag=True, help="Store a changed design as a new version.")
 @click.option(
     "--backup-to",
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Keep the hourly backups here too. Repeatable.",
+    help="Also write the hourly backups here. Repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
 def serve(
@@ -70,21 +70,20 @@ def serve(
 ) -> None:
     """Serve studies to participants.
 
-    Answers are stored in each study's study.db and confirmed only when they are on disk. The dashboard is behind the
-    password in WRODS_PASSWORD or in your config.toml; without one a password is made and shown.
+    Answers are stored in each study's study.db and confirmed only when they are on disk. The password of the dashboard is
+    WRODS_PASSWORD or the one in your config.toml; without either, a new password is created and printed.
 
-    Each study is backed up into its backups/ (and --backup-to) at the start, every hour and at the end; kept are the newest
-    of 24 hours and of 7 days. Platform ids are forgotten when the study says so.
+    Each study is backed up to its backups/ (and --backup-to) at the start, every hour and at the end. The newest backup of
+    each of the last 24 hours and 7 days is kept. Platform ids are deleted when the study requires it.
 
-    In a lab, --lan makes a certificate for this computer and says how stations come to trust it; --kiosk prints a browser
-    shortcut instead. The start screen then offers to continue or end what a power cut interrupted. docs/lab.md goes from
-    one computer to twenty stations.
+    In a lab, --lan creates a certificate for this computer and explains how stations come to trust it; --kiosk prints a
+    browser shortcut instead. The start screen offers to continue or end interrupted sessions. See docs/lab.md.
 
-    A study that plans analyses is asked once, before the first session that is no pilot, where its plan is registered:
-    --registered URL or --not-registered answers without a question. `wrods freeze` writes the text to register.
+    If a study plans analyses, you are asked once, before the first session other than a pilot, where its plan is registered.
+    Answer in advance with --registered URL or --not-registered. `wrods freeze` writes the text to register.
 
-    Online, --public looks at the address from outside: name, certificate, what the proxy passes on, the way back to the
-    platform. docs/online.md goes from a rented server to the first participant.
+    Online, --public checks the address from outside: name, certificate, proxy, and return to the platform. See
+    docs/online.md.
 
     Example: wrods serve my-study --port 8000
     """
@@ -107,15 +106,15 @@ def serve(
 
     if public is not None and (lan or kiosk):
         raise UserError(
-            "--public is for a server behind a proxy, --lan and --kiosk for stations of this network",
-            mend="Serve with one of them.",
+            "--public is for a server behind a proxy, --lan and --kiosk are for stations of this network",
+            mend="Use one of them.",
         )
     if public is not None and not public.startswith(("https://", "http://")):
-        raise UserError(f"--public is {public!r}; it is the full address", mend="Write https://…")
+        raise UserError(f"--public is {public!r}; it must be a full address", mend="Write https://…")
     if registered is not None and (pilot or len(studies) > 1):
         raise UserError(
-            "--registered is for one study whose sessions count",
-            mend="Serve each study once by itself, or answer when asked; pilots need no registration.",
+            "--registered applies to a single study, and not to pilots",
+            mend="Serve each study once on its own, or answer when asked; pilots need no registration.",
         )
     config = read_config()
     settings, made_password = read_settings(config, public_url=public)
@@ -123,8 +122,8 @@ def serve(
     twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
     if twice:
         raise UserError(
-            f"two of the studies are called {twice[0]!r}",
-            mend="Serve them apart, or rename one in study.yaml.",
+            f"two of the studies have the id {twice[0]!r}",
+            mend="Serve them separately, or change one id in study.yaml.",
         )
     with ExitStack() as opened:
         services: dict[str, StudyService] = {}
@@ -176,12 +175,14 @@ def serve(
         for line in at_stations.tell(list(services)) if at_stations else ():
             click.echo(line)
         if is_pin_new and any(service.ask_participant for service in services.values()):
-            click.echo(f"  PIN             {pin}   (continues and ends sessions; made for this start)")
+            click.echo(
+                f"  PIN             {pin}   (to continue or end sessions; valid until the server stops)"
+            )
         if made_password:
             click.echo(
-                f"  Password        {made_password}   (made for this start; set your own in {config_file()})"
+                f"  Password        {made_password}   (valid until the server stops; set your own in {config_file()})"
             )
-        click.echo("\nCtrl-C ends it; answers under way are stored first.")
+        click.echo("\nCtrl-C stops the server; answers in progress are stored first.")
         sys.stdout.flush()
         if not no_browser and has_screen():
             webbrowser.open(
@@ -220,7 +221,7 @@ def _tell_outside(public: str, bell: Bell, services: Mapping[str, StudyService])
     # a proxy that starts after this server, or still waits for its certificate, is looked at once more
     for wait_s in (0, SECOND_LOOK_S):
         time.sleep(wait_s)
-        click.echo(f"\nSeen from outside, at {public}:")
+        click.echo(f"\nCheck from outside, at {public}:")
         is_right = True
         for finding in look_from_outside(public, bell, links=links, returns=returns):
             click.echo(f"  {finding}")

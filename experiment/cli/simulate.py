@@ -12,22 +12,21 @@ from experiment.cli.next_step import tell_report
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option(
-    "--readers", default=20, show_default=True, type=click.IntRange(1, 100_000), help="How many readers."
+    "--readers", default=20, show_default=True, type=click.IntRange(1, 100_000), help="Number of readers."
 )
 @click.option(
     "--truth",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="JSON file with their effects.  [default: simulated.json in the study]",
+    help="JSON file that specifies their effects.  [default: simulated.json in the study]",
 )
-@click.option("--page", is_flag=True, help="Let them use the real page, in Chromium, one after the other.")
+@click.option("--page", is_flag=True, help="Use the real page in Chromium, one reader after another.")
 def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
     """Let simulated readers take part in a study.
 
-    They answer through a server of the study's own, as people's browsers do, with the effects on accuracy and time that
-    a JSON file says; `wrods new DIR --from letter-position` brings one. Their sessions are marked and are never data: use
-    them to rehearse a study, and to see whether its analysis brings back what was put in. The same command again adds
-    as many readers.
+    They answer through a temporary local server, as participants' browsers do. A JSON file specifies their effects on accuracy
+    and time; every template includes one. Their sessions are marked and never count as data: use them to rehearse a study and
+    to check whether its analysis recovers the simulated effects. Run the command again to add the same number of readers.
 
     Example: wrods simulate my-study --readers 40
     """
@@ -68,7 +67,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         first=first,
                         told=lambda _: bar.update(1),
                     )
-    click.echo(f"{readers} simulated readers answered {done} trials; each is stored and marked as simulated.")
+    click.echo(f"{readers} simulated readers answered {done} trials; all are stored and marked as simulated.")
     tell_report(loaded, study)
 
 

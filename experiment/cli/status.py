@@ -1,4 +1,4 @@
-"""``wrods status``: how far a study's sessions are, people's and models', and what was spent."""
+"""``wrods status``: a study's progress, with the sessions of people and models, and the money spent."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SHOWN = 5
 
 @click.command(epilog=_EXAMPLE)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def status(study: Path, as_json: bool) -> None:
-    """Say how far a study is: sessions by reader and state, runs that go on now, money spent and left.
+    """Report a study's progress: sessions by reader and state, active runs, money spent and remaining.
 
-    It only reads, so it may be given while people answer and models run, from any terminal that reaches the store. A run
-    that was killed is told apart from one that goes on.
+    The command only reads, so you can use it while participants answer and models run, from any terminal that reaches the
+    store. Runs that were killed are listed separately from active runs.
     """
     from experiment.cli.study_store import opened_study
 
@@ -128,7 +128,7 @@ def _print(told: Mapping[str, Any]) -> None:
         ("undecided", "left the consent form undecided"),
     ):
         if told[kind]:
-            click.echo(f"  {done}, counted only: {told[kind]}")
+            click.echo(f"  {done}: {told[kind]} (only the number is stored)")
     for run in told["runs"]:
         names = Figures.__dataclass_fields__
         figures = Figures(**{name: value for name, value in run.items() if name in names})
@@ -136,14 +136,18 @@ def _print(told: Mapping[str, Any]) -> None:
         not_valid = not_valid and f"; {not_valid}"
         if run["alive"]:
             silent = run["silent_s"]
-            sleeps = f"; not heard of for {short_duration(silent)}, it may sleep" if silent > SILENT_S else ""
+            sleeps = (
+                f"; no activity for {short_duration(silent)}, it may be suspended"
+                if silent > SILENT_S
+                else ""
+            )
             click.echo(f"now: {line(figures)}{not_valid}{sleeps}")
             continue
         figures.per_second, figures.seconds_left, figures.engine, figures.waits = 0.0, None, None, None
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
         # the first line says why, those after it what to do
         why = f": {figures.stopped.splitlines()[0]}" if figures.stopped else ""
-        how = "the same command goes on" if run["state"] == "killed" else run["state"] + why
+        how = "run the same command to resume" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"
         never = f", {figures.given_up} can never be answered" if figures.given_up else ""
         click.echo(
@@ -151,14 +155,14 @@ def _print(told: Mapping[str, Any]) -> None:
             f"({how}){not_valid}"
         )
     for batch in told["batches"]:
-        name = batch["batch_id"] or "a batch not made yet"
-        kept = f"; {batch['waiting']} answers that no trial took are kept" if batch["waiting"] else ""
+        name = batch["batch_id"] or "a batch that does not exist yet"
+        kept = f"; {batch['waiting']} answers that match no trial are kept" if batch["waiting"] else ""
         seen = (
             ""
             if batch["is_collected"]
-            else " (its provider was not asked about it yet; wrods run asks)"
+            else " (its provider has not been queried yet; wrods run does this)"
             if not batch["seen_at"]
-            else f" (as wrods run saw it at {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; it collects what is done)"
+            else f" (as of {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; wrods run collects finished answers)"
         )
         of = batch["reader"] or batch["model"]
         click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
@@ -166,17 +170,17 @@ def _print(told: Mapping[str, Any]) -> None:
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
         parts = [f"spent {written(money['spent_usd'])}"]
         if money["set_aside_usd"]:
-            parts.append(f"set aside for requests under way {written(money['set_aside_usd'])}")
+            parts.append(f"set aside for requests in progress {written(money['set_aside_usd'])}")
         if money["may_have_been_spent_usd"]:
             parts.append(
-                f"may have been spent on what was never answered {written(money['may_have_been_spent_usd'])}"
+                f"may have been spent on unanswered requests {written(money['may_have_been_spent_usd'])}"
             )
         if money["budget_usd"] is not None:
-            parts.append(f"budget {written(money['budget_usd'])}, left {written(money['left_usd'])}")
+            parts.append(f"budget {written(money['budget_usd'])}, remaining {written(money['left_usd'])}")
         click.echo("; ".join(parts))
         if money["may_have_been_spent_usd"]:
             click.echo(
-                "  What may have been spent is the most that requests can have cost that were under way, or had their money set "
-                "aside, when a run was killed, cut off, or out of time; it counts against the budget, since the provider may bill "
-                "it. Should its bill show that it did not: wrods run STUDY --not-billed gives it back."
+                "  The amount that may have been spent is the maximum cost of requests that were in progress, or had money set aside, "
+                "when a run was killed, cut off or out of time. It counts against the budget, because the provider may bill it. If "
+                "the bill shows that it did not, release the amount with: wrods run STUDY --not-billed"
             )

@@ -1,4 +1,4 @@
-"""Counts what a study's sessions come to: what stands in the tables, what is excluded and why, what was never answered."""
+"""Counts a study's sessions and trials: those in the tables, those excluded and why, those never answered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PEOPLE = ("human", "simulated")
 
 
 def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
-    """Return of each reader what it has in the tables and what of it is excluded; people together, pilots apart.
+    """Return counts per reader: trials in the tables and exclusions; people together, pilots separately.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``wrods user``: who may sign in to the experimenter's pages."""
+"""``wrods user``: accounts of the dashboard."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ROLE = click.Choice(ROLES)
 
 @click.group()
 def user() -> None:
-    """Add and remove accounts of the experimenter's pages.
+    """Add and remove accounts of the dashboard.
 
-    The password of the server itself signs in as `owner`. Further accounts are kept in your config.toml, passwords as Argon2
-    hashes; a running server follows at once. An assistant sees sessions, starts and pauses, notes, flags and tries pilots; an
-    owner may do everything; a rater sees the rating page only. `wrods user totp` adds a second factor to an account.
+    The server's password signs in as `owner`. Further accounts are stored in your config.toml, passwords as Argon2 hashes; a
+    running server applies changes at once. Assistants see sessions, start and pause studies, add notes and flags, and run
+    pilots. Owners can do everything. Raters see only the rating page. `wrods user totp` adds a second factor to an account.
 
     Example: wrods user add mara --role assistant
     """
@@ -33,19 +33,19 @@ def _password(name: str) -> str:
 
 @user.command()
 @click.argument("name")
-@click.option("--role", type=ROLE, required=True, help="What the account may do.")
+@click.option("--role", type=ROLE, required=True, help="Role of the account.")
 def add(name: str, role: str) -> None:
-    """Add an account; asks for its password, or reads it from standard input."""
+    """Add an account (prompts for its password, or reads it from standard input)."""
     from experiment.people.dashboard.accounts import add_account
 
     add_account(name, role, _password(name))
-    click.echo(f"{name} may sign in as {role}.")
+    click.echo(f"{name} can sign in as {role}.")
 
 
 @user.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the accounts as JSON.")
 def list_accounts(as_json: bool) -> None:
-    """List the accounts, their roles, and who has a second factor."""
+    """List the accounts, their roles and second factors."""
     from experiment.configuration import read_config
     from experiment.people.dashboard.accounts import OWNER, owners_second_factor, read_accounts
 
@@ -80,18 +80,23 @@ def password(name: str) -> None:
     from experiment.people.dashboard.accounts import change_password
 
     change_password(name, _password(name))
-    click.echo(f"{name} has a new password and is signed out everywhere.")
+    click.echo(f"{name} has a new password and has been signed out everywhere.")
 
 
 @user.command()
 @click.argument("name")
-@click.option("--remove", "is_removed", is_flag=True, help="Remove the second factor, for a lost phone.")
+@click.option(
+    "--remove",
+    "is_removed",
+    is_flag=True,
+    help="Remove the second factor, for example after a phone is lost.",
+)
 def totp(name: str, is_removed: bool) -> None:
     """Add a second factor to an account: a code from an authenticator app at each sign-in.
 
-    Scan the QR code with an app (or type the secret into it) and confirm with the code that it shows; on paper keep the
-    recovery codes, each of which signs in once without the phone. `owner` is the server's own account. The account is
-    signed out everywhere. The same command again replaces secret and recovery codes.
+    Scan the QR code with an app (or type the secret) and confirm with the code that the app shows. Keep the recovery codes on
+    paper: each signs in once without the phone. `owner` is the server's account. The account is signed out everywhere. Run the
+    command again to replace the secret and the recovery codes.
 
     Example: wrods user totp mara
     """
@@ -111,20 +116,20 @@ def totp(name: str, is_removed: bool) -> None:
         raise unknown_name("account", name, known)
     if is_removed:
         set_second_factor(name, None)
-        click.echo(f"{name} signs in with the password alone, and is signed out everywhere.")
+        click.echo(f"{name} now signs in with the password only, and has been signed out everywhere.")
         return
     secret = new_secret()
     _show(app_address(name, secret), secret)
     factor = SecondFactor(secret)
     if factor.step_of(_code()) is None:
         raise UserError(
-            "the code does not belong to this secret; nothing was changed",
-            mend="Check that the clocks of this computer and of the phone are right, then run the command again.",
+            "the code does not match this secret; nothing was changed",
+            mend="Check the clocks of this computer and of the phone, then run the command again.",
         )
     codes = new_recovery_codes()
     set_second_factor(name, SecondFactor(secret, tuple(recovery_hash(name, code) for code in codes)))
-    click.echo(f"{name} is asked for a code from now on, and is signed out everywhere.")
-    click.echo("Recovery codes, each of which works once. Write them down now; they are not shown again:")
+    click.echo(f"{name} now needs a code to sign in, and has been signed out everywhere.")
+    click.echo("Recovery codes (each works once). Write them down now; they will not be shown again:")
     for code in codes:
         click.echo(f"  {code}")
 
@@ -142,4 +147,4 @@ def _code() -> str:
     """Ask for the app's present code, or take the next line of standard input where nobody types."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()
-    return str(click.prompt("The code that the app shows now"))
+    return str(click.prompt("Code shown by the app"))

@@ -34,24 +34,26 @@ Examples:
 @click.command(epilog=_EXAMPLE)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--participant", metavar="P014", help="The participant's number.")
-@click.option("--platform-id", metavar="ID", help="The id at Prolific, SONA or MTurk, as long as it is kept.")
-@click.option("--station", metavar="S", help="The station; together with --at.")
+@click.option("--platform-id", metavar="ID", help="The id at Prolific, SONA or MTurk, while it is stored.")
+@click.option("--station", metavar="S", help="The station; requires --at.")
 @click.option(
-    "--at", metavar="TIME", help="A moment of the session, in this computer's time unless it names a zone."
+    "--at",
+    metavar="TIME",
+    help="A time during the session, in this computer's time zone unless it names one.",
 )
-@click.option("--session", metavar="ID", help="One of the person's sessions: its id, or how it begins.")
+@click.option("--session", metavar="ID", help="The id of one of the person's sessions, or its beginning.")
 @click.option(
     "--backups",
     "folders",
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Clean the backups here too. Repeatable.",
+    help="Also clean the backups in this folder. Repeatable.",
 )
 @click.option(
     "--again", is_flag=True, help="Only clean up after earlier erasures: what could not be reached then."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found and erased as JSON.")
 def withdraw(
     study: Path,
@@ -81,7 +83,8 @@ def withdraw(
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise UserError(
-            f"--backups {missing[0]}: there is no such folder", mend="Attach it, or leave it out."
+            f"--backups {missing[0]}: there is no such folder",
+            mend="Attach the disk, or leave the option out.",
         )
     with opened_study(study) as opened:
         name, folder = opened.study.id, opened.study.folder
@@ -110,8 +113,8 @@ def _confirm() -> None:
         wanted = click.confirm("\nPermanently erase this?", err=True)
     except click.Abort as unanswered:
         raise UserError(
-            "nothing was erased: nobody answered",
-            mend="Where nobody sits at the terminal, give --yes.",
+            "nothing was erased: the question was not answered",
+            mend="Add --yes to run the command without confirmation.",
             exit_code=1,
         ) from unanswered
     if not wanted:
@@ -130,7 +133,7 @@ def _moment(
     ways = [participant is not None, platform_id is not None, by_place, session is not None, again]
     if sum(ways) != 1 or (station is None) != (at is None):
         raise UserError(
-            "a participant is named in one way",
+            "a participant must be named in exactly one way",
             mend="Give --participant P014, --platform-id ID, --station S with --at TIME, or --session ID (or --again alone).",
         )
     if at is None:
@@ -138,7 +141,7 @@ def _moment(
     try:
         return datetime.fromisoformat(at)
     except ValueError as error:
-        raise UserError(f"--at {at!r} is no time", mend='Write it as "2026-11-21 14:05".') from error
+        raise UserError(f"--at {at!r} is not a time", mend='Write it as "2026-11-21 14:05".') from error
 
 
 def _scope(opened: Opened, folder: Path, how: Mapping[str, Any], folders: tuple[Path, ...]) -> Scope:
@@ -153,7 +156,7 @@ def _scope(opened: Opened, folder: Path, how: Mapping[str, Any], folders: tuple[
     if not found:
         raise UserError(
             f"no session of {opened.study.id} {_described(how)}",
-            mend="Numbers and times are on the dashboard. A platform id that was forgotten finds nobody.",
+            mend="Check numbers and times on the dashboard. A platform id that was deleted cannot be found.",
             exit_code=1,
         )
     return scope_of(opened.store, opened.study.id, opened.study.folder, found, backups=folders)
@@ -164,7 +167,7 @@ def _described(how: Mapping[str, Any]) -> str:
         return f"ran at station {how['station']} at {how['at']}"
     if how["session"] is not None:
         return f"has an id that begins with {how['session']}"
-    return f"is {how['participant'] or how['platform_id']}"
+    return f"belongs to {how['participant'] or how['platform_id']}"
 
 
 def _several(folder: Path, how: Mapping[str, Any], found: Sequence[Found]) -> UserError:
@@ -177,7 +180,7 @@ def _several(folder: Path, how: Mapping[str, Any], found: Sequence[Found]) -> Us
         lines += [f"  {_line(one)}" for one in theirs]
         lines.append(f"    wrods withdraw {shlex.quote(str(folder))} --session {theirs[0].session_id[:KEY]}")
     return UserError(
-        f"nothing was erased: {len(persons)} people have sessions of which each {_described(how)}",
+        f"nothing was erased: {len(persons)} people have a session that {_described(how)}",
         mend="Choose one:\n" + "\n".join(lines),
     )
 
@@ -210,7 +213,7 @@ def _tell(scope: Scope) -> None:
     if scope.derived:
         click.echo(f"  {scope.derived} sessions of models that read these answers", err=True)
     click.echo(
-        f"  the same in backups ({len(scope.backups)}) and folders of hidden states ({len(scope.states)})",
+        f"  the same data in backups ({len(scope.backups)}) and folders of hidden states ({len(scope.states)})",
         err=True,
     )
     click.echo(click.style("Not erased", bold=True), err=True)

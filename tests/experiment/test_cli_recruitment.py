@@ -177,14 +177,14 @@ def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study: MakeS
     try:
         for line in serving.stdout:
             told += line
-            if "People return" in line or "people return" in line:
+            if "participants return" in line:
                 break
     finally:
         serving.terminate()
         serving.wait(timeout=20)
     assert "https://no-such-name.invalid/small/?PROLIFIC_PID={{%PROLIFIC_PID%}}" in told
     assert "your config lacks complete" in told
-    assert "the name no-such-name.invalid is not known" in told
+    assert "the name no-such-name.invalid cannot be resolved" in told
 
 
 def test_signed_links_are_written_for_ids_and_need_a_key(

@@ -83,10 +83,10 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected: Study)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "named in one way"),
-        (("--participant", "S001", "--platform-id", "x"), "named in one way"),
-        (("--station", "4"), "named in one way"),
-        (("--station", "4", "--at", "noon"), "is no time"),
+        ((), "named in exactly one way"),
+        (("--participant", "S001", "--platform-id", "x"), "named in exactly one way"),
+        (("--station", "4"), "named in exactly one way"),
+        (("--station", "4", "--at", "noon"), "is not a time"),
         (("--again", "--backups", "/no/such/stick"), "no such folder"),
     ],
 )
@@ -100,14 +100,14 @@ def test_a_withdrawal_that_names_nobody_rightly_is_refused(
 
 def test_somebody_unknown_is_not_found(collected: Study) -> None:
     refused = wrods("withdraw", collected.folder, "--participant", "S999", "--yes")
-    assert refused.exit_code == 1 and "no session of small is S999" in refused.output
+    assert refused.exit_code == 1 and "no session of small belongs to S999" in refused.output
 
 
 def test_restore_shows_both_and_asks(collected: Study, tmp_path: Path) -> None:
     copy = told(wrods("backup", collected.folder, "--to", tmp_path / "stick", "--json"))["file"]
     told(wrods("withdraw", collected.folder, "--participant", "S001", "--yes", "--json"))
     asked = wrods("restore", collected.folder, copy, given="n\n")
-    assert asked.exit_code == 1 and "Backup:" in asked.output and "Present: 2 sessions" in asked.output
+    assert asked.exit_code == 1 and "Backup:" in asked.output and "Current: 2 sessions" in asked.output
     assert not list(collected.folder.glob("*restoring*"))
 
 
@@ -126,7 +126,7 @@ def serving(study: Study, *options: object) -> Iterator[subprocess.Popen[str]]:
     try:
         assert server.stdout is not None
         for line in server.stdout:
-            if "Ctrl-C ends it" in line:
+            if "Ctrl-C stops the server" in line:
                 break
         yield server
     finally:

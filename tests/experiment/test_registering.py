@@ -101,7 +101,7 @@ def test_serve_asks_unless_every_session_is_a_pilot(study: Study) -> None:
     refused = wrods("serve", study.folder, "--no-browser", "--port", 0)
     assert refused.exit_code == 2 and "--registered URL" in refused.output
     both = wrods("serve", study.folder, "--pilot", "--registered", URL)
-    assert both.exit_code == 2 and "whose sessions count" in both.output
+    assert both.exit_code == 2 and "applies to a single study, and not to pilots" in both.output
 
 
 def test_runs_of_models_ask_and_runs_of_baselines_do_not(study: Study) -> None:

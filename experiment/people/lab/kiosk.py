@@ -108,7 +108,9 @@ def command(system: System, page: str) -> str:
 
 def _switches(page: str) -> tuple[str, ...]:
     if not _PLAIN.fullmatch(page):
-        raise UserError(f"{page!r} cannot stand in a shortcut", mend="Give the study an id of plain letters.")
+        raise UserError(
+            f"{page!r} cannot be used in a shortcut", mend="Use only plain letters in the study's id."
+        )
     if page.startswith("https://"):
         return SWITCHES
     origin = "/".join(page.split("/")[:3])

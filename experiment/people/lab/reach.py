@@ -45,7 +45,7 @@ def _trouble(address: str, port: int, context: ssl.SSLContext | None) -> str | N
     except TimeoutError:
         return f"no answer within {PATIENCE_S:g} s: a firewall seems to block port {port}"
     except ssl.SSLCertVerificationError as error:
-        return f"the certificate is not for it: {error.verify_message}"
+        return f"the certificate is not valid for this address: {error.verify_message}"
     except (OSError, http.client.HTTPException) as error:
         return f"no connection: {error}"
     finally:
@@ -62,12 +62,14 @@ def firewall_hint(port: int) -> str | None:
         told = _output("netsh", "advfirewall", "show", "currentprofile", "state")
         is_on = "ON" in told.upper().split()
         mend = f"netsh advfirewall firewall add rule name=wrods dir=in action=allow protocol=TCP localport={port}"
-        return f"Windows' firewall is on; as administrator: {mend}" if is_on else None
+        return f"the Windows firewall is on; run as administrator: {mend}" if is_on else None
     if sys.platform == "darwin":
         told = _output("/usr/libexec/ApplicationFirewall/socketfilterfw", "--getglobalstate")
         is_on = "enabled" in told.lower()
         return (
-            "macOS's firewall is on: System Settings, Network, Firewall, and allow Python." if is_on else None
+            "the macOS firewall is on: open System Settings, Network, Firewall, and allow Python"
+            if is_on
+            else None
         )
     if _output("firewall-cmd", "--state").strip() == "running":
         is_open = _output("firewall-cmd", f"--query-port={port}/tcp").strip() == "yes"

@@ -39,28 +39,30 @@ class LabServer:
         for address in self.addresses:
             yield _line("stations", f"{scheme}://{_host(address)}:{port}/")
         if not self.addresses:
-            yield _line("stations", "no network address was found: is this computer on a network?")
+            yield _line(
+                "stations", "no network address was found; check that this computer is connected to a network"
+            )
             return
         origin = self.lab.origins[0]
         if self.certificate is not None:
-            yield _line(
-                "first", f"open {origin}/certificate once at each station, and let it trust this computer"
-            )
+            yield _line("first", f"open {origin}/certificate once on each station and trust this computer")
             yield _line("", f"fingerprint {self.certificate.fingerprint}")
             yield _line("or", f"open {origin}/kiosk for a shortcut that needs no certificate")
             yield _line(
-                "", f"{origin}/ works without either, but with a coarser clock and no lasting storage;"
+                "", f"{origin}/ works without either, but with a less precise clock and no lasting storage;"
             )
-            yield _line("", "the start screen says so, and no answer is lost.")
+            yield _line("", "the start screen reports this, and no answer is lost.")
         else:
-            yield _line("first", f"fetch the shortcut for each station's system at {origin}/kiosk, or type:")
+            yield _line(
+                "first", f"download the shortcut for each station's system from {origin}/kiosk, or type:"
+            )
             for system in SYSTEMS:
                 yield _line(f"  {system.name}", command(system, f"{origin}/{studies[0]}/"))
             yield _line(
                 "",
-                "Without the shortcut's switch pages on plain http have a coarser clock and no lasting storage;",
+                "Without the shortcut's switch, pages have a less precise clock and no lasting storage;",
             )
-            yield _line("", "the start screen says so, and no answer is lost.")
+            yield _line("", "the start screen reports this, and no answer is lost.")
 
     def tell_reach(self) -> Iterator[str]:
         """Yield how this computer's own addresses answer; call it while the server runs."""
@@ -79,9 +81,11 @@ class LabServer:
             yield _line("firewall", hint)
         yield _line(
             "",
-            "Each station is named here when it first connects; one that is not is kept out by a firewall or",
+            "Each station is listed here when it first connects. A station that is not listed is blocked by a firewall",
         )
-        yield _line("", "by a network that keeps its computers apart (guest and campus wireless often do).")
+        yield _line(
+            "", "or by a network that isolates its computers (guest and campus wireless networks often do)."
+        )
 
 
 class Meeting:

@@ -62,7 +62,7 @@ def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
         return f"{secrets.randbelow(10**MADE_DIGITS):0{MADE_DIGITS}}", True
     if not isinstance(given, str) or len(given.strip()) < SHORTEST_PIN:
         raise UserError(
-            f"pin under [lab] in config.toml is a text of at least {SHORTEST_PIN} characters",
+            f"pin under [lab] in config.toml must be a text of at least {SHORTEST_PIN} characters",
             mend='Write it in quotes, such as pin = "4711".',
         )
     return given.strip(), False

@@ -27,7 +27,7 @@ MARK = "a b+c&d=%41"
 """A value that a proxy which rewrites queries changes."""
 CERTIFICATE_TROUBLE = {10: "has expired", 9: "is not valid yet", 18: "is self-signed", 19: "is self-signed"}
 NEEDED_HEADERS = ("Content-Security-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Embedder-Policy")
-IN_CADDY = "In a Caddyfile `reverse_proxy wrods:8000` does all of it"
+IN_CADDY = "In a Caddyfile, `reverse_proxy wrods:8000` does this"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Finding:
     mend: str = ""
 
     def __str__(self) -> str:
-        told = f"{'right' if self.is_right else 'WRONG'}  {self.what}"
-        return told if not self.mend else f"{told}\n         {self.mend}"
+        told = f"{'OK' if self.is_right else 'FAIL':<4}  {self.what}"
+        return told if not self.mend else f"{told}\n        {self.mend}"
 
 
 @dataclass
@@ -150,26 +150,24 @@ def _reach(address: SplitResult, context: ssl.SSLContext) -> Generator[Finding, 
     except socket.gaierror:
         yield Finding(
             False,
-            f"the name {host} is not known",
-            "Add an A (and AAAA) record for it at your provider, or check the spelling; new names take up to an hour.",
+            f"the name {host} cannot be resolved",
+            "Check the spelling, or add an A (and AAAA) record at your provider; new names take up to an hour.",
         )
         return False
     except OSError as error:
-        reason = (
-            "nothing answers in time" if isinstance(error, TimeoutError) else str(error.strerror or error)
-        )
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error.strerror or error)
         yield Finding(
             False,
             f"{host}, port {port}: {reason}",
-            f"Start the proxy, and open port {port} in the firewall of server and provider.",
+            f"Start the proxy, and open port {port} in the firewalls of the server and the provider.",
         )
         return False
     with plain:
         if address.scheme != "https":
             yield Finding(
                 False,
-                f"{address.geturl()} is plain http: answers can be read on the way, and browsers give no exact clock",
-                "Put TLS before it (deploy/ has a Caddyfile that gets certificates by itself) and serve https://…",
+                f"{address.geturl()} is plain http: answers can be read in transit, and browsers offer no precise clock",
+                "Use a proxy with TLS (the Caddyfile in deploy/ gets certificates automatically) and serve https://…",
             )
             return True
         try:
@@ -184,7 +182,7 @@ def _reach(address: SplitResult, context: ssl.SSLContext) -> Generator[Finding, 
             yield Finding(
                 False,
                 f"{host}, port {port} does not speak TLS ({type(error).__name__})",
-                "Let the proxy answer https at this port, or give the port at which it does: https://name:port",
+                "Make the proxy answer https on this port, or give the port on which it does: https://name:port",
             )
             return False
     yield _validity(host, certificate)
@@ -199,18 +197,18 @@ def _trouble(error: ssl.SSLCertVerificationError) -> str:
 
 def _certificate_mend(error: ssl.SSLCertVerificationError, host: str) -> str:
     if error.verify_code == 10:
-        return "Let the proxy renew it; Caddy does so when ports 80 and 443 are open."
+        return "Make the proxy renew it; Caddy renews it if ports 80 and 443 are open."
     return (
-        f"Get a certificate for {host} from a public authority; Caddy does so when ports 80 and 443 are open."
+        f"Get a certificate for {host} from a public authority; Caddy gets one if ports 80 and 443 are open."
     )
 
 
 def _validity(host: str, certificate: Mapping[str, Any]) -> Finding:
     ends = str(certificate.get("notAfter", ""))
     days = int((ssl.cert_time_to_seconds(ends) - time.time()) // 86400) if ends else 0
-    told = f"certificate of {host}, valid for {days} days"
+    told = f"the certificate of {host} is valid for {days} days"
     if days < RENEW_DAYS:
-        return Finding(False, told, "Have it renewed before people come.")
+        return Finding(False, told, "Renew it before participants arrive.")
     return Finding(True, told)
 
 
@@ -241,83 +239,84 @@ def _ask(
 
 def _not_arrived(reply: _Reply | str) -> Finding:
     if isinstance(reply, str):
-        return Finding(False, f"the proxy broke off ({reply})", "Look into its log.")
+        return Finding(False, f"the proxy closed the connection ({reply})", "Check its log.")
     if 300 <= reply.status < 400:
         return Finding(
             False,
-            f"the proxy sends people on to {reply.headers.get('Location')}",
-            "Serve with the address at which they end: --public URL",
+            f"the proxy redirects to {reply.headers.get('Location')}",
+            "Serve with that address: --public URL",
         )
     if reply.status in (502, 503, 504):
         return Finding(
             False,
             f"the proxy answers {reply.status}: it does not reach wrods",
-            "Let it pass requests to the address and port of wrods (--host, --port); "
-            "in a container wrods listens with --host 0.0.0.0.",
+            "Make it pass requests to the address and port of wrods (--host, --port); "
+            "in a container, run wrods with --host 0.0.0.0.",
         )
     if reply.status in (401, 403):
         return Finding(
             False,
             f"the proxy asks for a password or refuses ({reply.status})",
-            "Let everybody through; the dashboard has its own password.",
+            "Allow everyone; the dashboard has its own password.",
         )
     return Finding(
         False,
         f"another program answers at this address (status {reply.status})",
-        "Let the proxy pass every path below the address to wrods, as it is.",
+        "Make the proxy pass every path below the address to wrods unchanged.",
     )
 
 
 def _arrived(address: SplitResult, reply: _Reply, bell: Bell) -> Iterator[Finding]:
     told = reply.json() or {}
-    yield Finding(True, "requests arrive here")
+    yield Finding(True, "requests arrive at this server")
     yield _header(
         told.get("scheme") == address.scheme,
-        f"X-Forwarded-Proto (people use {address.scheme}, wrods is told {told.get('scheme')})",
-        f"Let the proxy set X-Forwarded-Proto to {address.scheme}",
+        f"X-Forwarded-Proto (participants use {address.scheme}, wrods receives {told.get('scheme')})",
+        f"Make the proxy set X-Forwarded-Proto to {address.scheme}",
     )
     yield _header(
         told.get("host") == address.netloc,
-        f"X-Forwarded-Host (people use {address.netloc}, wrods is told {told.get('host')})",
-        "Let the proxy pass on the name that people use, as X-Forwarded-Host or Host",
+        f"X-Forwarded-Host (participants use {address.netloc}, wrods receives {told.get('host')})",
+        "Make the proxy pass on the name that participants use, as X-Forwarded-Host or Host",
     )
     yield _header(
         bool(told.get("forwarded_for")),
         "X-Forwarded-For",
-        "Let the proxy set X-Forwarded-For; without it all people count as one, and soon as too many",
+        "Make the proxy set X-Forwarded-For; without it all participants share the limits of one address",
     )
     prefix = address.path.rstrip("/")
     if prefix:
         yield _header(
             told.get("root") == prefix,
-            f"X-Forwarded-Prefix (people use {prefix}, wrods is told {told.get('root') or 'none'})",
-            f"Let the proxy take {prefix} off the path and set X-Forwarded-Prefix to it",
+            f"X-Forwarded-Prefix (participants use {prefix}, wrods receives {told.get('root') or 'none'})",
+            f"Make the proxy remove {prefix} from the path and set X-Forwarded-Prefix to it",
         )
     yield _header(
         told.get("authorization") == f"Bearer {bell.nonce}",
-        "Authorization, with which answers are sent",
-        "Let the proxy pass the Authorization header on",
+        "Authorization, which is sent with answers",
+        "Make the proxy pass on the Authorization header",
     )
     is_whole = told.get("mark") == MARK
     yield Finding(
         is_whole,
-        "what follows ? in a link arrives" + ("" if is_whole else " changed, so platform ids would be lost"),
-        "" if is_whole else "Let the proxy pass the query on as it is.",
+        "the query of a link arrives "
+        + ("unchanged" if is_whole else "changed, so platform ids would be lost"),
+        "" if is_whole else "Make the proxy pass on the query unchanged.",
     )
     cookie = str(reply.headers.get("Set-Cookie") or "").lower()
     is_safe = "secure" in re.split(r"[;\s]+", cookie) and "httponly" in cookie
     if address.scheme == "https":
         yield Finding(
             is_safe,
-            "cookies are for https alone" if is_safe else "cookies arrive without Secure and HttpOnly",
-            "" if is_safe else "Let the proxy leave Set-Cookie as it is.",
+            "cookies are sent over https only" if is_safe else "cookies arrive without Secure and HttpOnly",
+            "" if is_safe else "Make the proxy leave Set-Cookie unchanged.",
         )
     lost = [name for name in NEEDED_HEADERS if not reply.headers.get(name)]
     yield Finding(
         not lost,
-        "headers that protect pages and give the exact clock"
-        + (f" are lost: {', '.join(lost)}" if lost else ""),
-        "Let the proxy leave the headers of answers as they are." if lost else "",
+        "headers that protect pages and enable the precise clock"
+        + (f" are lost: {', '.join(lost)}" if lost else " arrive"),
+        "Make the proxy leave response headers unchanged." if lost else "",
     )
 
 
@@ -330,10 +329,10 @@ def _not_kept(again: _Reply | str, bell: Bell) -> Finding:
     is_fresh = told is not None and told.get("rings") == bell.rings and bell.rings > 1
     return Finding(
         is_fresh,
-        "answers are not kept by the proxy"
+        "the proxy does not cache responses"
         if is_fresh
-        else "the proxy keeps answers and gives old ones again",
-        "" if is_fresh else "Switch caching off for this site, in the proxy and in any service before it.",
+        else "the proxy caches responses and returns old ones",
+        "" if is_fresh else "Turn off caching for this site, in the proxy and in any service in front of it.",
     )
 
 
@@ -343,29 +342,31 @@ def _page(
     reply = _ask(address, f"/{study}/", context, parameters)
     page = reply.body.decode("utf-8", "replace") if isinstance(reply, _Reply) else ""
     if isinstance(reply, _Reply) and reply.status == 200 and all(one in page for one in parameters.values()):
-        return Finding(True, f"the page of {study} opens, with what its platform adds to the link")
+        return Finding(True, f"the page of {study} opens with the parameters of its platform")
     if isinstance(reply, _Reply) and reply.status == 403:
-        return Finding(True, f"the page of {study} opens; it lets nobody begin with an example link")
+        return Finding(True, f"the page of {study} opens and refuses an example link")
     status = reply.status if isinstance(reply, _Reply) else reply
-    return Finding(False, f"the page of {study} does not open ({status})", "Look into the server's log.")
+    return Finding(False, f"the page of {study} does not open ({status})", "Check the server's log.")
 
 
 def _return(origin: str, context: ssl.SSLContext) -> Finding:
     address = urlsplit(origin)
     host = address.hostname or ""
     if address.scheme != "https":
-        return Finding(False, f"people return to {origin}, which is not https", "Give an https address.")
+        return Finding(
+            False, f"participants return to {origin}, which is not https", "Give an https address."
+        )
     try:
         with (
             socket.create_connection((host, address.port or 443), PATIENCE_S) as plain,
             context.wrap_socket(plain, server_hostname=host),
         ):
-            return Finding(True, f"people return to {host}, which answers")
+            return Finding(True, f"participants return to {host}, which answers")
     except OSError as error:
         return Finding(
             False,
-            f"people return to {host}, which does not answer from here ({error.strerror or error})",
-            "Check the address in your config.toml; if this server may not reach it, try it in a browser.",
+            f"participants return to {host}, which does not answer from here ({error.strerror or error})",
+            "Check the address in your config.toml; if this server is not allowed to reach it, try it in a browser.",
         )
 
 

@@ -21,7 +21,7 @@ def missing_lines(recruitment: Recruitment, config: Path) -> Iterator[str]:
     if not lacking:
         return
     names = ", ".join(recruitment.missing)
-    yield f"{recruitment.study}: for {recruitment.platform.name} your config lacks {names}."
+    yield f"{recruitment.study}: for {recruitment.platform.name}, your config lacks {names}."
     yield from (f"  {consequence}" for consequence in _consequences(recruitment))
     yield f"  Add to {config}:"
     yield from (f"    {line}" for line in lacking)
@@ -33,14 +33,14 @@ def _consequences(recruitment: Recruitment) -> Iterator[str]:
     if "complete" in missing:
         instead = platform.code_when_missing.get("complete")
         yield (
-            f"Without it those who finish return as {instead}, to be reviewed by hand."
+            f"Without it, participants who finish return with {instead} and must be reviewed manually."
             if instead
-            else "Without it each who finishes gets a code of their own, which `wrods reconcile` compares."
+            else "Without it, each participant who finishes gets a different code, which `wrods reconcile` compares."
         )
     if "credit_url" in missing:
-        yield "Without it credit is granted by hand."
+        yield "Without it, credit must be granted manually."
     early = [name for name in missing if name in ("no_consent", "screened_out")]
     if early:
-        yield "Without a code those who end early are asked to return their place."
+        yield "Without a code, participants who end early are asked to return their place."
     if "failed_checks" in missing:
-        yield "Without failed_checks those who failed attention checks return with the code of those who finish."
+        yield "Without failed_checks, participants who failed attention checks return with the code for complete."

@@ -156,7 +156,7 @@ def test_a_batch_that_was_never_made_holds_no_money(study, server) -> None:
     server.batches.refuses_next = True
     assert invoke("run", study, "--batch").exit_code == 1
     said = invoke("status", study).output
-    assert "its provider was not asked about it yet" in said
+    assert "its provider has not been queried yet" in said
     assert invoke("run", study, "--batch").exit_code == 0
     out = money(study).set_aside
     server.batches.end()

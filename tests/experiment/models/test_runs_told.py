@@ -128,7 +128,7 @@ def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
     with open_store(study) as store:
         store.write(lambda connection: connection.execute(update(runs).values(**here))).result()
     said = invoke("status", study).stdout
-    assert "now: guesser: 10 of 96 trials" in said and "not heard of for 5 min" in said
+    assert "now: guesser: 10 of 96 trials" in said and "no activity for 5 min" in said
 
 
 def test_timed_sessions_are_no_leftovers_of_untimed_ones(study) -> None:

@@ -112,7 +112,7 @@ def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study: Path
     process.communicate(timeout=60)
     held = told(study)["money"]
     assert held["may_have_been_spent_usd"] > 0 and held["set_aside_usd"] == 0
-    assert "wrods run STUDY --not-billed gives it back" in invoke("status", study).output
+    assert "release the amount with: wrods run STUDY --not-billed" in invoke("status", study).output
     assert "count as not billed now" in invoke("run", study, "--not-billed").output
     assert told(study)["money"]["left_usd"] == 5.0
     assert "Nothing is set aside" in invoke("run", study, "--not-billed").output
@@ -135,7 +135,7 @@ def test_a_run_that_was_killed_in_its_probe_is_told_with_what_the_probe_may_have
     assert [run["state"] for run in found["runs"]] == ["killed"]
     assert found["money"]["may_have_been_spent_usd"] > 0 and found["money"]["set_aside_usd"] == 0
     said = invoke("status", study).output
-    assert "last run of one was killed" in said and "set aside for requests under way" not in said
+    assert "last run of one was killed" in said and "set aside for requests in progress" not in said
 
 
 def test_a_run_that_ended_with_its_probe_is_told_with_the_reason(study: Path, server: Any) -> None:

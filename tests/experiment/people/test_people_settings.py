@@ -79,7 +79,7 @@ def test_serving_the_same_study_twice_is_refused(make_study: Any) -> None:
     folders = [str(make_study(name=name).folder) for name in ("a", "b")]
     told = CliRunner().invoke(main, ["serve", *folders, "--no-browser"])
     assert told.exit_code == 2
-    assert "two of the studies are called 'small'" in told.output
+    assert "two of the studies have the id 'small'" in told.output
 
 
 def test_a_study_without_items_is_told_what_to_do(make_study: Any) -> None:

@@ -182,10 +182,10 @@ def test_behind_a_proxy_that_does_its_work_everything_is_right(behind: Callable[
     told = "\n".join(str(finding) for finding in findings)
     for part in (
         "certificate of localhost",
-        "requests arrive here",
+        "requests arrive at this server",
         "cookies",
         "page of small",
-        "people return to",
+        "participants return to",
     ):
         assert part in told
 
@@ -197,24 +197,27 @@ def drop(name: str) -> Callable[[dict[str, str], str], None]:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"request": drop("X-Forwarded-Proto")}, "X-Forwarded-Proto (people use https, wrods is told http)"),
+        (
+            {"request": drop("X-Forwarded-Proto")},
+            "X-Forwarded-Proto (participants use https, wrods receives http)",
+        ),
         (
             {
                 "request": lambda headers, _: headers.update(
                     {"X-Forwarded-Host": "10.0.0.7", "Host": "10.0.0.7"}
                 )
             },
-            "wrods is told 10.0.0.7",
+            "wrods receives 10.0.0.7",
         ),
-        ({"request": drop("X-Forwarded-For")}, "all people count as one"),
-        ({"request": drop("Authorization")}, "Authorization, with which answers are sent"),
+        ({"request": drop("X-Forwarded-For")}, "all participants share the limits of one address"),
+        ({"request": drop("Authorization")}, "Authorization, which is sent with answers"),
         ({"path": lambda path: path.partition("?")[0]}, "platform ids would be lost"),
         ({"answer": lambda headers: headers.pop("Set-Cookie", None)}, "without Secure and HttpOnly"),
         (
             {"answer": lambda headers: headers.pop("Cross-Origin-Opener-Policy", None)},
             "are lost: Cross-Origin-Opener-Policy",
         ),
-        ({"keeps": True}, "keeps answers and gives old ones again"),
+        ({"keeps": True}, "caches responses and returns old ones"),
         ({"dead": True}, "answers 502: it does not reach wrods"),
         ({"path": lambda path: "/robots.txt"}, "another program answers at this address (status 200)"),
     ],
@@ -242,7 +245,7 @@ def test_plain_http_is_told(behind: Callable[..., list[Finding]]) -> None:
 
 def test_a_return_address_that_does_not_answer_is_told(behind: Callable[..., list[Finding]]) -> None:
     found = wrong(behind(credit_host="localhost:9"))
-    assert len(found) == 1 and "people return to localhost, which does not answer" in found[0]
+    assert len(found) == 1 and "participants return to localhost, which does not answer" in found[0]
 
 
 def test_a_server_below_a_path_of_the_proxy_is_told_of_its_prefix(
@@ -256,7 +259,7 @@ def test_a_server_below_a_path_of_the_proxy_is_told_of_its_prefix(
 
 @pytest.mark.parametrize(
     ("url", "told"),
-    [("https://no-such-name.invalid", "is not known"), ("https://localhost:9", "localhost, port 9")],
+    [("https://no-such-name.invalid", "cannot be resolved"), ("https://localhost:9", "localhost, port 9")],
 )
 def test_a_server_that_cannot_be_reached_is_told(settings: Any, url: str, told: str) -> None:
     bell = Bell(create_app({}, config=settings))
