@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import write_drills_page
+from tests.experiment.people.drills import rows
+from tests.naming import missing_tests
 from tests.write_command_page import PAGE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,3 +83,20 @@ def test_the_page_of_commands_shows_the_real_help_texts() -> None:
         env=os.environ | {"PYTHONUTF8": "1"},
     ).stdout
     assert PAGE.read_text("utf-8") == real, "run: python -m tests.write_command_page"
+
+
+def test_the_page_of_drills_is_made_from_the_rows_that_the_drills_are_held_against() -> None:
+    made = write_drills_page.drills_page()
+    assert write_drills_page.PAGE.read_text("utf-8") == made, "run: python -m tests.write_drills_page"
+    assert missing_tests("\n".join(row["test"] for row in rows())) == []
+
+
+def test_a_test_that_is_not_there_is_found() -> None:
+    here = "tests/test_docs.py"
+    named = [
+        f"{here}::test_a_test_that_is_not_there_is_found",
+        f"{here}::test_nothing",
+        "tests/test_nothing.py",
+    ]
+    named += [f"{here}::test_links_inside_the_project_lead_somewhere[nowhere]"]
+    assert missing_tests(" ".join(named)) == named[1:]

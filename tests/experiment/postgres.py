@@ -16,6 +16,10 @@ import pytest
 from sqlalchemy import create_engine
 
 __all__ = ["postgres_cluster", "postgres_url"]
+# PostgreSQL refuses to run as root
+_AS_USER: dict[str, Any] = (
+    {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+)
 
 
 def postgres_programs() -> Path | None:
@@ -32,13 +36,10 @@ def postgres_cluster() -> Iterator[str]:
     programs = postgres_programs()
     assert programs is not None
     folder = Path(tempfile.mkdtemp(prefix="wrods-pg-"))
-    # PostgreSQL refuses to run as root
-    as_user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        shutil.chown(folder, "nobody", "nogroup")
-        as_user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    if _AS_USER:
+        shutil.chown(folder, _AS_USER["user"], _AS_USER["group"])
     data = folder / "data"
-    run = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder} | as_user
+    run = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder} | _AS_USER
     subprocess.run([programs / "initdb", "-D", data, "-U", "wrods", "--auth=trust", "-E", "UTF8"], **run)
     options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=100"
     subprocess.run(
@@ -49,6 +50,17 @@ def postgres_cluster() -> Iterator[str]:
     finally:
         subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def restart_postgres(url: str, how: str) -> None:
+    """Stop the server of an address (``fast``: its clients are cut off; ``immediate``: it dies as in a crash) and start it again."""
+    programs = postgres_programs()
+    assert programs is not None
+    folder = Path(url.partition("?host=")[2])
+    command = [programs / "pg_ctl", "-D", folder / "data", "-w", "-m", how, "-l", folder / "log", "restart"]
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=folder, **_AS_USER
+    )
 
 
 @pytest.fixture
