@@ -198,6 +198,7 @@ class Process:
     program: tuple[str, ...] = ("-m", "experiment.cli")
     port: int = 0
     running: subprocess.Popen[str] | None = None
+    said: str = ""
 
     def start(self) -> None:
         command = [sys.executable, *self.program, "serve", str(self.folder), "--no-browser"]
@@ -206,8 +207,9 @@ class Process:
             "WRODS_SECRET": "a signing key that outlives the process",
         }
         self.running = subprocess.Popen(
-            [*command, "--port", str(self.port)], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment
-        )
+            [*command, "--port", str(self.port)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=environment,
+        )  # fmt: skip
         assert self.running.stdout is not None
         found = (re.search(r":(\d+)/small/", line) for line in self.running.stdout)
         self.port = next(int(address[1]) for address in found if address)
@@ -215,7 +217,7 @@ class Process:
     def kill(self) -> None:
         if self.running is not None:
             self.running.kill()
-            self.running.communicate()
+            self.said += self.running.communicate()[0]
             self.running = None
 
     @property
