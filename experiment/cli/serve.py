@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 import time
@@ -83,12 +84,15 @@ def serve(
     A study that plans analyses is asked once, before the first session that is no pilot, where its plan is registered:
     --registered URL or --not-registered answers without a question. `wrods freeze` writes the text to register.
 
+    A study whose texts still have placeholders (`[FILL IN: …]`) is served with --pilot only.
+
     Online, --public looks at the address from outside: name, certificate, what the proxy passes on, the way back to the
     platform. docs/online.md goes from a rented server to the first participant.
 
     Example: wrods serve my-study --port 8000
     """
     from experiment.checking import load_study
+    from experiment.checking.placeholders import refuse_placeholders
     from experiment.configuration import config_file, read_config, store_address
     from experiment.custody.upkeep import Upkeep, kept
     from experiment.people.app import create_app
@@ -120,6 +124,10 @@ def serve(
     config = read_config()
     settings, made_password = read_settings(config, public_url=public)
     loaded = [load_study(folder) for folder in studies]
+    for folder, study in zip(studies, loaded, strict=True):
+        if not pilot:
+            to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
+            refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")
     twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
     if twice:
         raise UserError(
