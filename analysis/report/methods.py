@@ -229,14 +229,10 @@ def _first_small(text: str) -> str:
 
 
 LANGUAGES = {
-    "en": "English",
-    "de": "German",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "nl": "Dutch",
-    "ja": "Japanese",
-}
+    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew", "it": "Italian",
+    "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
+    "zh": "Chinese",
+}  # fmt: skip
 
 
 _PAST = {

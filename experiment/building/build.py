@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
+from experiment.building.language import check_language
 from experiment.building.lexical import items_from_lexical_decision
 from experiment.building.moving_lines import line_remarks
 from experiment.building.practice import practice_items, practice_rows, practice_screens
@@ -193,6 +194,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
         return _imported(study)
     (kind,) = (name for name in KINDS if name in materials)
     faults, made = Faults(), []
+    check_language(study, faults)
     for make in (lambda: _of_kind(study, kind), lambda: practice_items(study)):
         faults.check(lambda make=make: made.append(make()))
     faults.report()

@@ -21,8 +21,6 @@ from stimuli.recipes.geometry import geometry_items, geometry_released_items, ot
 from stimuli.recipes.htest import FIELD, htest_published_items
 from stimuli.recipes.sampling import draw_some
 
-LANGUAGE = "en"
-"""Language of all rules and released tasks."""
 EXEMPLARS = 4
 DEFAULT_ITEMS = 20
 RELEASED, FRESH = "released", "fresh"
@@ -31,14 +29,18 @@ DEFAULT_GEOMETRY = 40
 
 def items_from_htest(study: Study) -> Made:
     """Make items of A/B tasks, ``materials: {htest: …}``: released, or from rules; English in a study of any language."""
-    made = _in_arms(study, _items(study))
-    if base_language(study.language) != LANGUAGE:
-        note = (
-            f"note: items of H-TEST are English, and the study's language is {study.language!r}: readers see English texts, "
-            "and covariates and audit are those of English"
-        )
-        return replace(made, remarks=[note, *made.remarks], language=LANGUAGE)
-    return made
+    return _in_english(study, _in_arms(study, _items(study)))
+
+
+def _in_english(study: Study, made: Made) -> Made:
+    """Say where items are English in a study of another language."""
+    if base_language(study.language) == base_language(study.items_language):
+        return made
+    note = (
+        f"note: items of H-TEST are English, and the study's language is {study.language!r}: readers see English texts, "
+        "and covariates and audit are those of English"
+    )
+    return replace(made, remarks=[note, *made.remarks], language=study.items_language)
 
 
 def _in_arms(study: Study, made: Made) -> Made:
@@ -47,7 +49,10 @@ def _in_arms(study: Study, made: Made) -> Made:
         return made
     factor, levels = study.arms
     return replace(
-        made, items=text_in_arms(made.items, factor, levels, field=FIELD, seed=study.seed, language=LANGUAGE)
+        made,
+        items=text_in_arms(
+            made.items, factor, levels, field=FIELD, seed=study.seed, language=study.items_language
+        ),
     )
 
 
@@ -142,11 +147,15 @@ def _faults(folder: Path, tasks: Sequence[str]) -> list[str]:
 
 def items_from_letter_geometry(study: Study) -> Made:
     """Make letter-geometry items, ``materials: {letter_geometry: …}``: the released 90, or computed ones."""
-    made = _geometry(study)
+    made = _in_english(study, _geometry(study))
     if study.arms is None:
         return made
     factor, levels = study.arms
-    others = other_questions(made.items, study.seed, study.language) if SUBSTITUTED in levels.values() else {}
+    others = (
+        other_questions(made.items, study.seed, base_language(study.language))
+        if SUBSTITUTED in levels.values()
+        else {}
+    )
     return replace(made, items=question_in_arms(made.items, factor, levels, field=QUESTION, others=others))
 
 
@@ -167,6 +176,6 @@ def _geometry(study: Study) -> Made:
             study.seed,
             families,
             asked_of_each=asked.get("asked_of_each", 4),
-            language=study.language,
+            language=base_language(study.language),
         )
     )

@@ -39,7 +39,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
     Example: wrods check my-study
     """
-    from experiment.building import check_tables, make_items
+    from experiment.building import check_language, check_tables, make_items
     from experiment.checking import load_study
     from experiment.checking.placeholders import placeholders
     from experiment.cli.build import tell_skipped
@@ -56,6 +56,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
 
     faults = Faults()
     loaded = load_study(study, faults)
+    faults.check(check_language, loaded, faults, reads=[("language",), ("procedure",)])
     faults.check(check_own_formulas, loaded, reads=[("analysis", "planned"), *FACTORS, ("models", "who")])
     if faults.found:
         check_tables(loaded, faults)

@@ -61,13 +61,13 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
-            f"{study.id} plans analyses, and nobody has said yet where its plan is registered; that is asked before the first "
-            "session that is no pilot",
-            mend="Say --registered URL (`wrods freeze` writes the text to register), or --not-registered.",
+            f"{study.id} plans analyses, but it is not known where the plan is registered; this must be specified before the first "
+            "session other than a pilot",
+            mend="Give --registered URL (`wrods freeze` writes the text to register) or --not-registered.",
         )
     click.echo(
-        f"{study.id} plans analyses. Where is the plan registered? `wrods freeze` writes the text for it. The answer is kept and "
-        "stands in the report."
+        f"{study.id} plans analyses. Where is the plan registered? `wrods freeze` writes the text to register. The answer is stored "
+        "and printed in the report."
     )
     while True:
         said = str(click.prompt(f"Its address, or {NOT_REGISTERED!r}")).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ import click
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL
+
     from experiment.store.restoring import Checked, Contents
 
 
@@ -48,7 +51,7 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
         kept, checked = restore_postgres(
             address, file, loaded.folder, loaded.id, gone=gone, actor=this_user()
         )
-        _tell(checked, kept, as_json)
+        _tell(checked, kept, as_json, _clean(address, loaded.id, loaded.folder))
         if checked.broken:
             sys.exit(1)
         return
@@ -68,10 +71,19 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
         aside = take_place(database, checked.ready)
     finally:
         discard(checked.ready)
-    _tell(checked, aside, as_json)
+    _tell(checked, aside, as_json, _clean(address, loaded.id, loaded.folder))
 
 
-def _tell(checked: Checked, aside: Path | None, as_json: bool) -> None:
+def _clean(address: URL, study: str, folder: Path) -> list[str]:
+    """Clean the files of the sessions that the backup brought back and that stay withdrawn."""
+    from experiment.custody.withdrawal import clean_up
+    from experiment.store import open_store
+
+    with open_store(address.render_as_string(hide_password=False)) as store:
+        return clean_up(store, study, folder)
+
+
+def _tell(checked: Checked, aside: Path | None, as_json: bool, left: Sequence[str]) -> None:
     if as_json:
         told = {
             "sessions": checked.backup.sessions,
@@ -79,6 +91,7 @@ def _tell(checked: Checked, aside: Path | None, as_json: bool) -> None:
             "withdrawn": checked.withdrawn,
             "broken": {one: broken.row for one, broken in checked.broken.items()},
             "former": None if aside is None else str(aside),
+            "left": list(left),
         }
         click.echo(json.dumps(told))
         return
@@ -89,6 +102,8 @@ def _tell(checked: Checked, aside: Path | None, as_json: bool) -> None:
         click.echo(click.style("Broken: ", fg="red") + _first_broken(checked))
     if aside is not None:
         click.echo(f"The former database is kept as {aside}")
+    for line in left:
+        click.echo(line)
 
 
 def _say(held: Contents | None) -> str:

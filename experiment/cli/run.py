@@ -186,6 +186,7 @@ def run(
     """
     from experiment.checking import load_study
     from experiment.custody.origin import require_current_items
+    from experiment.describing.as_published import asked_in_english
     from experiment.models.money import dollars
     from experiment.models.runs import Limits
 
@@ -247,6 +248,8 @@ def run(
     if not cancel_batches and kinds != {"baseline"}:
         ask_for_runs(loaded, registered, is_not_registered=not_registered)
         tell_unplanned(loaded, models)
+        if warning := asked_in_english(loaded, models):
+            click.secho(warning, fg="yellow", err=True)
     outcomes, faults = _run_all(
         loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
         how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ Examples:
     help="Clean the backups here too. Repeatable.",
 )
 @click.option(
-    "--again", is_flag=True, help="Only clean up after earlier withdrawals: backups that were out of reach."
+    "--again", is_flag=True, help="Only clean up after earlier erasures: what could not be reached then."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found and erased as JSON.")
@@ -66,11 +67,11 @@ def withdraw(
 ) -> None:
     """Permanently erase a participant's data.
 
-    First lists what will be erased and what is beyond reach, then asks. A number that fits two people is refused, and both
-    are listed. Erased are all sessions of the person: the rows of every table, sessions of models that read the person's
-    answers, cached calls, hidden states, and all of it in every known backup; the files are rewritten, so that no bytes
-    stay. A tombstone without a name is left, and `wrods freeze --verify` still
-    holds.
+    First lists what will be erased and what will not, then asks. A number that fits two people is refused, and both are
+    listed. All sessions of the person are erased: the rows of every table, sessions of models that read the person's answers,
+    stored replies, hidden states, and all of it in every known backup. The database and its write-ahead log are then
+    rewritten, on SQLite and PostgreSQL. Whatever still holds answers is listed, and the exit code is 1. A tombstone without a
+    name remains, and `wrods freeze --verify` still holds.
     """
     from experiment.cli.study_store import opened_study, this_user
     from experiment.custody import withdrawal
@@ -85,7 +86,7 @@ def withdraw(
     with opened_study(study) as opened:
         name, folder = opened.study.id, opened.study.folder
         if again:
-            _finish({}, withdrawal.scrub(opened.store, name, folder, backups=folders), as_json)
+            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=folders), as_json)
             return
         scope = _scope(opened, study, {**how, "station": station, "at": when}, folders)
         told: dict[str, Any] = {
@@ -100,7 +101,7 @@ def withdraw(
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=folders
         )
-        _finish({**told, "erased": dict(erased.rows)}, scrubbed, as_json)
+        _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, as_json)
 
 
 def _confirm() -> None:
@@ -217,20 +218,28 @@ def _tell(scope: Scope) -> None:
         click.echo(f"  {line}", err=True)
 
 
-def _finish(told: dict[str, Any], scrubbed: Scrubbed, as_json: bool) -> None:
+def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool) -> None:
     if as_json:
         done = {
             "backups_cleaned": [str(file) for file in scrubbed.backups],
             "state_rows": scrubbed.state_rows,
+            "replies": scrubbed.replies,
             "left": scrubbed.left,
         }
         click.echo(json.dumps({**told, **done}, ensure_ascii=False, indent=1))
     else:
-        rows = sum(told.get("erased", {}).values())
         if told:
-            click.echo(f"Erased: rows {rows}, sessions {len(told['sessions'])}.")
-        click.echo(f"Cleaned: backups {len(scrubbed.backups)}, rows of hidden states {scrubbed.state_rows}.")
+            rows = sum(told["erased"].values())
+            click.echo(f"Erased: {counted(rows, 'row')} of {counted(len(told['sessions']), 'session')}.")
+        click.echo(
+            f"Cleaned: {counted(len(scrubbed.backups), 'backup')}, {counted(scrubbed.state_rows, 'row')} of hidden states, "
+            f"{counted(scrubbed.replies, 'stored reply', 'stored replies')} of models."
+        )
         for line in scrubbed.left:
-            click.echo(click.style("Left: ", fg="red") + line)
+            click.echo(click.style("Not erased: ", fg="red") + line)
+        if scrubbed.left:
+            click.echo(f"Once this is resolved, run: wrods withdraw {shlex.quote(str(study))} --again")
+        else:
+            click.echo("No file of the database, its log or its backups holds the answers.")
     if scrubbed.left:
         sys.exit(1)

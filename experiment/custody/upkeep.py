@@ -15,21 +15,19 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from experiment.custody.withdrawal import forget_in_backups, remember, scrub, shrink
+from experiment.custody.withdrawal import clean_up, forget_in_backups, remember
 from experiment.store import Store
 from experiment.store.attendance import stamp
 from experiment.store.backups import FOLDER, back_up, rotate
 from experiment.store.chain import withdrawn_sessions
 from experiment.store.declining import forget_undecided
-from experiment.store.erasure import forget_names
+from experiment.store.erasure import SERVER, forget_names, note_due
 from experiment.store.records import add_audit
 from experiment.store.tables import tallies
 from experiment.study import Study
 from stimuli.errors import UserError
 
 INTERVAL_S = 3600.0
-SERVER = "server"
-"""Who acts where nobody asked for it."""
 UNDECIDED_FOR = timedelta(days=1)
 """After so long a session that nobody agreed to on its consent screen is forgotten."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
@@ -121,7 +119,10 @@ def note_place(store: Store, study: str, action: str, place: Path, actor: str) -
 
 
 def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
-    """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many."""
+    """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many.
+
+    The database's own files are cleaned of them by :func:`~experiment.custody.withdrawal.clean_up`.
+    """
     if kept.forget_after is None:
         return 0
     before = (now or datetime.now(UTC)) - kept.forget_after
@@ -131,22 +132,19 @@ def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
         gone = forget_names(connection, kept.study, due)
         if gone:
             add_audit(connection, SERVER, "forget_platform_ids", study=kept.study, detail={"rows": gone})
+            note_due(connection, kept.study)
         return int(gone)
 
     number = kept.store.write(erase).result()
-    if number:
-        shrink(kept.store)
     forget_in_backups(kept.store, kept.study, kept.folder, due)
     return number
 
 
 def forget_undecided_sessions(kept: Kept, *, now: datetime | None = None) -> int:
-    """Erase sessions that were left on the consent screen for a day, backups included; return how many."""
+    """Erase sessions that were left on the consent screen for a day; return how many. Files are cleaned afterwards."""
     due = stamp((now or datetime.now(UTC)) - UNDECIDED_FOR)
     gone = kept.store.write(lambda connection: forget_undecided(connection, kept.study, due)).result()
-    if gone:
-        remember(kept.folder, gone)
-        scrub(kept.store, kept.study, kept.folder)
+    remember(kept.folder, gone)
     return len(gone)
 
 
@@ -159,7 +157,7 @@ class Upkeep:
     places : sequence of Path
         Further folders for backups.
     tell : callable
-        Gets a sentence about platform ids that could not be forgotten.
+        Gets a sentence about what could not be forgotten or erased.
     note_backup : callable
         Gets the study's id and what kept it from being backed up, None where nothing did.
     interval_s : float
@@ -198,7 +196,7 @@ class Upkeep:
             self.round()
 
     def round(self) -> None:
-        """Back every study up and forget what is due, once."""
+        """Back every study up, forget what is due, and clean up after what was erased, once."""
         for one in self._studies:
             for what, forget in (
                 ("platform ids", forget_platform_ids),
@@ -209,6 +207,12 @@ class Upkeep:
                 except Exception as error:
                     # whatever it is, people are answering: report it and go on
                     self._tell(f"{one.study}: {what} could not be forgotten: {error}")
+            try:
+                left = clean_up(one.store, one.study, one.folder)
+            except Exception as error:
+                left = [f"{one.study}: files were not cleaned of deleted answers: {error}"]
+            for line in left:
+                self._tell(line)
             failure: Exception | None = None
             try:
                 make_backups(one, self._places)

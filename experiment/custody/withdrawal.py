@@ -2,7 +2,8 @@
 
 The rows go first, in one transaction that leaves a tombstone (:func:`erase_rows`); then the bytes (:func:`scrub`): the
 database is rewritten without the space that the rows took, backups are opened and cleaned, hidden states are overwritten.
-A scrub covers every withdrawal so far, so one that was cut off, or a backup that was out of reach, is made good by the next.
+A scrub covers every erasure so far, so one that was cut off, or a backup that was out of reach, is made good by the next:
+``wrods serve`` asks at its start and every hour (:func:`clean_up`), ``wrods withdraw --again`` at once.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import time
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, NullPool, create_engine, event, select
+from sqlalchemy import Connection, NullPool, create_engine, delete, event, select
 from sqlalchemy.exc import DBAPIError
 
 from experiment.custody.persons import Found
@@ -25,16 +26,25 @@ from experiment.models.api.forgetting import forget_replies
 from experiment.store import Store
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, back_up, backups_in
 from experiment.store.chain import withdrawn_sessions
-from experiment.store.database import make_engine, to_json
-from experiment.store.erasure import Erased, derived_sessions, erase_sessions, forget_names
-from experiment.store.tables import audit, calls, metadata
+from experiment.store.database import to_json
+from experiment.store.erasure import (
+    DUE,
+    Erased,
+    derived_sessions,
+    erase_sessions,
+    forget_names,
+    note_cleaned,
+    what_is_due,
+)
+from experiment.store.rewriting import copies_elsewhere, rewrite
+from experiment.store.tables import audit, calls
 from stimuli.errors import UserError
 from stimuli.files import replacing
 
 TOMBSTONES = "withdrawn.txt"
 """Ids of withdrawn sessions beside the backups, so that a restored backup does not bring them back."""
 
-CHECKPOINT_TRIES = 30
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -63,10 +73,21 @@ class Scope:
 
 @dataclass
 class Scrubbed:
-    """What became of the bytes: backups cleaned, rows of hidden states overwritten, and what could not be done."""
+    """What became of the bytes.
+
+    Attributes
+    ----------
+    backups : list of Path
+        Backups that were cleaned, or made again.
+    state_rows, replies : int
+        Rows of hidden states that were overwritten; replies that were erased from the cache and from batches.
+    left : list of str
+        What was not erased, a sentence each.
+    """
 
     backups: list[Path] = field(default_factory=list)
     state_rows: int = 0
+    replies: int = 0
     left: list[str] = field(default_factory=list)
 
 
@@ -102,6 +123,7 @@ def scope_of(
         )
         exported = _noted_places(connection, study, "export")
         folders, unreachable = _backup_folders(connection, study, folder, backups)
+        copies = copies_elsewhere(connection) if store.path is None else []
     beyond = [f"{place}: an export; delete it or export again" for place in exported if Path(place).exists()]
     beyond += [
         f"{path.parent.parent}: a report made before; delete it or make it again"
@@ -111,6 +133,7 @@ def scope_of(
         f"{place}: backups that cannot be reached now (later: wrods withdraw --again)"
         for place in unreachable
     ]
+    beyond += copies
     beyond += [f"{model}: what was sent to it stays with whoever runs it" for model in asked]
     if any((parent / ".git").exists() for parent in (folder.resolve(), *folder.resolve().parents)):
         beyond.append("the Git history that holds this folder, and its clones, if data were ever committed")
@@ -157,7 +180,7 @@ def withdraw(
         Further folders with backups.
     """
     erased = erase_rows(store, folder, session_ids, actor=actor)
-    return erased, scrub(store, study, folder, work_keys=erased.work_keys, backups=backups)
+    return erased, scrub(store, study, folder, backups=backups)
 
 
 def erase_rows(store: Store, folder: Path, session_ids: Sequence[str], *, actor: str) -> Erased:
@@ -167,15 +190,17 @@ def erase_rows(store: Store, folder: Path, session_ids: Sequence[str], *, actor:
     return erased
 
 
-def scrub(
-    store: Store,
-    study: str,
-    folder: Path,
-    *,
-    work_keys: Iterable[str] = (),
-    backups: Iterable[Path] = (),
-) -> Scrubbed:
-    """Leave no bytes of withdrawn sessions in the database's files, the backups and the hidden states.
+def clean_up(store: Store, study: str, folder: Path) -> list[str]:
+    """Scrub if something was erased since the last time, and return what is left, a sentence each; one at a time in a process."""
+    with _ONE_AT_A_TIME:
+        with store.read() as connection:
+            is_due = bool(what_is_due(connection, study))
+        left = scrub(store, study, folder).left if is_due else []
+    return [f"{study}: not erased: {line} (to try again: wrods withdraw {folder} --again)" for line in left]
+
+
+def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = ()) -> Scrubbed:
+    """Leave no bytes of erased sessions in the database's files, the backups, the hidden states and the stored replies.
 
     Parameters
     ----------
@@ -185,21 +210,20 @@ def scrub(
         Its id.
     folder : Path
         Its folder.
-    work_keys : iterable of str
-        Model trials whose hidden states are overwritten, and whose replies leave the cache and what batches brought.
     backups : iterable of Path
         Further folders with backups.
     """
-    keys = set(work_keys)
-    done = Scrubbed(state_rows=erase_states(folder, keys))
-    done.left += forget_replies(folder, keys)[1]
     with store.read() as connection:
+        due = what_is_due(connection, study)
         # who declined has no tombstone, only a note beside the backups that may still hold the session
         gone = list(dict.fromkeys([*withdrawn_sessions(connection), *remembered(folder)]))
         folders, unreachable = _backup_folders(connection, study, folder, backups)
-    done.left += [f"{place}: backups that cannot be reached" for place in unreachable]
-    if not shrink(store):
-        done.left.append(f"{store.path}-wal: in use all the time; give the command again with --again later")
+    keys = {key for some in due.values() for key in some}
+    done = Scrubbed(state_rows=erase_states(folder, keys))
+    done.replies, unread = forget_replies(folder, keys)
+    rewritten = rewrite(store.address)
+    done.left += [*unread, *rewritten.left]
+    done.left += [f"{place}: backups that cannot be reached now" for place in unreachable]
     for place in folders:
         for kept in backups_in(place):
             if kept.file.suffix == POSTGRES_SUFFIX:
@@ -209,34 +233,14 @@ def scrub(
                     done.backups.append(kept.file)
             except (DBAPIError, sqlite3.Error, UserError) as error:
                 done.left.append(
-                    f"{kept.file}: could not be cleaned ({str(error).splitlines()[0]}); delete it"
+                    f"{kept.file}: could not be cleaned ({str(error).splitlines()[0]}); delete it, with its "
+                    "-wal and -journal if there are any"
                 )
     if store.path is None:
         _dump_again(store, folders, done)
+    if due and not (unread or rewritten.is_due):
+        store.write(lambda connection: note_cleaned(connection, due)).result()
     return done
-
-
-def shrink(store: Store) -> bool:
-    """Rewrite a database without the space of erased rows; say whether its write-ahead log was emptied too."""
-    if store.path is None:
-        engine = make_engine(store.address)
-        try:
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                for table in metadata.sorted_tables:
-                    # a plain VACUUM leaves the bytes of dead rows in the table's file
-                    connection.exec_driver_sql(f"VACUUM (FULL) {table.name}")
-        finally:
-            engine.dispose()
-        return True
-    with closing(sqlite3.connect(store.path, timeout=30, isolation_level=None)) as plain:
-        plain.execute("PRAGMA secure_delete = ON")
-        plain.execute("VACUUM")
-        for _ in range(CHECKPOINT_TRIES):
-            busy, *_ = plain.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
-                return True
-            time.sleep(0.2)
-    return False
 
 
 CLEANING = "withdrawal"
@@ -245,9 +249,14 @@ CLEANING = "withdrawal"
 
 def clean_backup(file: Path, gone: Sequence[str]) -> bool:
     """Erase withdrawn sessions from a backup (SQLite, of this or an earlier version); say whether it held any."""
-    return _change_backup(
-        file, lambda connection: bool(erase_sessions(connection, gone, actor=CLEANING).rows)
-    )
+
+    def change(connection: Connection) -> bool:
+        held = bool(erase_sessions(connection, gone, actor=CLEANING).rows)
+        # what is due is a matter of the database that is in use
+        connection.execute(delete(audit).where(audit.c.action == DUE))
+        return held
+
+    return _change_backup(file, change)
 
 
 def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:

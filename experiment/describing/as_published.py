@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiment.checking.papers import papers_prompt
+from experiment.languages import wording_language
 from experiment.models.prompts.published import paper_prompts
 from experiment.models.settings import ModelSettings
 from experiment.study import Study
@@ -18,6 +19,23 @@ def papers_wording(study: Study) -> str:
     """
     name = papers_prompt(study) if "prompts" in study.published else None
     return "" if name is None else str(paper_prompts()[name]["source"]).partition(";")[0]
+
+
+def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a warning where models are asked in English about a study of another language; empty where they are not."""
+    papers = papers_wording(study)
+    language = "en" if papers else wording_language(study.language)
+    is_own = study.own_texts.wording is not None and not papers
+    asked = any(not str(model["use"]).startswith("baseline:") for model in models.values())
+    if not asked or is_own or language == study.language.split("-")[0]:
+        return ""
+    why = (
+        f"they read the prompt of {papers}"
+        if papers
+        else "wrods asks in English, German and Spanish only. Give wordings of your own under `prompts` in texts.json "
+        "(docs/study.md#language)"
+    )
+    return f"Warning: models are asked for their answers in English, and the study's language is {study.language!r}: {why}."
 
 
 def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:

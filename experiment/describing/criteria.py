@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiment.languages import pack_for
+from experiment.languages import find_pack
 from experiment.study import Study
 from experiment.study.format import validator
 
@@ -45,8 +45,8 @@ def eligible_in_words(study: Study) -> list[str]:
 
 
 def _language(code: str) -> str:
-    pack = pack_for(code)
-    return f"{pack.english_name} ({code})" if pack.language == code.split("-")[0] else code
+    pack = find_pack(code)
+    return f"{pack.english_name} ({code})" if pack else code
 
 
 def interruption_in_words(study: Study) -> str:

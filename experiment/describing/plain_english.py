@@ -14,7 +14,7 @@ from experiment.checking.needs import needs_of, refused_answers, replicates_alik
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
-from experiment.describing.as_published import papers_wording, sent_as_published
+from experiment.describing.as_published import asked_in_english, papers_wording, sent_as_published
 from experiment.describing.dollars import cost_words
 from experiment.describing.judged import judging_of
 from experiment.describing.sessions import SessionInWords, session_told
@@ -22,7 +22,7 @@ from experiment.lists import is_shown_at, items_of_list, list_ids, session_level
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
 from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
-from experiment.models.prompts import read_step, wording_language
+from experiment.models.prompts import read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.session_minutes import Duration, session_duration
@@ -123,7 +123,7 @@ def tell(
         f"Procedure: {', '.join(session.screens)}. {length}{wanted}",
         session.told,
         *_model_lines(models),
-        _wording(study) if models else "",
+        asked_in_english(study, study.models),
         _left_out(study),
         _analysis(study),
     )
@@ -217,13 +217,6 @@ def _held_against(
         },
         "held_against": [one for one in said if one],
     }
-
-
-def _wording(study: Study) -> str:
-    used = wording_language(study.language)
-    if used == study.language.split("-")[0]:
-        return ""
-    return f"Models are asked for their answer in English: wrods has no wordings in {study.language!r} yet."
 
 
 def has_checks(study: Study) -> bool:

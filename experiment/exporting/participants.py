@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from experiment.columns import Column
+from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
 from experiment.store import queries
 from experiment.store.tables import events, sessions
@@ -98,7 +99,11 @@ def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
     """Iterate over what a study asks people about themselves: name, wording (``ask``), type."""
     from experiment.procedure.questions import eligibility_questions
 
-    yield from eligibility_questions(study)
+    try:
+        pack = study.pack
+    except UserError:
+        pack = pack_for("en")  # what an earlier version showed where it had no texts in the study's language
+    yield from eligibility_questions(study, pack)
     for screen in study.get("procedure"):
         for name, given in screen.get("questions", {}).items():
             yield {"name": name, **given}

@@ -226,7 +226,7 @@ def _materials(study: Study, folder: Path) -> None:
     code = study.get("participants", "completion_code")
     settings = settings if code is None else settings.replace(str(code), "(left out)")
     (folder / study.source.file.name).write_text(settings, "utf-8")
-    for name in study.texts:
+    for name in study.design["texts"]:
         target = folder / "texts" / Path(name).name
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(study.folder / name, target)

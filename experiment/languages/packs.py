@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Literal
+
+from stimuli.errors import UserError
+
+TRADITIONAL = frozenset({"tw", "hk", "mo"})
+"""Regions that write Chinese in traditional characters where a tag names no script."""
+ISOLATED = "\u2068{}\u2069"
+PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,20 @@ class Pack:
     script: str
     texts: Mapping[str, str]
 
+    def fill(self, key: str, **values: object) -> str:
+        """Return a text with its places filled; from right to left, values such as dates and ids keep their own order."""
+        isolated = {name: ISOLATED.format(value) for name, value in values.items()}
+        return self.texts[key].format(**(isolated if self.direction == "rtl" else values))
+
+
+def pack_file(language: str) -> Traversable:
+    """Return the file of a pack."""
+    return resources.files("experiment.languages").joinpath("data", f"{language}.json")
+
 
 @cache
 def _pack(language: str) -> Pack:
-    text = resources.files("experiment.languages").joinpath("data", f"{language}.json").read_text("utf-8")
-    given = json.loads(text)
+    given = json.loads(pack_file(language).read_text("utf-8"))
     return Pack(**{name: given[name] for name in Pack.__dataclass_fields__})
 
 
@@ -52,7 +70,58 @@ def pack_languages() -> tuple[str, ...]:
     )
 
 
-def pack_for(language: str) -> Pack:
-    """Return the pack of a language tag, English where there is none."""
+def script_of(language: str) -> str | None:
+    """Return the script that a language tag names or implies; None where it is the language's usual one."""
+    primary, *rest = language.lower().split("-")
+    named = next((part.capitalize() for part in rest if len(part) == 4 and part.isalpha()), None)
+    return "Hant" if named is None and primary == "zh" and TRADITIONAL & set(rest) else named
+
+
+def find_pack(language: str) -> Pack | None:
+    """Return the pack for a language tag, whatever its region; None where wrods has none in this language and script."""
     primary = language.lower().split("-")[0]
-    return _pack(primary if primary in pack_languages() else "en")
+    if primary not in pack_languages():
+        return None
+    pack = _pack(primary)
+    return pack if script_of(language) in (None, pack.script) else None
+
+
+def pack_for(language: str) -> Pack:
+    """Return the pack for a language tag.
+
+    Raises
+    ------
+    UserError
+        wrods has none in this language and script.
+    """
+    pack = find_pack(language)
+    if pack is None:
+        raise no_pack(language, "language")
+    return pack
+
+
+def no_pack(language: str, place: str) -> UserError:
+    """Build the error for a language that wrods has no texts in; ``place`` says where the language is given."""
+    primary = language.split("-")[0]
+    known = ", ".join(pack_languages())
+    if primary in pack_languages():
+        why = f"wrods has texts of its own in {primary} in another script ({_pack(primary).script})"
+    else:
+        why = f"wrods has texts of its own (buttons, questions, messages to participants) in {known}"
+    nearest = pack_file(primary if primary in pack_languages() else "en")
+    return UserError(
+        f"{place} is {language!r}; {why}, and a study never mixes languages or scripts",
+        mend=f"Copy {nearest} into the study's folder as texts.json, set its language, name, direction and script, and "
+        f"translate its texts; or choose one of the languages {known}.",
+    )
+
+
+def fault_of_text(text: object, english: str) -> str | None:
+    """Return what is wrong with a text that stands for an English one; None where nothing is."""
+    if not isinstance(text, str) or not text.strip():
+        return f"is {text!r}; it must be a text"
+    places, wanted = (sorted(set(PLACE.findall(one))) for one in (text, english))
+    if places != wanted or re.search(r"[{}]", PLACE.sub("", text)):
+        named = ", ".join(f"{{{place}}}" for place in wanted) or "none"
+        return f"must have the same places to fill as in English: {named}"
+    return None

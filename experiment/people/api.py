@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
-from experiment.languages import pack_for
 from experiment.people import departures, taking
 from experiment.people.access import Pass
 from experiment.people.bodies import read_body
@@ -162,7 +161,7 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
             rule="a link has the parameters of the platform under participants.recruit",
             mend="Leave it out.",
         )
-    given = _pass(service.study, body.get("pass"))
+    given = _pass(service, body.get("pass"))
     kind = None if given is None else given.kind
     if body.get("simulated") and kind != "simulated":
         raise Problem(
@@ -188,23 +187,20 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
     return Arrival(link, number, is_shown=is_shown, is_signed=is_signed)
 
 
-def _pass(study: str, given: str | None) -> Pass | None:
+def _pass(service: StudyService, given: str | None) -> Pass | None:
     """Return what a pass says, None where none was given."""
     if given is None:
         return None
-    known = this_site().passes.read(given, study)
+    known = this_site().passes.read(given, service.study)
     if known is None or known.kind == "resume":
-        raise Problem(
-            403,
-            "the pass is no longer valid",
-            rule="passes are good for half a day",
-            mend="Open the study again from where you did: the dashboard, or the platform.",
-        )
+        words = service.pack.texts
+        title, text = words["unsigned_title"], words["unsigned_text"]
+        raise Problem(403, text, rule="passes are good for half a day", title=title)
     return known
 
 
 def _resume_link_spent(service: StudyService) -> Problem:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     title, text = words["resume_link_spent_title"], words["resume_link_spent"]
     return Problem(403, text, rule="a link to continue works once, for a day", title=title)
 
@@ -212,7 +208,7 @@ def _resume_link_spent(service: StudyService) -> Problem:
 def _opening(
     service: StudyService, operation: Callable[[Connection], Opened], session_id: str = ""
 ) -> Opened:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     try:
         return _committed(service, operation, session_id)
     except AlreadyTookPart as refusal:
@@ -257,7 +253,7 @@ def _opening(
             title=words["begun_elsewhere_title"],
         ) from None
     except NumberTaken as refusal:
-        said = words["number_taken"].replace("{participant}", refusal.number)
+        said = service.pack.fill("number_taken", participant=refusal.number)
         raise Problem(409, said, rule="a number is one person's", state="taken") from None
     except ResumeLinkSpent:
         raise _resume_link_spent(service) from None
@@ -289,7 +285,7 @@ def _ended_words(words: Mapping[str, str], state: str) -> str:
 
 
 def _elsewhere(service: StudyService, may_take: bool) -> Problem:
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     rule = "one tab at a time shows a session"
     return Problem(423, words["open_elsewhere"], rule=rule, mend=words["go_back_there"], may_take=may_take)
 
@@ -414,10 +410,10 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
     except taking.SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
     except departures.TooLate as late:
-        words = pack_for(service.language).texts
+        words = service.pack.texts
         raise Problem(
             409,
-            words["delete_refused"].format(until=late.until),
+            service.pack.fill("delete_refused", until=late.until),
             rule="participants.withdraw_until",
             title=words["delete_refused_title"],
         ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from flask import Flask, Request, Response, jsonify, render_template, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
@@ -12,7 +13,6 @@ from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from experiment.languages import pack_for
 from experiment.people.api import api, not_stored
 from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard.signing_in import cookie_name, signed_in
@@ -21,7 +21,7 @@ from experiment.people.headers import add_headers
 from experiment.people.lab.pages import PAGE_NAMES, lab_pages
 from experiment.people.lab.stations import stations
 from experiment.people.origins import refuse_other_origins
-from experiment.people.pages import ASSETS, digest, pages
+from experiment.people.pages import ASSETS, digest, pages, speaking
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
 from experiment.people.settings import PeopleSettings
@@ -29,6 +29,7 @@ from experiment.people.site import make_site, this_site
 from experiment.store import StoreError
 from stimuli.errors import UserError
 
+FOR_EXPERIMENTERS = frozenset({admin.name, lab_pages.name})
 TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_NAMES
 
 
@@ -126,9 +127,7 @@ def _tell_errors(app: Flask) -> None:
             return _problem(not_stored())
         if request.blueprint == admin.name:
             return _page("The database cannot be used", _for_experimenters(error)), 503
-        service = this_site().services.get(str((request.view_args or {}).get("study")))
-        words = pack_for(service.language if service else "en").texts
-        return _page(words["out_of_order"], words["out_of_order_text"]), 503
+        return _participants_page("out_of_order"), 503
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response | tuple[str, int]:
@@ -136,19 +135,25 @@ def _tell_errors(app: Flask) -> None:
         if request.path.startswith("/api/"):
             rule = "the body has at most 256 KB" if status == 413 else str(error.description or error.name)
             return _problem(Problem(status, error.name, rule=rule))
-        if status == 404:
-            words = pack_for("en").texts
-            return _page(words["not_here"], words["not_here_text"]), status
-        return _page(error.name, str(error.description)), status
+        if request.blueprint in FOR_EXPERIMENTERS:
+            return _page(error.name, str(error.description)), status
+        return _participants_page("not_here" if status == 404 else "error"), status
 
 
 def _moment(stored: str) -> Markup:
-    """Return one of the store's times as pages show it: in UTC, until a script writes it in the browser's own zone."""
-    return Markup('<time datetime="{}">{}</time>').format(stored, stored[:16].replace("T", " "))
+    """Return a stored time as the dashboard shows it: in UTC, until ``times.js`` writes it in the browser's time zone."""
+    return Markup('<time datetime="{}">{} UTC</time>').format(stored, stored[:16].replace("T", " "))
 
 
-def _page(heading: str, text: str) -> str:
-    return render_template("problem.html", heading=heading, text=text)
+def _page(heading: str, text: str, **speaks: Any) -> str:
+    return render_template("problem.html", heading=heading, text=text, **speaks)
+
+
+def _participants_page(said: str) -> str:
+    """Return a page that tells participants of a problem in the words of their study."""
+    speaks = speaking(this_site().services.get(str((request.view_args or {}).get("study"))))
+    words = speaks["words"]
+    return _page(words.get(f"{said}_title", words.get(said)), words[f"{said}_text"], **speaks)
 
 
 def _for_experimenters(error: StoreError) -> str:

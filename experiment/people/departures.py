@@ -1,7 +1,7 @@
 """People who decline, or have their answers deleted: what is erased at once, and what is cleaned in the background.
 
 The rows go in the transaction of the request. Bytes in the database's files and in backups follow in a thread of their
-own, one study at a time; a cleaning that was cut off is made good by the next, or by ``wrods withdraw STUDY --again``.
+own, one study at a time; a cleaning that was cut off is made good when the study is served again.
 """
 
 from __future__ import annotations
@@ -48,14 +48,11 @@ class Departed:
         ``decline`` or ``delete``.
     began_at : str
         When the session of the request began.
-    work_keys : frozenset of str
-        Trials of models that read the person's answers.
     """
 
     sessions: tuple[str, ...]
     wish: Wish
     began_at: str
-    work_keys: frozenset[str] = frozenset()
 
 
 def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
@@ -96,7 +93,7 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
     if row["state"] != "started" and is_over:
         raise TooLate(str(withdraw_until))
     erased = erase_sessions(connection, _of_person(connection, row), actor=ACTOR)
-    return Departed(tuple(erased.sessions), "delete", row["created_at"], frozenset(erased.work_keys))
+    return Departed(tuple(erased.sessions), "delete", row["created_at"])
 
 
 def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
@@ -120,7 +117,7 @@ class Cleaning:
 
     def __init__(self, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> None:
         self._tell = tell
-        self._due: dict[str, tuple[StudyService, set[str]]] = {}
+        self._due: dict[str, StudyService] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_urgent = False
@@ -139,8 +136,7 @@ class Cleaning:
         ):
             remember(service.folder, departed.sessions)
         with self._changed:
-            known = self._due.get(service.study, (service, set()))
-            self._due[service.study] = (service, known[1] | departed.work_keys)
+            self._due[service.study] = service
             self._is_urgent = self._is_urgent or departed.wish == "delete"
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="wrods-cleaning", daemon=True)
@@ -164,20 +160,17 @@ class Cleaning:
                 if not due:
                     self._thread = None
                     return
-            for service, work_keys in due.values():
-                self._clean(service, work_keys)
+            for service in due.values():
+                self._clean(service)
 
-    def _clean(self, service: StudyService, work_keys: set[str]) -> None:
-        from experiment.custody.withdrawal import scrub
+    def _clean(self, service: StudyService) -> None:
+        from experiment.custody.withdrawal import clean_up
 
         assert service.folder is not None
         try:
-            left = scrub(service.store, service.study, service.folder, work_keys=work_keys).left
+            left = clean_up(service.store, service.study, service.folder)
         except Exception as error:
             # whatever it is, people are answering: say it and go on
-            left = [str(error)]
+            left = [f"{service.study}: files were not cleaned of deleted answers: {error}"]
         for line in left:
-            self._tell(
-                f"{service.study}: a participant's answers are deleted from the database, but not everywhere: {line}. "
-                f"Run `wrods withdraw {service.folder} --again`."
-            )
+            self._tell(line)

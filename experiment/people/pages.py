@@ -57,6 +57,13 @@ def script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def speaking(service: StudyService | None = None) -> dict[str, Any]:
+    """Return the language, direction and words of a page for participants: of a study, else of the first one served."""
+    known = service or next(iter(this_site().services.values()), None)
+    pack = known.pack if known else pack_for("en")
+    return {"language": known.language if known else "en", "direction": pack.direction, "words": pack.texts}
+
+
 @pages.get("/")
 def index() -> AnyResponse | str:
     """Lead to the study, or list the studies where there are several."""
@@ -65,10 +72,7 @@ def index() -> AnyResponse | str:
         address = url_for("pages.participant", study=services[0].study)
         query = request.query_string.decode("ascii", "ignore")
         return redirect(f"{address}?{query}" if query else address)
-    language = services[0].language if services else "en"
-    return render_template(
-        "studies.html", services=services, words=pack_for(language).texts, language=language
-    )
+    return render_template("studies.html", services=services, **speaking())
 
 
 @pages.get("/<study>/")
@@ -87,8 +91,7 @@ def participant(study: str) -> str | tuple[str, int]:
     return render_template(
         "participant.html",
         title=service.shown_title,
-        language=service.language,
-        words=pack_for(service.language).texts,
+        **speaking(service),
         config=script_json(config),
         version=bundle_version(),
     )
@@ -121,8 +124,7 @@ def _tell_hindrance(service: StudyService, hindrance: Hindrance) -> tuple[str, i
     page = render_template(
         "arrival.html",
         title=service.shown_title,
-        language=service.language,
-        words=pack_for(service.language).texts,
+        **speaking(service),
         platform=service.recruitment.platform.name,
         hindrance=hindrance,
         consent=_consent(service) if hindrance.kind == "preview" else None,
@@ -139,7 +141,6 @@ def _consent(service: StudyService) -> str | None:
 
 def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
     site = this_site()
-    pack = pack_for(service.language)
     number = _from_link("participant") if service.ask_participant else None
     platform = {name: value for name in parameters_of_links(service) if (value := _from_link(name))}
     platform |= signed.parameters
@@ -160,8 +161,8 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
         "study": service.study,
         "title": service.shown_title,
         "language": service.language,
-        "direction": pack.direction,
-        "messages": pack.texts,
+        "direction": service.pack.direction,
+        "messages": service.pack.texts,
         "mode": "pilot" if is_pilot else "session",
         "participant": number,
         "platform": platform,

@@ -12,7 +12,7 @@ from typing import Any
 
 from flask import Flask, Response, abort, jsonify, render_template, request
 
-from experiment.languages import pack_for
+from experiment.languages import Pack
 from experiment.people.headers import add_headers
 from experiment.people.pages import ASSETS, asset, bundle, bundle_version, digest, icon, script_json
 from experiment.people.service import Plan
@@ -63,6 +63,7 @@ class PreviewStudy:
     study: str
     title: str
     language: str
+    pack: Pack
     list_ids: Sequence[int]
     variants: int
     plan: Callable[[int, int], Plan]
@@ -154,7 +155,6 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
             study=loaded.study,
             problem=loaded.problem,
             config=script_json({"stamp": loaded.stamp, "choices": _choices(loaded.study)}),
-            language=loaded.study.language if loaded.study else "en",
         )
 
     @app.get("/stamp.json")
@@ -167,14 +167,13 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
         plan = _plan(study)
         view = study.participant_view(plan)
         shown = view | {"screens": _only(view["screens"])}
-        pack = pack_for(study.language)
         config = {
             "api": "/nowhere",
             "study": study.study,
             "title": view["title"],
             "language": study.language,
-            "direction": pack.direction,
-            "messages": pack.texts,
+            "direction": study.pack.direction,
+            "messages": study.pack.texts,
             "mode": "preview",
             "participant": None,
             "platform": {},
@@ -185,7 +184,8 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
             "participant.html",
             title=view["title"],
             language=study.language,
-            words=pack.texts,
+            direction=study.pack.direction,
+            words=study.pack.texts,
             config=script_json(config),
             version=bundle_version(),
         )

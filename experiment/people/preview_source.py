@@ -39,6 +39,7 @@ def preview_study(path: Path) -> PreviewStudy:
         study=study.id,
         title=study.title,
         language=study.language,
+        pack=study.pack,
         list_ids=tuple(list_ids(study, items)),
         variants=int(study.get("models", "prompt_variants", default=1)),
         plan=plan,

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from experiment.languages import Pack
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
 from experiment.rating.rubric import Rating, rating_for
 from experiment.store import Store
@@ -34,6 +35,8 @@ class StudyService:
     ----------
     study, title, shown_title, language : str
         The study's id, its title, the one that participants see, its language code.
+    pack : Pack
+        What the pages and the server tell participants.
     seed : int
         The study's seed, for the draw among equally filled lists.
     store : Store
@@ -78,6 +81,7 @@ class StudyService:
     title: str
     shown_title: str
     language: str
+    pack: Pack
     seed: int
     store: Store
     version: int
@@ -113,8 +117,8 @@ def service_for(
     Raises
     ------
     UserError
-        The items are not built or were built from another design, the study differs from what was frozen, the design
-        changed after data were collected, or the config's recruitment is wrong.
+        There are no texts in the study's language, the items are not built or were built from another design, the study
+        differs from what was frozen, the design changed after data were collected, or the config's recruitment is wrong.
     """
     from experiment.custody.designs import note_design
     from experiment.custody.freezing import refuse_if_changed
@@ -124,6 +128,7 @@ def service_for(
     from experiment.scoring.trial import score_trial
     from experiment.study.durations import milliseconds
 
+    pack = study.pack
     require_current_items(study, store)
     refuse_if_changed(study)
     items = study.items
@@ -139,6 +144,7 @@ def service_for(
         title=study.title,
         shown_title=study.shown_title,
         language=study.language,
+        pack=pack,
         seed=study.seed,
         store=store,
         version=version,

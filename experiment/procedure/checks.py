@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from experiment.languages import pack_for
 from experiment.procedure.lines import LINE_LENGTH, break_lines
 from experiment.procedure.steps import TYPED
+from experiment.study import Study
 from stimuli.item import Item
 
 SET = "attention checks"
@@ -18,7 +18,7 @@ WORDS = 4
 
 
 def checks(
-    number: int, step: Mapping[str, Any], labels: Sequence[str], *, language: str, seed: int, draw: Random
+    number: int, step: Mapping[str, Any], labels: Sequence[str], study: Study, draw: Random
 ) -> list[tuple[Item, str]]:
     """Make checks for a block, each with the answer that it asks for.
 
@@ -30,10 +30,8 @@ def checks(
         The block's answering step, kind → settings.
     labels : sequence of str
         What can be chosen, where something is to be chosen.
-    language : str
-        Language tag; English where there are no wordings in it.
-    seed : int
-        The study's seed, for the record.
+    study : Study
+        Whose words they have; its seed is for the record.
     draw : Random
         Draws what is asked for.
 
@@ -43,7 +41,9 @@ def checks(
         The item, and the label or word to answer with.
     """
     (kind,) = step
-    texts = pack_for(language).texts
+    if not number:
+        return []
+    texts = study.pack.texts
     words = [texts[f"check_word_{place}"] for place in range(1, WORDS + 1)]
     made = []
     for place in range(1, number + 1):
@@ -59,7 +59,7 @@ def checks(
             "split": None,
             "licence": None,
             "operation": "none",
-            "seed": seed,
+            "seed": study.seed,
         }
         item = Item(
             item_id=f"check-{place}",
@@ -86,7 +86,7 @@ def check_step(
         "step": kind,
         "caption": None,
         "text": text,
-        "lines": break_lines(text, line_length),
+        "lines": break_lines(text, line_length, keeps_words=False),
         "ask": None,
         "minimum_ms": 0,
         "time_limit_ms": None,

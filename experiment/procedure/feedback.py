@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from experiment.languages import pack_for
+from experiment.study import Study
 from experiment.study.durations import milliseconds
 
 Feedback = dict[str, Any]
 Verdict = Literal["correct", "incorrect", "late"]
 
 
-def feedback_words(language: str) -> dict[str, Any]:
-    """Return the words of feedback in a language, English where there are none in it."""
-    texts = pack_for(language).texts
+def feedback_words(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the words of feedback out of a pack's texts."""
     return {
         "correct": {"title": texts["feedback_correct"], "text": None},
         "incorrect": {"title": texts["feedback_incorrect"], "text": None},
@@ -27,13 +26,15 @@ def feedback_words(language: str) -> dict[str, Any]:
     }
 
 
-def block_feedback(settings: Mapping[str, Any], language: str) -> Feedback | None:
+def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
     """Return a block's feedback as it stands in the plan; None where its readers are told nothing.
 
     Parameters
     ----------
     settings : mapping
         The block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
+    study : Study
+        Whose words it has.
     """
     given = settings.get("feedback", "none")
     if given == "none":
@@ -43,15 +44,15 @@ def block_feedback(settings: Mapping[str, Any], language: str) -> Feedback | Non
         "accuracy": given != "late",
         "late": given != "accuracy",
         "for_ms": None if shown_for is None else milliseconds(shown_for),
-        "words": feedback_words(language),
+        "words": feedback_words(study.pack.texts),
     }
 
 
-def practice_feedback(settings: Mapping[str, Any], language: str) -> Feedback | None:
+def practice_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
     """Return the feedback of a practice screen, which stands until the reader goes on; None where there is none."""
     if not settings.get("feedback", True):
         return None
-    return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(language)}
+    return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
 
 
 def verdict_of(

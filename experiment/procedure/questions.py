@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from experiment.languages import pack_for
+from experiment.languages import Pack
 from experiment.study import Study
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, together, unknown_name
@@ -45,12 +45,12 @@ def _autonyms() -> Mapping[str, str]:
     return names
 
 
-def make_question(study: Study, name: str, given: Mapping[str, Any]) -> Question:
-    """Return a question of a study in the form of a plan; options as value and label."""
+def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack | None = None) -> Question:
+    """Return a question of a study in the form of a plan; options as value and label, in the study's words unless given."""
     kind = given["type"]
     options = None
     if kind == "yes_no":
-        texts = pack_for(study.language).texts
+        texts = (pack or study.pack).texts
         options = [{"value": "yes", "label": texts["yes"]}, {"value": "no", "label": texts["no"]}]
     elif kind in ("choice", "several"):
         options = [{"value": str(option), "label": str(option)} for option in given["options"]]
@@ -111,10 +111,12 @@ def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
     return {"words": found["word"], "nonwords": found["nonword"], "shown": shown}
 
 
-def eligibility_questions(study: Study) -> list[Question]:
-    """Return the questions that decide who may take part; none where the study asks nothing."""
+def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Question]:
+    """Return the questions that decide who may take part, in the study's words unless given; none where it asks nothing."""
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    texts = pack_for(study.language).texts
+    if not eligible:
+        return []
+    texts = (pack or study.pack).texts
     found: list[Question] = []
     blank = dict.fromkeys(("options", "from", "to", "low", "high"))
     if "first_language" in eligible:
@@ -149,7 +151,9 @@ def eligibility_questions(study: Study) -> list[Question]:
                 "accept": f"{low} to {high}",
             }
         )
-    found += [make_question(study, name, given) for name, given in eligible.get("questions", {}).items()]
+    found += [
+        make_question(study, name, given, pack) for name, given in eligible.get("questions", {}).items()
+    ]
     return found
 
 

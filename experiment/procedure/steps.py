@@ -72,7 +72,8 @@ def make_step(
             )
         options = [options[i] for i in order] if order else options
         text = with_options(text, options)
-    lines = None if text is None else break_lines(text, line_length)
+    by_word = settings.get("as") == "moving_window"
+    lines = None if text is None else break_lines(text, line_length, keeps_words=by_word)
     step: dict[str, Any] = {"step": kind, "caption": settings.get("caption"), "text": text, "lines": lines}
     if kind == "read":
         return {**step, "as": settings.get("as", "whole"), "minimum_ms": _ms(settings.get("minimum")) or 0}

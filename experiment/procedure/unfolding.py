@@ -6,7 +6,6 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.languages import pack_for
 from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
 from experiment.procedure import checks
 from experiment.procedure.examples import with_shuffled_labels
@@ -62,12 +61,13 @@ def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tupl
     return intact, [intact]
 
 
-def worked_answer(exemplar: Item, language: str, given: str | None = None) -> str:
+def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str:
     """Return a solved example's answer (as given, such as ``(B)``) as it is shown: behind its worked solution."""
     answer = given or exemplar.answer or ""
     solution = exemplar.key.get("rationale")
-    closing = pack_for(language).texts["example_answer"].format(answer=answer)
-    return f"{solution} {closing}" if solution else answer
+    if not solution:
+        return answer
+    return f"{solution} {study.pack.texts['example_answer'].format(answer=answer)}"
 
 
 class Unfolding:
@@ -196,7 +196,7 @@ class Unfolding:
         return {
             "kind": "practice",
             "block": name,
-            "feedback": practice_feedback(settings, self.study.language),
+            "feedback": practice_feedback(settings, self.study),
             "pass": int(share.rstrip("%")) / 100 if share else None,
             "attempts": settings.get("attempts", 1),
             "trials": [self._trial(item, name, block) for item in items],
@@ -222,7 +222,7 @@ class Unfolding:
             "name": settings.get("name"),
             "break_every": settings.get("break_every"),
             "break_minimum_ms": milliseconds(settings["break_minimum"]) if "break_minimum" in settings else 0,
-            "feedback": block_feedback(settings, self.study.language),
+            "feedback": block_feedback(settings, self.study),
             "trials": self._trials(sequence, settings, name),
         }
 
@@ -232,9 +232,7 @@ class Unfolding:
         wanted = settings.get("attention_checks", 0)
         step = settings["trial"][-1]
         labels = self._labels_of_checks(step, sequence)
-        made = checks.checks(
-            wanted, step, labels, language=self.study.language, seed=self.study.seed, draw=draw
-        )
+        made = checks.checks(wanted, step, labels, self.study, draw)
         before: dict[int, list[tuple[Item, str]]] = {}
         for place, one in zip(checks.places(wanted, len(sequence), draw), made, strict=True):
             before.setdefault(place, []).append(one)
@@ -361,12 +359,12 @@ class Unfolding:
         )
         is_option = kind == "answer" and answering.get("read_as") == "option"
         if kind == "answer" and not is_option:
-            return {"text": text, "label": worked_answer(exemplar, self.study.language)}
+            return {"text": text, "label": worked_answer(exemplar, self.study)}
         if not choices or not by_letter:
             answer, _ = right_answer(exemplar, settings["trial"][-1], is_mixed=self.is_mixed)
             return {"text": text, "label": self.labels.shown.get(str(answer), answer)}
         right = None if exemplar.answer is None else string.ascii_uppercase[choices.index(exemplar.answer)]
-        label = worked_answer(exemplar, self.study.language, f"({right})") if is_option else right
+        label = worked_answer(exemplar, self.study, f"({right})") if is_option else right
         return {"text": with_options(text, choices), "label": label}
 
     def _choice_order(self, item: Item, settings: Mapping[str, Any]) -> list[int]:

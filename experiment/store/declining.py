@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from experiment.store.erasure import note_due
 from experiment.store.statements import insert_new
 from experiment.store.tables import audit, events, invitations, metadata, sessions, tallies, trials
 
@@ -51,6 +52,7 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
     for table in reversed(metadata.sorted_tables):
         if "session_id" in table.c and table not in _KEPT:
             connection.execute(delete(table).where(table.c.session_id == session_id))
+    note_due(connection, row.study)
     if row.reader_kind == "human" and not row.is_pilot:
         _count(connection, row.study, row.version, kind)
 

@@ -3,15 +3,18 @@
 Erased are the session with its plan, trials, regions, scores, ratings, calls, flags and events, who its participant was
 (ids, invitation, submission), the salts of its chain, and every session that a model read in the participant's words
 (teacher-forced, yoked to it) with its calls. The chain's digests stay: without their salts they say nothing.
+
+Erased rows leave bytes in files. The same transaction stores that the files must be cleaned (:func:`note_due`), so that a
+process that is killed before it cleans them loses nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
@@ -34,11 +37,18 @@ from experiment.store.tables import (
     trials,
 )
 
+T = TypeVar("T")
 TEACHER_FORCED = "teacher_forced"
 _CHILDREN_FIRST = (ratings, scores, regions, trials, flags, events, people)
 _LARGEST_IN = 500
 _TOLD = tuple(sessions.c[name] for name in ("session_id", "study", "version", "reader", "reader_kind"))
 """What a tombstone is made from."""
+
+
+SERVER = "server"
+"""Who acts where nobody asked for it."""
+DUE = "cleaning due"
+"""The action of audit rows which say that files may still hold bytes of erased rows."""
 
 
 @dataclass
@@ -108,7 +118,35 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
         _delete(connection, sessions, sessions.c.session_id.in_(part), found)
         if tombstones:
             connection.execute(audit.insert(), tombstones)
+        for study in {str(row["study"]) for row in rows}:
+            note_due(connection, study, found.work_keys)
     return found
+
+
+def note_due(connection: Connection, study: str, work_keys: Iterable[str] = ()) -> None:
+    """Store that a study's files must be cleaned of erased rows, and of what models made from them.
+
+    Parameters
+    ----------
+    work_keys : iterable of str
+        Erased trials of models, whose hidden states and replies are in files.
+    """
+    row = {"at": stamp(datetime.now(UTC)), "actor": SERVER, "action": DUE, "study": study}
+    connection.execute(audit.insert().values(**row, detail={"work_keys": sorted(work_keys)}))
+
+
+def what_is_due(connection: Connection, study: str) -> dict[int, list[str]]:
+    """Return the work keys of each row stored by :func:`note_due`, by its number; empty if nothing is due."""
+    rows = connection.execute(
+        select(audit.c.audit_id, audit.c.detail).where(audit.c.action == DUE, audit.c.study == study)
+    )
+    return {number: detail["work_keys"] for number, detail in rows}
+
+
+def note_cleaned(connection: Connection, numbers: Iterable[int]) -> None:
+    """Remove rows of :func:`note_due`: the files were cleaned."""
+    for part in _parts(list(numbers)):
+        connection.execute(delete(audit).where(audit.c.audit_id.in_(part)))
 
 
 def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> None:
@@ -162,7 +200,7 @@ def _delete(connection: Connection, table: Table, where: ColumnElement[bool], fo
         found.rows[table.name] += number
 
 
-def _parts(values: Sequence[str]) -> list[Sequence[str]]:
+def _parts(values: Sequence[T]) -> list[Sequence[T]]:
     return [values[start : start + _LARGEST_IN] for start in range(0, len(values), _LARGEST_IN)]
 
 

@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+from experiment.languages import OWN_FILE, Own, Pack, read_own
+from experiment.languages.packs import no_pack
 from experiment.study.factors import OWN_FACTOR, Crossing, cross
-from experiment.study.texts import StudyText, read_text
+from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.trained import as_trained
 from experiment.study.yaml_source import KeyPath, YamlSource
 from stimuli.errors import UserError
@@ -66,6 +68,37 @@ class Study:
     def language(self) -> str:
         """Return the language code, English unless given."""
         return str(self.get("language", default="en"))
+
+    @property
+    def items_language(self) -> str:
+        """Return the language of the items: English for H-TEST and the released letter geometry, else the study's."""
+        released = self.get("materials", "letter_geometry", "from") is not None
+        is_english = self.get("materials", "htest") is not None or released
+        return "en" if is_english and not self.language.startswith("en") else self.language
+
+    @cached_property
+    def own_texts(self) -> Own:
+        """Return what wrods and the study's ``texts.json`` say in its language.
+
+        Raises
+        ------
+        UserError
+            ``texts.json`` is not as it must be.
+        """
+        return read_own(self.language, self.folder)
+
+    @property
+    def pack(self) -> Pack:
+        """Return what participants are told in the study's language.
+
+        Raises
+        ------
+        UserError
+            There are no texts in this language: nobody is shown those of another one.
+        """
+        if self.own_texts.pack is None:
+            raise no_pack(self.language, self.place("language"))
+        return self.own_texts.pack
 
     @property
     def seed(self) -> int:
@@ -213,6 +246,8 @@ class Study:
             "procedure",
         )
         texts = {name: text.version for name, text in self.texts.items()}
+        if (own := self.folder / OWN_FILE).is_file():
+            texts[OWN_FILE] = version_of(own.read_bytes())
         file = self.folder / ITEMS
         items = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
         return {

@@ -45,10 +45,14 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(["image"])
 
 
+def version_of(text: bytes) -> str:
+    """Return the version of a text for the record."""
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
 def render_text(text: str) -> StudyText:
     """Render Markdown; raw HTML in it is shown as text, images are left out."""
     tidy = text.replace("\r\n", "\n").strip()
-    version = hashlib.sha256(tidy.encode("utf-8")).hexdigest()[:16]
     markdown = _markdown()
     tokens = markdown.parse(tidy)
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
@@ -56,7 +60,7 @@ def render_text(text: str) -> StudyText:
     for token in headings:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
-    return StudyText(html, _plain(tokens), version, tuple(_placeholders(text)))
+    return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(_placeholders(text)))
 
 
 def _placeholders(text: str) -> Iterator[Placeholder]:

@@ -20,6 +20,9 @@ export function timesOf(rows: Iterable<HTMLElement>): Times {
   return found;
 }
 
+/** Distances between ticks of the trial axis: trials are whole numbers. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+
 function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -33,7 +36,7 @@ function draw(holder: HTMLElement, { trials, times }: Times): uPlot {
     cursor: { show: false },
     scales: { x: { time: false }, y: { range: (_, __, most) => [0, most * 1.05] } },
     axes: [
-      { ...axis, label: "Trial", labelSize: 20, labelFont: axis.font },
+      { ...axis, label: "Trial", labelSize: 20, labelFont: axis.font, incrs: WHOLE },
       { ...axis, label: "Response, ms", labelSize: 20, labelFont: axis.font, size: 56 },
     ],
     series: [{}, { paths: () => null, points: { show: true, size: 6, fill: colour("--accent"), stroke: colour("--accent") } }],

@@ -10,7 +10,7 @@ import { type Entry, entryOf, StartScreen, type Standing } from "./lab/start";
 import { type Deletable, type Ended, endedBy, keepsakes, NO_PARTING, type Parting, partingOf } from "./leaving/endings";
 import { moment, receiptButton } from "./leaving/receipt";
 import { confirmDeletion } from "./leaving/stop";
-import { fill, type Messages } from "./messages";
+import { fill, type Messages, refusalText } from "./messages";
 import { type Action, type Frame, showPage } from "./page";
 import type { TrialPayload } from "./procedure/payload";
 import type { Plan, TrialKey } from "./procedure/plan";
@@ -313,8 +313,8 @@ export class Visit {
         if (body.debrief) this.parting = { ...this.parting, debrief: body.debrief };
         // whoever took part before and cannot again is told what the study was about
         if (this.parting !== NO_PARTING) return { ...this.barred(body), heading: body.title ?? this.messages.ended_title };
-        const said = body.state === "pin" ? this.messages.pin_wrong : (body.error ?? `HTTP ${status}`);
-        trouble = { heading: body.title ?? null, text: [said, body.mend ?? ""].filter(Boolean) };
+        const text = body.state === "pin" ? [this.messages.pin_wrong] : refusalText(status, body, this.messages);
+        trouble = { heading: body.title ?? null, text };
         this.forget();
         break;
       }

@@ -5,12 +5,24 @@ import { readConfig } from "../src/config";
 import { element } from "../src/dom";
 import names from "../../tests/experiment/key_names.json";
 import { keyCap, keyName, layoutOrder, struckKey } from "../src/keys";
-import { fill } from "../src/messages";
+import { fill, refusalText } from "../src/messages";
 import { inserted, TypingWatch } from "../src/plugins/typing";
 
 describe("the page's own words", () => {
   test("leave a place alone for which there is no value", () => {
     expect(fill("{right} of {total}", { right: 3 })).toBe("3 of {total}");
+  });
+
+  test("keep dates and ids in their order where the page runs from right to left", () => {
+    document.documentElement.dir = "rtl";
+    expect(fill("حتى {until}", { until: "2027-03-31" })).toBe("حتى \u20682027-03-31\u2069");
+    document.documentElement.dir = "";
+  });
+
+  test("tell a reader only what the server says in the study's words", () => {
+    const messages = german.texts;
+    expect(refusalText(403, { title: "Titel", error: "Fehler", mend: "" }, messages)).toEqual(["Fehler"]);
+    expect(refusalText(404, { error: "there is no such study here" }, messages)).toEqual([messages.ask_us, "HTTP 404"]);
   });
 });
 

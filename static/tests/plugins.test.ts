@@ -106,6 +106,8 @@ describe("questions", () => {
   test.each([
     ["-2.5", -2.5],
     ["3,25", 3.25],
+    ["２０", 20],
+    ["٢٠٫٥", 20.5],
     ["four", NaN],
     ["1.2.3", NaN],
   ])("read %s as %d", (written, number) => expect(readNumber(written)).toBe(number));

@@ -166,7 +166,7 @@ describe("practice", () => {
     expect(isCorrect(choice, null, "en")).toBe(false);
   });
 
-  test.each([" der  garten blüht", "DER GARTEN BLÜHT.", "Der Garten blu\u0308ht"])("takes %j for the typed answer", (answer) => {
+  test.each([" der  garten blüht", "DER GARTEN BLÜHT.", "Der Garten blüht。", "Der Garten blu\u0308ht"])("takes %j for the typed answer", (answer) => {
     expect(isCorrect(typed, answer, "de")).toBe(true);
   });
 

@@ -1,6 +1,6 @@
 """Trials per second and waiting times of paced participants: our own endpoint beside oTree doing its own trials.
 
-``python tests/benchmarks/bench_server.py [--seconds 20] [--rounds 1] [--store sqlite|URL] [--only wrods|otree] [--people 200]``.
+``python tests/benchmarks/bench_server.py [--seconds 20] [--store sqlite|URL [--servers 1]] [--only wrods|otree] [--people 200]``.
 Each participant answers after a think time drawn from an exponential; all run on this machine in one asyncio client, ours first,
 then oTree in an environment that pip makes and that is thrown away. Each row names the load averages when it ended. A trial of
 ours is one JSON post, answered when it is on disk; one of oTree's is the form's post, its redirect and the next page: that is
@@ -31,7 +31,7 @@ import aiohttp
 ROOT = Path(__file__).resolve().parents[2]
 OTREE = "otree==6.0.15"
 TRIALS = 60
-PACES = ((50, 1.0), (200, 1.0), (500, 2.5))
+PACES = ((50, 1.0), (200, 1.0), (500, 2.5), (1000, 5.0))
 """Participants, and their mean think time in seconds."""
 PASSWORD = "bench-password"
 STUDY = """\
@@ -234,7 +234,7 @@ def row(name: str, people: int, think_s: float, seconds: float, waits: Waits, cp
     )
 
 
-async def run_ours(folder: Path, seconds: float, store: str, paces: Paces) -> None:
+async def run_ours(folder: Path, seconds: float, store: str, servers: int, paces: Paces) -> None:
     rows = "".join(f"word{chr(97 + i // 26)}{chr(97 + i % 26)},other{i}\n" for i in range(TRIALS))
     (folder / "words.csv").write_text("word,foil\n" + rows, "utf-8")
     (folder / "study.yaml").write_text(STUDY, "utf-8")
@@ -252,17 +252,28 @@ async def run_ours(folder: Path, seconds: float, store: str, paces: Paces) -> No
     subprocess.run(
         [*wrods, "build", "."], cwd=folder, env=os.environ | environment, check=True, capture_output=True
     )
-    port = free_port()
-    with process(
-        [*wrods, "serve", ".", "--port", str(port), "--no-browser"], folder, port, **environment
-    ) as server:
+    environment["WRODS_SECRET"] = "a signing key that all servers of the study have"
+    with contextlib.ExitStack() as running:
+        ports = [free_port() for _ in range(servers)]
+        processes = [
+            running.enter_context(
+                process(
+                    [*wrods, "serve", ".", "--port", str(port), "--no-browser"], folder, port, **environment
+                )
+            )
+            for port in ports
+        ]
         for number, think_s in paces:
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
-                people = [await ours(http, f"http://127.0.0.1:{port}/api/bench") for _ in range(number)]
-                before = cpu_seconds(server.pid)
+                people = [
+                    await ours(http, f"http://127.0.0.1:{ports[person % servers]}/api/bench")
+                    for person in range(number)
+                ]
+                before = sum(cpu_seconds(server.pid) for server in processes)
                 waits = await paced(people, think_s, seconds)
-            name = "wrods, SQLite" if store == "sqlite" else "wrods, PostgreSQL"
-            print(row(name, number, think_s, seconds, waits, cpu_seconds(server.pid) - before), flush=True)
+                cpu = sum(cpu_seconds(server.pid) for server in processes) - before
+            name = "wrods, SQLite" if store == "sqlite" else f"wrods, PostgreSQL, {servers} server(s)"
+            print(row(name, number, think_s, seconds, waits, cpu), flush=True)
             for failure in waits.failures[:2]:
                 print(f"  {failure}", file=sys.stderr)
 
@@ -313,7 +324,7 @@ async def run_otree(folder: Path, seconds: float, paces: Paces) -> None:
                     await browser.close()
 
 
-async def main(seconds: float, store: str, only: str | None, paces: Paces) -> None:
+async def main(seconds: float, store: str, servers: int, only: str | None, paces: Paces) -> None:
     print(
         "| server | people | think time | trials/s | p50 ms | p99 ms | max ms | server CPU ms a trial | failures "
         "| load 1, 5 min |"
@@ -324,7 +335,7 @@ async def main(seconds: float, store: str, only: str | None, paces: Paces) -> No
         for name in ("ours", "otree"):
             (folder / name).mkdir()
         if only != "otree":
-            await run_ours(folder / "ours", seconds, store, paces)
+            await run_ours(folder / "ours", seconds, store, servers, paces)
         if only != "wrods":
             await run_otree(folder / "otree", seconds, paces)
 
@@ -344,6 +355,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--store", default="sqlite", help="sqlite, or the URL of an empty PostgreSQL database"
     )
+    parser.add_argument(
+        "--servers", type=int, default=1, help="server processes that share a PostgreSQL database"
+    )
     given = parser.parse_args()
     chosen = [pace for pace in PACES for _ in range(given.rounds) if pace[0] in (given.people or dict(PACES))]
-    asyncio.run(main(given.seconds, given.store, given.only, chosen))
+    asyncio.run(main(given.seconds, given.store, given.servers, given.only, chosen))

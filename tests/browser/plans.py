@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+from experiment.languages import pack_for
 from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import break_lines
 
+ENGLISH: Any = SimpleNamespace(pack=pack_for("en"))
 CONSENT = {
     "kind": "consent",
     "version": "3f2a",
@@ -157,7 +160,7 @@ def block(trials: list[dict[str, Any]], break_every: int | None = None, **more: 
 
 def feedback(mode: str, shown_for: str | None = None) -> dict[str, Any] | None:
     """What a block tells after each trial."""
-    return block_feedback({"feedback": mode} | ({"feedback_for": shown_for} if shown_for else {}), "en")
+    return block_feedback({"feedback": mode} | ({"feedback_for": shown_for} if shown_for else {}), ENGLISH)
 
 
 def questions(*asked: dict[str, Any], name: str = "questions-1", screening: bool = False) -> dict[str, Any]:
@@ -219,7 +222,7 @@ def practice(trials: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {
         "kind": "practice",
         "block": "practice-1",
-        "feedback": practice_feedback({}, "en"),
+        "feedback": practice_feedback({}, ENGLISH),
         "pass": 0.5,
         "attempts": 2,
         "trials": trials,

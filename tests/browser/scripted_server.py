@@ -117,7 +117,8 @@ class ScriptedServer:
                 status, _ = self.take_trial(trials, sent.body)
                 return status, {"feedback": self.verdicts.get(sent.body["trial_index"])}
             case ["events"]:
-                self.events.append(sent.body)
+                if sent.body not in self.events:  # sent again where the reply was lost, stored once
+                    self.events.append(sent.body)
                 if sent.body["detail"] == {"agreed": False} or sent.body["detail"].get("then") == "delete":
                     self.erased.add(session)
                     return 201, {"erased": True}

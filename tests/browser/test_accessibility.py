@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from experiment.languages import pack_for
 from tests.browser.plans import (
     BACKGROUND,
     CONSENT,
@@ -244,10 +245,11 @@ def test_pages_in_right_to_left_languages_keep_their_texts_in_place(serve, new_p
     text = {"ar": "ذهب الولد إلى المدرسة.", "he": "הילד הלך לבית הספר."}[language]
     prose = {"kind": "instructions", "pages": [{"html": f"<p>{text}</p>", "text": text}]}
     study = plan(prose, block([trial(0, [choose(text, ask=text)])]), language=language)
-    server = serve(study | {"title": text})
+    server = serve(study | {"title": text, "items_language": "fa"})
     page = new_page(server.address)
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name=pack_for(language).texts["start"]).click()
     page.get_by_text(text).last.wait_for()
+    assert page.locator("html").evaluate("(html) => [html.lang, html.dir]") == [language, "rtl"]
     assert axe(page) == []
     for selector in (".prose", "header h1"):
         assert page.locator(selector).evaluate("(part) => getComputedStyle(part).direction") == "rtl", (
@@ -260,6 +262,12 @@ def test_pages_in_right_to_left_languages_keep_their_texts_in_place(serve, new_p
         assert page.locator(selector).evaluate("(part) => getComputedStyle(part).direction") == "rtl", (
             selector
         )
+    spoken = [page.locator(part).get_attribute("lang") for part in (".stimulus", ".ask")]
+    assert spoken == ["fa", language], "items have a language of their own"
+    places = {key: page.locator("kbd", has_text=key).bounding_box()["x"] for key in "FJ"}
+    assert places["F"] < places["J"], "keys lie as on the keyboard"
+    assert page.locator(".stop").bounding_box()["x"] < 100, "the control to stop is at the end of the line"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def focused(page):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ def postgres_programs() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
-@pytest.fixture(scope="session")
-def postgres_cluster() -> Iterator[str]:
+@contextmanager
+def cluster(*settings: str, segment_mb: int = 16) -> Iterator[str]:
     """Run a PostgreSQL server of our own on a socket in a scratch folder; give the address of its first database."""
     programs = postgres_programs()
     assert programs is not None
@@ -40,8 +41,23 @@ def postgres_cluster() -> Iterator[str]:
         shutil.chown(folder, _AS_USER["user"], _AS_USER["group"])
     data = folder / "data"
     run = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder} | _AS_USER
-    subprocess.run([programs / "initdb", "-D", data, "-U", "wrods", "--auth=trust", "-E", "UTF8"], **run)
+    subprocess.run(
+        [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "wrods",
+            "--auth=trust",
+            "-E",
+            "UTF8",
+            "-N",
+            f"--wal-segsize={segment_mb}",
+        ],
+        **run,
+    )
     options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=100"
+    options += "".join(f" -c {setting}" for setting in settings)
     subprocess.run(
         [programs / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log", "start"], **run
     )
@@ -50,6 +66,13 @@ def postgres_cluster() -> Iterator[str]:
     finally:
         subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster() -> Iterator[str]:
+    """Run the server of most tests."""
+    with cluster() as address:
+        yield address
 
 
 def restart_postgres(url: str, how: str) -> None:
@@ -68,12 +91,22 @@ def postgres_url(request: pytest.FixtureRequest, require: Callable[[str, object,
     """Give the address of a new, empty PostgreSQL database."""
     require("postgres", postgres_programs(), "PostgreSQL's server programs are not installed")
     require("postgres", importlib.util.find_spec("psycopg"), "the extra `postgres` is not installed")
-    cluster: str = request.getfixturevalue("postgres_cluster")
+    return new_database(request.getfixturevalue("postgres_cluster"))
+
+
+def new_database(cluster: str, owner: str = "wrods") -> str:
+    """Make an empty database in a cluster and return its address."""
     name = f"study_{secrets.token_hex(4)}"
+    tell(cluster, f"CREATE DATABASE {name} OWNER {owner}")
+    return cluster.replace("/postgres?", f"/{name}?")
+
+
+def tell(address: str, *statements: str) -> None:
+    """Give statements to a database, as the superuser of its cluster."""
     engine = create_engine(
-        cluster.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+        address.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
     )
     with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        for statement in statements:
+            connection.exec_driver_sql(statement)
     engine.dispose()
-    return cluster.replace("/postgres?", f"/{name}?")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+import json
 
 import pytest
 
-from experiment.languages import pack_for
-from experiment.languages.packs import pack_languages
+from experiment.languages import find_pack, pack_for
+from experiment.languages.packs import fault_of_text, pack_file, pack_languages
+from stimuli.errors import UserError
 
 ENGLISH = pack_for("en").texts
-PLACE = re.compile(r"\{(\w+)\}")
 OTHERS = [language for language in pack_languages() if language != "en"]
+KEYS = {"key_enter", "key_control"}
 SAME_AS_ENGLISH = {
+    **dict.fromkeys(("ar", "he", "ja", "ko", "pl", "pt", "ru", "tr", "zh"), KEYS),
     "de": {"pilot", "station"},
     "es": {"no", "key_control"},
+    "fr": {"key_control"},
+    "it": {"no", "key_control"},
+    "nl": {*KEYS, "pilot"},
 }
 """Texts that are the same in another language."""
 
@@ -31,10 +35,7 @@ def test_every_text_fills_the_same_places_as_in_english_and_none_is_empty(langua
     wrong = {
         key: text
         for key, text in pack_for(language).texts.items()
-        if Counter(PLACE.findall(text)) != Counter(PLACE.findall(ENGLISH[key]))
-        or text != text.strip()
-        or not text
-        or re.search(r"[{}]", PLACE.sub("", text))
+        if fault_of_text(text, ENGLISH[key]) or text != text.strip()
     }
     assert not wrong
 
@@ -43,3 +44,40 @@ def test_every_text_fills_the_same_places_as_in_english_and_none_is_empty(langua
 def test_no_text_is_left_in_english(language: str) -> None:
     same = {key for key, text in pack_for(language).texts.items() if text == ENGLISH[key]}
     assert same == SAME_AS_ENGLISH[language]
+
+
+def test_there_is_a_pack_of_each_language_that_the_documentation_lists() -> None:
+    listed = ["ar", "de", "en", "es", "fr", "he", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "zh"]
+    assert list(pack_languages()) == listed
+    assert {language for language in listed if pack_for(language).direction == "rtl"} == {"ar", "he"}
+    heads = [json.loads(pack_file(language).read_text("utf-8")) for language in listed]
+    assert not any(head["checked_by_native_reader"] for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("tag", "pack"),
+    [
+        ("pt-BR", "pt"),
+        ("en-GB", "en"),
+        ("es-419", "es"),
+        ("zh-CN", "zh"),
+        ("zh-Hans-HK", "zh"),
+        ("zh-Hant", None),
+        ("zh-TW", None),
+        ("ru-Latn", None),
+        ("fi", None),
+    ],
+)
+def test_a_tag_gets_the_pack_of_its_language_and_script_whatever_its_region(
+    tag: str, pack: str | None
+) -> None:
+    found = find_pack(tag)
+    assert (found and found.language) == pack
+    if pack is None:
+        with pytest.raises(UserError, match=f"{tag}.*never mixes"):
+            pack_for(tag)
+
+
+def test_values_keep_their_order_in_texts_from_right_to_left() -> None:
+    assert "\u20682027-03-31\u2069" in pack_for("ar").fill("expired_text", until="2027-03-31")
+    assert "until 2027-03-31." in pack_for("en").fill("expired_text", until="2027-03-31")

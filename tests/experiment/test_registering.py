@@ -61,7 +61,7 @@ def answer(study: Study, url: str | None = None, *, is_not_registered: bool = Fa
 def test_sessions_of_a_planned_study_do_not_begin_before_it_is_said_where_it_is_registered(
     study: Study,
 ) -> None:
-    with pytest.raises(UserError, match="nobody has said yet where its plan is registered") as refused:
+    with pytest.raises(UserError, match="not known where the plan is registered") as refused:
         answer(study)
     assert "--not-registered" in str(refused.value.mend) and stored(study) is None
     answer(study, URL)

@@ -58,7 +58,14 @@ def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered
     rating: Any = rating_for(study)
     with open_store(study.folder) as store:
         with LocalServer(study, store) as server:
-            fill(study, read_truth(study.folder / "simulated.json"), server.links.api, readers=2, pause=0)
+            fill(
+                study,
+                read_truth(study.folder / "simulated.json"),
+                server.links.api,
+                server.links.simulated,
+                readers=2,
+                pause=0,
+            )
         with store.read() as connection:
             rehearsed = answers_of(connection, study.id, rating)
         assert len(rehearsed) == 8 and all(one.is_rehearsed for one in rehearsed)

@@ -60,6 +60,13 @@ def test_wide_letters_take_two_cells_and_marks_none() -> None:
     assert break_lines("one\ntwo three", 9) == ["one", "two three"]
 
 
+def test_texts_without_spaces_break_between_signs_that_may_begin_and_end_a_line() -> None:
+    text = "昨日、私は「図書館」で本を読んだ。"
+    assert break_lines(text, 10, keeps_words=False) == ["昨日、私は", "「図書館」", "で本を読ん", "だ。"]
+    assert break_lines(text, 10) == [text]
+    assert break_lines("letters1234567890", 10, keeps_words=False) == ["letters1234567890"]
+
+
 # balanced orders
 
 

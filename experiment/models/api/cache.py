@@ -19,6 +19,7 @@ from typing import Any
 
 from experiment.models.api.retrying import parsed
 from experiment.models.engine import Message, RegionScore, Reply, Request
+from experiment.store.rewriting import empty_log
 from stimuli.errors import UserError
 
 FILE = "answers-cache.db"
@@ -164,7 +165,11 @@ class Cache:
                 (work_key, f"{work_key}:", f"{work_key};"),
             )
             count += found.rowcount
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if not empty_log(self._connection):
+            raise UserError(
+                f"{self.file}-wal may still hold erased answers: other programs are reading the file",
+                mend="Repeat this when no run is in progress.",
+            )
         return count
 
     def close(self) -> None:

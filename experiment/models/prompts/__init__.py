@@ -1,6 +1,5 @@
 """Renders planned trials to text: the same plan that people's pages show; wordings and papers' prompts are data."""
 
-from experiment.models.prompts.data import wording_language
 from experiment.models.prompts.prompter import Prompter, Strategy, Turn, changed_field, read_step
 from experiment.models.prompts.render import Rendered, instructions_before, render
 
@@ -13,5 +12,4 @@ __all__ = [
     "instructions_before",
     "read_step",
     "render",
-    "wording_language",
 ]

@@ -13,8 +13,8 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from experiment.languages import wording
 from experiment.models.pictures import Picture
-from experiment.models.prompts.data import wording
 from experiment.models.prompts.pictured import Presentation, in_order, pictured
 from experiment.models.prompts.published import paper_prompt
 from experiment.procedure import TYPED
@@ -72,7 +72,7 @@ class Prompter:
     Parameters
     ----------
     plan : mapping
-        A session plan; its ``prompt_variant`` and ``language`` say which wordings.
+        A session plan; its ``prompt_variant``, its own ``wording``, else its ``language``, say which wordings.
     strategy : {"direct", "chain_of_thought", "unscramble_first"}
     is_local : bool
         For papers that asked local models in other words.
@@ -89,7 +89,7 @@ class Prompter:
         presentation: Presentation = "text",
         of_examples: Presentation = "text",
     ) -> None:
-        self.words = wording(plan["language"])
+        self.words = plan.get("wording") or wording(plan["language"])
         self.variant = int(plan["prompt_variant"]) - 1
         self.thinks = strategy == "chain_of_thought"
         self.is_local = is_local

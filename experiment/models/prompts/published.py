@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any
-
-from experiment.models.prompts.data import data
 
 _FIELD = re.compile(r"\{(text|question|passage|context|evidence|dialogue|choices|choice_list|letters|lines|label|"
                     r"label_lines|label_list|reply)\}")  # fmt: skip
@@ -53,9 +54,11 @@ class PaperPrompt:
     temperature: float
 
 
-def paper_prompts() -> dict[str, Mapping[str, Any]]:
+@cache
+def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
     """Return every prompt by its name: ``source``, ``item`` and, where there are examples, ``exemplar``."""
-    return {name: entry for name, entry in data("published.json").items() if isinstance(entry, dict)}
+    text = resources.files("experiment.models.prompts").joinpath("published.json").read_text("utf-8")
+    return {name: entry for name, entry in json.loads(text).items() if isinstance(entry, dict)}
 
 
 def prompt_name(
@@ -116,7 +119,7 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
     )
     if name is None:
         raise ValueError(f"no paper's prompt asks what item {trial['item_id']!r} asks")
-    prompt = data("published.json")[name]
+    prompt = paper_prompts()[name]
     lines = (
         [_filled(prompt["exemplar"], _of_exemplar(one)) for one in trial["exemplars"]]
         if "exemplar" in prompt
@@ -137,7 +140,7 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
 
 def judge_prompt(reply: str, labels: Sequence[str]) -> PaperPrompt:
     """Return H-TEST's prompt by which a model reads a thought."""
-    prompt = data("published.json")["htest_judge"]
+    prompt = paper_prompts()["htest_judge"]
     text = _filled(prompt["item"], {"reply": reply, "label_list": "\n".join(labels)})
     return PaperPrompt(text, False, int(prompt["max_tokens"]), (), float(prompt["temperature"]))
 

@@ -5,8 +5,8 @@ const KINDS = { human: "People", simulated: "Simulated readers", model: "Models"
 const STATES = {
   finished: "finished", running: "running", interrupted: "interrupted", declined: "declined", stopped: "stopped by the participant", screened_out: "screened out",
   failed_practice: "failed practice", failed_checks: "failed checks",
-  failed_comprehension: "failed questions about the instructions", withdrawn: "withdrawn", timed_out: "timed out",
-  returned: "returned", blocked: "not resumed", ended: "ended by hand",
+  failed_comprehension: "failed comprehension questions", withdrawn: "withdrawn", timed_out: "timed out",
+  returned: "returned", blocked: "not resumed", ended: "ended by an experimenter",
 };
 const COLLECTION = { open: "open", paused: "paused", closed: "closed" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -58,11 +58,11 @@ function drawCounts(section, study) {
     if (told) cell.append(make("span", { class: "quiet block" }, told));
     return make("tr", {}, make("td", {}, KINDS[kind] ?? kind), count(counts.finished), count(counts.running), count(counts.interrupted), cell);
   });
-  if (rows.length === 0) rows.push(make("tr", {}, make("td", { colspan: "5", class: "quiet" }, "Nobody yet")));
+  if (rows.length === 0) rows.push(make("tr", {}, make("td", { colspan: "5", class: "quiet" }, "None yet")));
   replace(section.querySelector(".counts tbody"), rows);
   const wanted = section.querySelector(".wanted");
   wanted.hidden = study.wanted === null;
-  if (study.wanted !== null) wanted.textContent = `${study.kinds.human?.finished ?? 0} of ${study.wanted} wanted have finished.`;
+  if (study.wanted !== null) wanted.textContent = `${study.kinds.human?.finished ?? 0} of ${study.wanted} planned participants have finished.`;
 }
 
 // Lists are shown for the people of the study; where there are none yet, for whoever is there.
@@ -105,8 +105,8 @@ function drawBeside(section, study) {
   chip.dataset.state = state;
   const words = {
     open: "New participants can begin.",
-    paused: "Nobody new can begin; sessions under way go on.",
-    closed: "The study is closed; means by condition may be seen.",
+    paused: "No new participants can begin; sessions in progress continue.",
+    closed: "The study is closed; condition means are visible.",
   }[state];
   section.querySelector(".collection-words").textContent = by ? `${words} Set by ${by}, ${clock(new Date(since))}.` : words;
   for (const button of section.querySelectorAll(".states button")) button.disabled = button.value === state;
@@ -166,7 +166,7 @@ function drawFilters(section, study) {
   }
 }
 
-function toLookAt(session) {
+function needsReview(session) {
   const cell = make("td", {});
   for (const sign of session.signs) cell.append(make("span", { class: "mark suspect" }, sign));
   if (session.flags) cell.append(make("span", { class: "mark suspect" }, session.flags === 1 ? "1 flag" : `${session.flags} flags`));
@@ -199,7 +199,7 @@ function drawSessions(section, study) {
       make("td", {}, session.station ?? ""),
       make("td", {}, clock(new Date(session.started))),
       make("td", {}, ago(new Date(session.seen))),
-      toLookAt(session),
+      needsReview(session),
       make("td", {}, session.code ? make("code", {}, session.code) : ""),
     );
   });
@@ -211,7 +211,7 @@ function drawSessions(section, study) {
   section.querySelector(".empty").hidden = rows.length > 0;
   const more = section.querySelector(".hidden-rows");
   more.hidden = study.hidden === 0;
-  more.textContent = `${study.hidden} older sessions are not listed; the download has all of them.`;
+  more.textContent = `${study.hidden} older sessions are not listed here; the download contains all of them.`;
 }
 
 function drawConcerns() {
@@ -250,7 +250,7 @@ async function refresh() {
     heard.textContent = `Up to date, ${now.toLocaleTimeString()}`;
   } catch {
     heard.setAttribute("role", "status");
-    heard.textContent = "The server does not answer. Trying again …";
+    heard.textContent = "The server is not responding. Trying again …";
   }
   setTimeout(refresh, EVERY_MS);
 }

@@ -43,8 +43,8 @@ def set_state(study: str) -> AnyResponse:
     ).result()
     words = {
         "open": "New participants can begin.",
-        "paused": "Nobody new can begin; sessions under way go on.",
-        "closed": "The study is closed; its condition means may be seen.",
+        "paused": "No new participants can begin; sessions in progress continue.",
+        "closed": "The study is closed; condition means are visible.",
     }
     flash(words[state])
     return redirect(url_for("admin.show"))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from flask import Response, abort, flash, redirect, render_template, request, url_for
+from flask import Response, abort, flash, redirect, render_template, request, send_from_directory, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.checking import load_study
@@ -26,6 +26,40 @@ from experiment.people.service import StudyService
 from experiment.people.trials_csv import trials_csv
 from experiment.people.uploads import read_copy, take_copy
 from stimuli.errors import UserError
+
+PAGES = (("Items", "audit", "audit.html"), ("Newest report", "reports", "*/report.html"))
+"""Pages that commands write into a study's folder: link text, folder, and file."""
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
+)
+
+
+@admin.app_template_global()
+def files_of(service: StudyService) -> list[tuple[str, str]]:
+    """Return the address and the name of each page in a study's folder that the dashboard links to."""
+    if service.folder is None:
+        return []
+    links = []
+    for name, within, page in PAGES:
+        newest = max((service.folder / within).glob(page), default=None)
+        if newest is not None:
+            file = newest.relative_to(service.folder / within).as_posix()
+            links.append((url_for("admin.show_file", study=service.study, within=within, file=file), name))
+    return links
+
+
+@admin.get("/<study>/files/<any(audit, reports):within>/<path:file>")
+@needs("download")
+def show_file(study: str, within: str, file: str) -> AnyResponse:
+    """Show the audit of a study's items, or a report, with the pictures and files that it links to."""
+    service = service_of(study)
+    if service.folder is None:
+        abort(404)
+    shown = send_from_directory(service.folder.resolve() / within, file)
+    if within == "reports" and file.endswith(".html"):
+        note("opened a report", study=study, detail={"file": file})
+    shown.headers["Content-Security-Policy"] = PAGE_POLICY
+    return shown
 
 
 def _today() -> str:

@@ -52,6 +52,6 @@ def withdraw_session(study: str, key: str) -> AnyResponse:
     for session_id in ids:
         this_site().live.forget(session_id)
         this_site().findings.forget(session_id)
-    left = f" Left: {'; '.join(scrubbed.left)}." if scrubbed.left else ""
+    left = f" Not erased: {'; '.join(scrubbed.left)}." if scrubbed.left else ""
     flash(f"{row['reader']} is withdrawn; {len(scrubbed.backups)} backups were cleaned.{left}")
     return redirect(url_for("admin.show"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flask import request
 
-from experiment.languages import pack_for
 from experiment.people.connections import caller_of
 from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import this_lab
@@ -22,7 +21,7 @@ def typed_number(service: StudyService, typed: str | None) -> str | None:
     """
     if service.ask_participant:
         if typed is None:
-            said = pack_for(service.language).texts["participant_missing"]
+            said = service.pack.texts["participant_missing"]
             raise Problem(400, said, rule="sessions in a laboratory have a typed number", state="number")
         return number_of(service, typed)
     if typed is not None:
@@ -46,7 +45,7 @@ def number_of(service: StudyService, typed: str) -> str:
     number = written(typed, service.number_pattern)
     if number is None:
         pattern = example(service.number_pattern or "#")
-        said = pack_for(service.language).texts["number_pattern"].replace("{example}", pattern)
+        said = service.pack.fill("number_pattern", example=pattern)
         raise Problem(400, said, rule=f"a number such as {pattern}", state="number")
     return number
 

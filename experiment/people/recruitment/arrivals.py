@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection
 
-from experiment.languages import pack_for
 from experiment.people.recruitment import invitations
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE
 from experiment.people.recruitment.places import refusal_for
@@ -113,10 +112,10 @@ def hindrance_of_link(
     if platform is None or given.get(invitations.PARAMETER):
         return None
     parameters = _renamed(platform, given)
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     for name, value in platform.preview.items():
         if parameters.get(name) == value:
-            text = words["preview_text"].format(platform=platform.name)
+            text = service.pack.fill("preview_text", platform=platform.name)
             return Hindrance("preview", words["preview_title"], text)
     kind: Kind
     name = _unreplaced(platform, parameters) or platform.identity or ""
@@ -130,9 +129,9 @@ def hindrance_of_link(
     else:
         return _hindrance_of_signature(service, platform, parameters, standing)
     filled = {"platform": platform.name, "parameter": name, "value": parameters.get(name, "")[:60]}
-    mend = words["missing_mend" if kind == "malformed" else f"{kind}_mend"]
-    title, text = words[f"{kind}_title"], words[f"{kind}_text"]
-    return Hindrance(kind, title.format(**filled), text.format(**filled), mend.format(**filled))
+    mend = "missing_mend" if kind == "malformed" else f"{kind}_mend"
+    title, text, then = (service.pack.fill(key, **filled) for key in (f"{kind}_title", f"{kind}_text", mend))
+    return Hindrance(kind, title, text, then)
 
 
 def _hindrance_of_signature(
@@ -140,14 +139,14 @@ def _hindrance_of_signature(
 ) -> Hindrance | None:
     if standing == "valid" or service.recruitment is None:
         return None
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     signing = platform.signing
     # an id of somebody's own is worth nothing without its signature
     is_claim = signing is not None and signing.by == "key" and bool(parameters.get(signing.identity))
     if not (service.recruitment.needs_signature or is_claim or standing == "invalid"):
         return None
     if standing == "unchecked":
-        text = words["unchecked_text"].format(platform=platform.name)
+        text = service.pack.fill("unchecked_text", platform=platform.name)
         return Hindrance("unchecked", words["unchecked_title"], text)
     return Hindrance("unsigned", words["unsigned_title"], words["unsigned_text"])
 
@@ -167,7 +166,7 @@ def hindrance_of_token(
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None:
         return None
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     token = given.get(invitations.PARAMETER)
     if not token:
         is_open = is_signed or not invitations.only_invited(connection, service.study)
@@ -178,7 +177,7 @@ def hindrance_of_token(
     if invited.standing == "unknown":
         return Hindrance("unknown", words["unknown_title"], words["unknown_text"])
     if invited.standing == "expired":
-        text = words["expired_text"].format(until=(invited.expires_at or "")[:10])
+        text = service.pack.fill("expired_text", until=(invited.expires_at or "")[:10])
         return Hindrance("expired", words["expired_title"], text)
     return None
 
@@ -226,7 +225,7 @@ def hindrance_of_person(
 
 def already(service: StudyService, back: Return | None = None) -> Hindrance:
     """Tell somebody that their session in this study has ended."""
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     return Hindrance("again", words["again_title"], words["again_text"], words["ask_us"], back)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, case, func, select
 
-from experiment.languages import pack_for
 from experiment.store.assignment import STARTED_RECENTLY
 from experiment.store.attendance import stamp
 from experiment.store.collection import collection_of
@@ -106,18 +105,18 @@ def refusal_for(connection: Connection, service: StudyService) -> Refusal | None
     """
     state = collection_of(connection, service.study).state
     if state != "open":
-        words = pack_for(service.language).texts
+        words = service.pack.texts
         return Refusal(state, words[f"{state}_title"], words[f"{state}_text"], "")
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return None
     taken = places_taken(connection, service)
-    words = pack_for(service.language).texts
+    words = service.pack.texts
     if taken.finished >= recruitment.wanted:
         key = recruitment.platform.key
-        mend = "" if key == "link" else words["full_return"].format(platform=recruitment.platform.name)
+        mend = "" if key == "link" else service.pack.fill("full_return", platform=recruitment.platform.name)
         return Refusal("full", words["full_title"], words["full_text"], mend)
     if taken.finished + taken.under_way >= recruitment.wanted + recruitment.overbook:
-        text = words["busy_text"].format(minutes=TRY_AGAIN_MINUTES)
+        text = service.pack.fill("busy_text", minutes=TRY_AGAIN_MINUTES)
         return Refusal("busy", words["busy_title"], text, "")
     return None

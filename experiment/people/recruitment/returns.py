@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, func, select
 
-from experiment.languages import pack_for
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Outcome, Recruitment, outcome_named
 from experiment.people.recruitment.platforms import platforms
 from experiment.store.tables import people, scores, trials
@@ -74,11 +73,12 @@ def return_for(
     code = own or code_of(recruitment, named)
     url = _url(recruitment, named, code, given)
     by_itself = url is not None and recruitment.platform.returns_by_itself
-    return Return(code, url, by_itself, _text(service.language, recruitment.platform.key, named, code, url))
+    return Return(code, url, by_itself, _text(service.pack.texts, recruitment.platform.key, named, code, url))
 
 
-def _text(language: str, platform: str, outcome: Outcome, code: str | None, url: str | None) -> str:
-    words = pack_for(language).texts
+def _text(
+    words: Mapping[str, str], platform: str, outcome: Outcome, code: str | None, url: str | None
+) -> str:
     if url is not None and code is not None:
         return words[f"return_{platform}"]
     otherwise = "" if code is None else words["return_code"]
@@ -89,7 +89,7 @@ def return_when_barred(service: StudyService) -> str:
     """Return what somebody does on their platform whose session can no longer go on; empty without a platform."""
     if service.recruitment is None or service.recruitment.platform is None:
         return ""
-    return pack_for(service.language).texts.get(f"return_{service.recruitment.platform.key}_screened_out", "")
+    return service.pack.texts.get(f"return_{service.recruitment.platform.key}_screened_out", "")
 
 
 def return_fields(

@@ -7,7 +7,7 @@
 
 import type { PageConfig } from "../config";
 import { element } from "../dom";
-import { fill, type Messages } from "../messages";
+import { fill, type Messages, refusalText } from "../messages";
 import { type Action, type Frame, showPage } from "../page";
 import type { Reply } from "../sending/api";
 import type { Trouble } from "../start";
@@ -100,7 +100,7 @@ export class StartScreen {
     const reply = await this.desk.insist(() => this.desk.start({ participant: typed, station: this.station.name }));
     const { participant, state, unfinished = [] } = reply.body;
     if (reply.status === 404) return this.entry(typed, null, false); // the server has no stations and decides by itself
-    if (reply.status !== 200 || !participant) return reply.body.error ?? `HTTP ${reply.status}`;
+    if (reply.status !== 200 || !participant) return refusalText(reply.status, reply.body, messages).join(" ");
     if (state === "finished") return fill(messages.number_finished, { participant });
     if (state === "ended") return fill(messages.number_ended, { participant });
     if (state === "taken") return fill(messages.number_taken, { participant });
@@ -133,7 +133,7 @@ export class StartScreen {
   private async end(session: Unfinished, typedPin = ""): Promise<string> {
     const { messages } = this;
     const { participant } = session;
-    const reason = element("input", { id: "wrods-reason", type: "text", maxlength: "500", autocomplete: "off" });
+    const reason = element("input", { id: "wrods-reason", type: "text", dir: "auto", maxlength: "500", autocomplete: "off" });
     const pin = this.pinField();
     pin.value = typedPin;
     let problem = "";
@@ -165,7 +165,7 @@ export class StartScreen {
       };
       const reply = await this.desk.insist(() => this.desk.end(body));
       if (reply.status === 200) return fill(messages.ended_now, { participant });
-      problem = reply.status === 403 ? messages.pin_wrong : (reply.body.error ?? `HTTP ${reply.status}`);
+      problem = reply.status === 403 ? messages.pin_wrong : refusalText(reply.status, reply.body, messages).join(" ");
     }
   }
 
@@ -174,6 +174,7 @@ export class StartScreen {
     const field = element("input", {
       id: "wrods-station",
       type: "text",
+      dir: "auto",
       maxlength: String(LONGEST_NAME),
       autocomplete: "off",
       spellcheck: "false",
@@ -207,6 +208,7 @@ export class StartScreen {
     const field = element("input", {
       id: "wrods-participant",
       type: "text",
+      dir: "auto",
       maxlength: "64",
       autocomplete: "off",
       spellcheck: "false",
@@ -302,7 +304,7 @@ export class StartScreen {
   private stationLine(name: string, onRename: () => void): HTMLElement {
     const rename = element("button", { type: "button", class: "quiet" }, this.messages.station_rename);
     rename.addEventListener("click", onRename);
-    return element("div", { class: "station" }, element("strong", { translate: "no" }, name), rename);
+    return element("div", { class: "station" }, element("strong", { translate: "no", dir: "auto" }, name), rename);
   }
 
   /** What this browser lacks, in words; null on a station that is set up well. */

@@ -66,9 +66,10 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
 
   private layOut(trial: TrialType<Info>): { screen: HTMLElement; timed: HTMLElement; buttons: HTMLButtonElement[] } {
     const language = trial.language ?? "en";
+    const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
     const options = (trial.options ?? []) as (string | null)[];
-    const stimulus = trial.text ? studyLines(trial.text, trial.lines ?? [], language) : null;
+    const stimulus = trial.text ? studyLines(trial.text, trial.lines ?? [], itemsLanguage) : null;
     const ask = trial.ask ? studyText("p", trial.ask, language, stimulus ? "ask" : "ask alone") : null;
     const buttons = trial.labels.map((label, index) => {
       const key = trial.keys[index] ?? label;
@@ -78,7 +79,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
         [key],
         messages,
         sameAsKey && option !== null ? null : sameAsKey ? "" : studyText("span", label, language, "label"),
-        option === null ? null : studyText("span", option, language, "option"),
+        option === null ? null : studyText("span", option, itemsLanguage, "option"),
       );
     });
     const hasOptions = options.some((option) => option !== null);
@@ -88,7 +89,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
       { class: hasOptions ? "choices listed" : "choices", role: "group", "aria-label": messages.your_answer },
       ...order.map((index) => buttons[index]),
     );
-    const exemplars = exemplarList((trial.exemplars ?? []) as Exemplar[], language, messages);
+    const exemplars = exemplarList((trial.exemplars ?? []) as Exemplar[], itemsLanguage, messages);
     const item = captioned(trial.caption ?? null, stimulus ?? ask, language);
     const screen = trialScreen("choose", messages, { above: exemplars, item, below: [stimulus && ask, group] });
     return { screen, timed: stimulus ?? ask ?? group, buttons };

@@ -5,6 +5,8 @@ import { ParameterType } from "jspsych";
 export const pageParameters = <const>{
   /** Language of the texts (BCP 47). */
   language: { type: ParameterType.STRING, default: "en" },
+  /** Language of the items, where it is another one. */
+  items_language: { type: ParameterType.STRING, default: null },
   /** The page's own words. */
   messages: { type: ParameterType.OBJECT, default: undefined },
 };

@@ -39,7 +39,7 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<PrimeData> {
-    const text = blankLines(trial.language ?? "en");
+    const text = blankLines(trial.items_language ?? trial.language ?? "en");
     const screen = trialScreen("prime", trial.messages as Messages, { item: captioned(null, text, ""), below: [] });
     screen.setAttribute("aria-hidden", "true"); // too short to be read out
     const draw = (words: string): void => {

@@ -112,9 +112,10 @@ function numberParts({ from, to }: Question, id: string, messages: Messages): Pa
   return { input, first: input, isSingle: true, value, wrong };
 }
 
-/** A number as people write it, with a point or a comma; NaN for anything else. */
+/** A number as people write it, with a point or a comma and in full-width or Arabic digits too; NaN for anything else. */
 export function readNumber(written: string): number {
-  const plain = written.trim().replace(",", ".");
+  const western = written.normalize("NFKC").replace(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 0xf));
+  const plain = western.trim().replace(/[,٫]/, ".");
   return /^[+-]?\d+(\.\d*)?$/.test(plain) ? Number(plain) : NaN;
 }
 
@@ -170,7 +171,8 @@ function vocabularyParts(options: { value: string; label: string }[], id: string
   grid.addEventListener("focusin", (event) => stopAt(Math.max(0, inputs.indexOf(event.target as HTMLInputElement))));
   grid.addEventListener("keydown", (event) => {
     const now = inputs.indexOf(document.activeElement as HTMLInputElement);
-    const to = now < 0 ? undefined : goal(event.key, now, inputs.length, columnsOf(made.map((one) => one.label)));
+    const key = getComputedStyle(grid).direction === "rtl" ? (MIRRORED[event.key] ?? event.key) : event.key;
+    const to = now < 0 ? undefined : goal(key, now, inputs.length, columnsOf(made.map((one) => one.label)));
     if (to === undefined) return;
     event.preventDefault(); // arrows must not scroll
     inputs[to]!.focus();
@@ -180,6 +182,9 @@ function vocabularyParts(options: { value: string; label: string }[], id: string
   grid.setAttribute("aria-describedby", help.id);
   return { input: grid, help, first: inputs[0] ?? grid, isSingle: false, value: () => picked("checkbox", made) };
 }
+
+/** Keys of a grid that runs from right to left. */
+const MIRRORED: Record<string, string> = { ArrowRight: "ArrowLeft", ArrowLeft: "ArrowRight" };
 
 /** Where a key leads in a grid of so many cells and columns; undefined for keys that lead nowhere. */
 export function goal(key: string, now: number, count: number, columns: number): number | undefined {

@@ -36,9 +36,10 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     }
     const messages = trial.messages as Messages;
     const language = trial.language ?? "en";
+    const itemsLanguage = trial.items_language ?? language;
     const lines = linesOf(trial);
-    const moving = trial.as === "moving_window" ? new MovingWindow(lines, language) : null;
-    const text = moving?.element ?? studyLines(trial.text, lines, language);
+    const moving = trial.as === "moving_window" ? new MovingWindow(lines, itemsLanguage) : null;
+    const text = moving?.element ?? studyLines(trial.text, lines, itemsLanguage);
     const button = keyButton(["space"], messages, moving ? messages.next_word : messages.go_on);
     const item = captioned(trial.caption ?? null, text, language);
     const screen = trialScreen("read", messages, { item, below: [element("div", { class: "actions" }, button)] });

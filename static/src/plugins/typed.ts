@@ -41,6 +41,7 @@ export interface TypedTrial {
   assistive_input: boolean;
   exemplars: Exemplar[];
   language: string;
+  items_language: string;
   messages: Messages;
 }
 
@@ -59,6 +60,7 @@ interface Given {
   assistive_input?: boolean;
   exemplars?: unknown[] | null;
   language?: string;
+  items_language?: string | null;
   messages?: unknown;
 }
 
@@ -76,6 +78,7 @@ export function shownOf(trial: Given): TypedTrial {
     assistive_input: trial.assistive_input ?? false,
     exemplars: (trial.exemplars ?? []) as Exemplar[],
     language: trial.language ?? "en",
+    items_language: trial.items_language ?? trial.language ?? "en",
     messages: trial.messages as Messages,
   };
 }
@@ -86,8 +89,8 @@ export async function typedAnswer(
   kind: string,
   onLoad?: () => void,
 ): Promise<TypedRecord> {
-  const { messages, language, multiline } = trial;
-  const text = trial.text === null ? null : studyLines(trial.text, trial.lines, language);
+  const { messages, language, items_language, multiline } = trial;
+  const text = trial.text === null ? null : studyLines(trial.text, trial.lines, items_language);
   if (text) text.id = "wrods-stimulus";
   const own = { class: text ? "ask" : "ask alone", for: "wrods-answer" };
   const label = trial.ask
@@ -100,7 +103,7 @@ export async function typedAnswer(
     : element("input", { ...attributes, ...NO_HELP, type: "text" });
   const hint = element("p", { class: "hint", id: "wrods-hint", role: "status" });
   const button = keyButton(multiline ? ["control", "enter"] : ["enter"], messages, messages.done);
-  const exemplars = exemplarList(trial.exemplars, language, messages);
+  const exemplars = exemplarList(trial.exemplars, items_language, messages);
   const item = captioned(trial.caption, text ?? label, language);
   const clue = trial.hint === null ? null : new Clue(trial.hint, language, messages);
   const actions = element("div", { class: "actions" }, button, clue?.button);

@@ -42,7 +42,7 @@ export class WindowSizePlugin implements JsPsychPlugin<Info> {
     const messages = trial.messages as Messages;
     const language = trial.language ?? "en";
     const measured = (): WindowSizeData => {
-      const { needed, fits } = roomFor(trial.lines, language, display);
+      const { needed, fits } = roomFor(trial.lines, trial.items_language ?? language, display);
       return { needed, width: window.innerWidth, fits };
     };
     onLoad?.();

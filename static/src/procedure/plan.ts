@@ -118,6 +118,8 @@ export interface Plan {
   study: string;
   title: string;
   language: string;
+  /** Language of the items, where it is not the study's. */
+  items_language?: string;
   /** What becomes of a session that is left, and for how long it may be left, ms (null: ever). */
   if_interrupted?: { then: "resume" | "restart" | "block"; within_ms: number | null };
   display?: { polarity: Polarity };

@@ -4,7 +4,7 @@ import type { PlannedTrial, PracticeScreen } from "./plan";
 
 /** Plain form for comparing typed answers: composed letters, single spaces, no case, no closing full stop. */
 function plain(text: string, language: string): string {
-  return text.normalize("NFC").trim().replace(/\s+/g, " ").replace(/[.!?]$/, "").toLocaleLowerCase(language);
+  return text.normalize("NFC").trim().replace(/\s+/g, " ").replace(/[.!?。！？؟]$/, "").toLocaleLowerCase(language);
 }
 
 /** Whether an answer to a practice trial is right; null where the plan does not hold its answer. */

@@ -37,6 +37,7 @@ function widerWindow(plan: Plan, conduct: Conduct): Node[] {
     type: WindowSizePlugin,
     lines,
     language: plan.language,
+    items_language: plan.items_language ?? plan.language,
     messages,
     on_finish: async (data: WindowSizeData) => {
       const { needed, width, fits } = data;
@@ -48,7 +49,7 @@ function widerWindow(plan: Plan, conduct: Conduct): Node[] {
   const isTooNarrow = (): boolean => {
     if (innerWidth === checked || innerWidth >= accepted) return false;
     checked = innerWidth;
-    return !roomFor(lines, plan.language, jsPsych.getDisplayElement()).fits;
+    return !roomFor(lines, plan.items_language ?? plan.language, jsPsych.getDisplayElement()).fits;
   };
   return [{ timeline: [node], conditional_function: isTooNarrow }];
 }

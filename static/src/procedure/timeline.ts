@@ -138,7 +138,7 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
   };
   const ready = readyNodes(plan, conduct);
   const trials = screen.trials.map((trial) => {
-    const steps = trialNodes(trial, language, conduct, (payload) => {
+    const steps = trialNodes(trial, plan, conduct, (payload) => {
       progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? true);
       const verdict = feedback && judgeHere(feedback, trial, payload, language);
       last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
@@ -196,7 +196,7 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
   const minimum_ms = screen.break_minimum_ms ?? 0;
   const ready = readyNodes(plan, conduct);
   const nodes = screen.trials.flatMap((trial, index): Node[] => {
-    const steps = trialNodes(trial, plan.language, conduct, async (payload, isSimulated) => {
+    const steps = trialNodes(trial, plan, conduct, async (payload, isSimulated) => {
       latest = trial.trial_index;
       const isJudged = feedback !== null && !isSimulated;
       const verdict = isJudged ? await judgeThere(feedback, trial, payload, plan.language, conduct) : null;

@@ -10,12 +10,12 @@ import { ReadPlugin } from "../plugins/read";
 import { RecoverPlugin } from "../plugins/recover";
 import { interruption } from "../timing/interruption";
 import { type StepData, type TrialPayload, trialPayload } from "./payload";
-import type { PlannedTrial, ShownStep } from "./plan";
+import type { Plan, PlannedTrial, ShownStep } from "./plan";
 import type { Conduct, Node } from "./session";
 
 export function trialNodes(
   trial: PlannedTrial,
-  language: string,
+  plan: Pick<Plan, "language" | "items_language">,
   conduct: Conduct,
   onAnswer: (payload: TrialPayload, isSimulated: boolean) => void | Promise<void>,
 ): Node[] {
@@ -27,7 +27,7 @@ export function trialNodes(
     if (scale !== null) void recorder.event("text_scaled", { trial_index: trial.trial_index, scale });
   };
   const nodes = trial.steps.map((step, index): Node => ({
-    ...stepNode(step, trial, language, conduct),
+    ...stepNode(step, trial, plan, conduct),
     on_start: () => {
       if (index > 0) return;
       attempt = progress.show(trial);
@@ -60,8 +60,13 @@ export function trialNodes(
   return [before, ...nodes];
 }
 
-function stepNode(step: ShownStep, trial: PlannedTrial, language: string, { messages, isInputAssisted }: Conduct): Node {
-  const texts = { text: step.text ?? null, lines: step.lines ?? [], language, messages };
+function stepNode(
+  step: ShownStep,
+  trial: PlannedTrial,
+  { language, items_language = language }: Pick<Plan, "language" | "items_language">,
+  { messages, isInputAssisted }: Conduct,
+): Node {
+  const texts = { text: step.text ?? null, lines: step.lines ?? [], language, items_language, messages };
   if (step.step === "prime") {
     const { mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = step;
     return { type: PrimePlugin, ...texts, mask, mask_ms, frames, prime_ms, backward_mask, backward_ms };

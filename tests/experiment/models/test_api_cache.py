@@ -20,6 +20,7 @@ from experiment.models.api.dialects import Wishes
 from experiment.models.api.limiter import Limiter
 from experiment.models.engine import RegionScore, Span
 from experiment.store import open_store
+from experiment.store.erasure import note_due
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.experiment.models.running import invoke, remote, stored, with_models
@@ -285,13 +286,15 @@ def test_a_withdrawal_erases_replies_from_the_cache_and_from_batches(study, serv
     lines = [{"custom_id": key, "response": {"body": f"said to {key}"}} for key in keys]
     answers.write_text("\n".join(json.dumps(line) for line in lines), "utf-8")
     with open_store(study) as store:
-        left = scrub(store, "positions", study, work_keys=keys[:1]).left
-    assert left == []
+        store.write(lambda connection: note_due(connection, "positions", keys[:1])).result()
+        scrubbed = scrub(store, "positions", study)
+        assert (scrubbed.replies, scrubbed.left) == (2, [])
     with contextlib.closing(sqlite3.connect(study / FILE)) as connection:
         kept = {key for (key,) in connection.execute("SELECT work_key FROM answers")}
     assert kept == set(keys[1:])
     assert [json.loads(line)["custom_id"] for line in answers.read_text("utf-8").splitlines()] == keys[1:]
     no_database(study / FILE)
     with open_store(study) as store:
-        (told,) = scrub(store, "positions", study, work_keys=keys).left
+        store.write(lambda connection: note_due(connection, "positions", keys)).result()
+        (told,) = scrub(store, "positions", study).left
     assert FILE in told and "Delete the file" in told and not answers.exists()

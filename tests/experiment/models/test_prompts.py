@@ -10,11 +10,10 @@ import pytest
 
 from experiment.building import make_items
 from experiment.checking import load_study
+from experiment.languages import wording
 from experiment.models.prompts import Prompter
-from experiment.models.prompts.data import data, wording
 from experiment.models.prompts.published import judge_prompt, paper_prompt, paper_prompts, prompt_name
 from experiment.procedure import plan_session, trials_of
-from experiment.procedure.feedback import feedback_words
 
 LANGUAGES = ("en", "de", "es")
 
@@ -58,7 +57,6 @@ def test_every_kind_of_ask_has_five_different_wordings(language: str) -> None:
                 for one in given
             }
             assert len(marks) == 1, f"all wordings of {kind} say the same things"
-    assert feedback_words(language)
 
 
 def test_a_language_without_wordings_is_asked_in_english() -> None:
@@ -158,7 +156,7 @@ def test_what_no_paper_asked_has_no_prompt() -> None:
 
 
 def test_other_braces_of_a_prompt_are_its_own() -> None:
-    assert "{reasoning steps here}" in data("published.json")["typobench_gsm8k"]["item"]
+    assert "{reasoning steps here}" in paper_prompts()["typobench_gsm8k"]["item"]
 
 
 PAPERS = """\

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select, update
 
 from experiment.cli.status import status_of
+from experiment.custody.upkeep import Kept, Upkeep
 from experiment.exporting.dictionary import dictionary_of
 from experiment.people.dashboard.overview import study_overview
 from experiment.people.recruitment.invitations import invite
@@ -173,6 +174,22 @@ def test_bytes_of_deleted_answers_leave_database_and_backups_in_the_background(s
     assert bytes_of(site).count(b"a very particular answer") >= 2
     person.event("stop", {"then": "delete"})
     site.app.extensions["wrods"].cleaning.close()
+    assert b"a very particular answer" not in bytes_of(site)
+
+
+def test_deleted_answers_leave_the_files_when_a_server_that_was_killed_runs_again(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = site.begin()
+    agree(person)
+    person.answer(1, response_raw="a very particular answer")
+    folder = site.service.folder
+    back_up(site.store.address, folder / FOLDER, stem="study", automatic=True)
+    cleaning = site.app.extensions["wrods"].cleaning
+    monkeypatch.setattr(cleaning, "after", lambda *_: None)  # killed after the commit
+    person.event("stop", {"then": "delete"})
+    assert bytes_of(site).count(b"a very particular answer") >= 2
+    Upkeep([Kept("small", folder, site.store, None)], (), print, lambda *noted: None).round()
     assert b"a very particular answer" not in bytes_of(site)
 
 

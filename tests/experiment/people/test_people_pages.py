@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from flask.testing import FlaskClient
 
+from experiment.checking import load_study
 from experiment.columns import trial_columns
 from experiment.exporting.handover import hand_over
 from experiment.languages import pack_for
@@ -58,6 +59,25 @@ def test_one_study_is_led_to_with_the_link_kept(visitor: FlaskClient) -> None:
     told = visitor.get("/?PROLIFIC_PID=a%26b&x=1")
     assert told.status_code == 302
     assert told.headers["Location"] == "/small/?PROLIFIC_PID=a%26b&x=1"
+
+
+def test_every_page_speaks_the_language_of_the_study(
+    make_study: Callable[..., Study], serve_study: Callable[..., Any]
+) -> None:
+    own = {"texts": {"not_here": "אין דף כזה"}}
+    study = make_study(("title: A", "participants: {recruit: prolific}\nlanguage: he\ntitle: A"))
+    (study.folder / "texts.json").write_text(json.dumps(own), "utf-8")
+    hebrew = pack_for("he").texts
+    visitor = serve_study(load_study(study.folder)).app.test_client()
+    for path, said in (
+        ("/small/?PROLIFIC_PID=5f0000000000000000000001", hebrew["no_script"]),
+        ("/small/", hebrew["missing_title"]),
+        ("/nothing/", own["texts"]["not_here"]),
+    ):
+        page = visitor.get(path).text
+        assert '<html lang="he" dir="rtl"' in page and said in page, path
+    told = visitor.get("/small/?PROLIFIC_PID=5f0000000000000000000001").text
+    assert config_of(told)["messages"]["not_here"] == own["texts"]["not_here"]
 
 
 def test_several_studies_are_listed(site: Any, settings: Any) -> None:

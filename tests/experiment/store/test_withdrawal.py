@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,10 +16,14 @@ from sqlalchemy import func, select, update
 
 from experiment.custody import withdrawal as w
 from experiment.custody.persons import find_person
+from experiment.custody.upkeep import Kept, Upkeep
+from experiment.models.api.cache import FILE, Cache
+from experiment.models.engine import Reply
 from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
+from experiment.store.erasure import erase_sessions, what_is_due
 from experiment.store.tables import audit, invitations, metadata, people, sessions, submissions
 
 SECRET = "I am Xanthippe of Alopeke"
@@ -131,6 +136,45 @@ def test_no_file_holds_the_participants_words_afterwards(
 def _readers(store: Store) -> list[str]:
     with store.read() as connection:
         return sorted(connection.scalars(select(sessions.c.reader)))
+
+
+def keep_what_models_made(study: Path, key: str) -> None:
+    """Write hidden states, a cached reply and one that a batch brought, all made from the secret, as runs do."""
+    run, batches = study / "states" / "run-1", study / "batches"
+    run.mkdir(parents=True)
+    batches.mkdir()
+    np.save(run / "layer_00.npy", np.frombuffer(SECRET.ljust(32).encode(), dtype=np.float16)[None])
+    pd.DataFrame({"work_key": [key], "row": [0], "position": [0]}).to_parquet(run / "index.parquet")
+    cache = Cache(study / FILE)
+    cache.keep("request", Reply(work_key=key, status="answered", text=SECRET))
+    cache.close()
+    line = {"custom_id": key, "response": {"body": SECRET}}
+    (batches / "b1.answers").write_text(json.dumps(line), "utf-8")
+
+
+def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_study_is_served_again(
+    study: Path, plan: Any, make_trial: Make, tmp_path: Path
+) -> None:
+    with open_store(study) as store:
+        ids = fill(store, plan, make_trial)
+        keep_what_models_made(study, "k1")
+        copy = back_up(store.address, study / "backups", stem="study")
+        with store.read() as reading:  # its log cannot be emptied
+            reading.execute(select(sessions.c.session_id)).all()
+            store.write(lambda c: erase_sessions(c, [ids["hers"]], actor="participant")).result()
+            shutil.copytree(study, tmp_path / "killed")
+    killed = tmp_path / "killed"
+    made = {"answers-cache.db", "b1.answers", "layer_00.npy"}
+    assert {copy.name, "study.db-wal", *made} <= {*files_with(killed, SECRET)}
+    told: list[str] = []
+    with open_store(killed) as store:
+        one = Kept("positions", killed, store, None)
+        with Upkeep([one], (), told.append, lambda *noted: None):
+            pass
+        assert files_with(killed, SECRET) == [] and told == []
+        assert w.clean_up(store, "positions", killed) == []
+        with store.read() as connection:
+            assert what_is_due(connection, "positions") == {}
 
 
 def test_every_table_that_names_a_session_is_erased_from(study: Path, plan: Any, make_trial: Make) -> None:
@@ -294,6 +338,7 @@ def test_postgresql_is_erased_and_rewritten_and_its_dumps_made_again(
         old = back_up(store.address, study / "backups", stem="old")
         erased, scrubbed = w.withdraw(store, "positions", study, [ids["hers"]], actor="me")
         assert erased.rows["trials"] == 80 and not old.exists() and len(scrubbed.backups) == 1
+        assert scrubbed.left == []
         with store.read() as connection:
             found = chain.verify(connection, ids["hers"])
             assert found.broken is None and found.erased == found.rows

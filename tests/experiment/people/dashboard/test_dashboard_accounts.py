@@ -126,7 +126,7 @@ def test_failed_sign_ins_stand_in_the_audit_and_are_shown_to_the_owner_alone(
     stranger.sign_in("ada", "a guess")
     stranger.sign_in(people["ben"], "typed into the wrong field")
     owner, assistant = visit("ada"), visit("ben")
-    assert "2 failed tries to sign in within the last week" in words_of(owner.get("/admin/").text)
+    assert "2 failed sign-ins in the last seven days" in words_of(owner.get("/admin/").text)
     assert "failed" not in words_of(assistant.get("/admin/").text)
     audit = words_of(owner.get("/admin/small/audit").text)
     assert "sign-in failed" in audit and "account: ada" in audit and "account: unknown name" in audit

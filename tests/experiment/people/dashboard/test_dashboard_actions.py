@@ -255,10 +255,10 @@ def test_looks_are_pooled_logged_and_by_condition_only_when_closed(
     for index in range(5):
         person.answer(index)
     assistant, owner = visit("ben"), visit("ada")
-    assert "so far 0" in assistant.get("/admin/small/quality").text
+    assert "0 so far" in assistant.get("/admin/small/quality").text
     told = words_of(assistant.post("/admin/small/quality").text)
     assert "People" in told and "Median time" in told
-    assert "initial" not in told and "This was look 1" in told
+    assert "initial" not in told and "This was check 1" in told
     owner.post("/admin/small/collection", state="closed")
     assert "initial" in words_of(owner.post("/admin/small/quality").text)
     looks = [row for row in audit_rows(site) if row[1].startswith("look")]

@@ -61,8 +61,8 @@ def test_axe_finds_nothing_on_any_page(rated: Any, enter: Callable[..., Any], sc
         page.goto(address)
         assert violations(page) == [], address
     page.goto(f"{study}/quality")
-    page.get_by_role("button", name="Look").click()
-    page.get_by_text("This was look 1").wait_for()
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("This was check 1").wait_for()
     assert violations(page) == []
     page.context.clear_cookies()
     page.goto(f"{base}/admin/login")

@@ -114,7 +114,7 @@ def test_practice_counts_for_nothing() -> None:
     [
         ("hidden", 5000, "5 s"),
         ("dropped_frames", 0.1, "10%"),
-        ("same_key", 0.999, "0.999"),
+        ("same_key", 0.999, "p = .001"),
         ("pastes", 0, "0"),
     ],
 )

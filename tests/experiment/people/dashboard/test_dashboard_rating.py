@@ -182,7 +182,7 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(
         assert chain.verify(connection, person["session_id"]).broken is None
     assert (rows["A game"]["scorer"], rows["A game"]["score"]) == ("rated", 1.0)
     assert (rows["It is about plants."]["score"], rows["A round thing in the sky"]["score"]) == (1.0, 0.5)
-    assert "nothing to decide" in dan.get("/admin/small/rating/agreement").text
+    assert "no disagreements to resolve" in dan.get("/admin/small/rating/agreement").text
     told = told_of(rated)
     assert (told["decided"], told["by_discussion"], told["people"], told["scale"]) == (1, 1, 2, [0, 2])
     assert told["rubric"] == "rubric.md"

@@ -94,7 +94,7 @@ def test_a_platforms_books_are_compared_with_what_is_here(
         person.answer(index)
     person.finish(5)
     owner = visit("ada", site)
-    assert "No list of submissions was read yet" in owner.get("/admin/small/reconciliation").text
+    assert "No submission list has been uploaded yet" in owner.get("/admin/small/reconciliation").text
     table = (
         "Submission id,Participant id,Status,Started at,Completed at,Time taken,Completion code\n"
         f"s1,{here},AWAITING REVIEW,2026-11-21T10:00:00Z,2026-11-21T10:09:00Z,540,\n"
@@ -168,3 +168,27 @@ def test_nobody_sends_large_bodies_elsewhere(site: Any, visit: Callable[[str], V
     cookie = visitor.client.get_cookie("wrods_admin").value  # type: ignore[union-attr]
     for path in ("/api/small/sessions", "/admin/small/collection", "/admin/login"):
         assert status_of(site, path, b"x" * 2_000_000, Cookie=f"wrods_admin={cookie}") == 413
+
+
+def test_owners_open_the_items_and_the_newest_report_and_no_other_file(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
+    owner, folder = visit("ada"), site.service.folder
+    assert "Newest report" not in owner.get("/admin/").text
+    for page in ("audit/audit.html", "reports/2026-01-02/report.html", "reports/2026-01-03/report.html"):
+        (folder / page).parent.mkdir(parents=True, exist_ok=True)
+        (folder / page).write_text(f"<title>{page}</title>", "utf-8")
+    page = owner.get("/admin/").text
+    assert "audit/audit.html" in page and "2026-01-03" in page and "2026-01-02" not in page
+    report = owner.get("/admin/small/files/reports/2026-01-03/report.html")
+    assert "2026-01-03" in report.text and "script-src" not in report.headers["Content-Security-Policy"]
+    assert "opened a report" in words_of(owner.get("/admin/small/audit").text)
+    for path in (
+        "study.yaml",
+        "study.db",
+        "reports/../study.yaml",
+        "audit/../study.yaml",
+        "reports/none.html",
+    ):
+        assert owner.get(f"/admin/small/files/{path}").status_code == 404, path
+    assert visit("ben").get("/admin/small/files/audit/audit.html").status_code == 403

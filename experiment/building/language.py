@@ -1,0 +1,86 @@
+"""Refuses a study that mixes languages: in whose language wrods has no texts, or that keeps a template's English ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from experiment.study import Study
+from experiment.study.faults import Faults
+from experiment.study.yaml_source import KeyPath
+from stimuli.errors import UserError
+from stimuli.lexicon import base_language
+
+ENGLISH = "en"
+WORDS = 4
+"""Words from which on a passage is taken for a template's."""
+SAID = ("ask", "hint", "caption", "low", "high")
+"""Settings of the procedure that readers see as they are written."""
+
+
+def check_language(study: Study, faults: Faults) -> None:
+    """Check that all that readers see and wrods brings is in the study's language; what is wrong is added to ``faults``."""
+    faults.check(_check_pack, study)
+    if base_language(study.language) == ENGLISH:
+        return
+    for name, path in study.text_files():
+        faults.check(_check_text, study, name, path)
+    for path, text in _said(study.get("procedure"), ("procedure",)):
+        faults.check(_check_passages, study, path, text)
+
+
+def _check_pack(study: Study) -> None:
+    """Check that there are texts for participants, but where models alone read the study."""
+    is_for_people = study.get("participants") is not None or not study.models
+    if study.own_texts.pack is not None or is_for_people:
+        _ = study.pack
+
+
+def _check_text(study: Study, name: str, path: KeyPath) -> None:
+    file = study.folder / name
+    if file.is_file():  # one that is missing is a fault of its own
+        _check_passages(study, path, file.read_text("utf-8-sig"))
+
+
+def _check_passages(study: Study, path: KeyPath, text: str) -> None:
+    for passage in text.replace("\r\n", "\n").split("\n\n"):
+        words = _words(passage)
+        if len(words) >= WORDS and " ".join(words) in _templates():
+            raise UserError(
+                f"{study.place(*path)}: “{' '.join(words[:8])} …” is a template's English text, and the study's language is "
+                f"{study.language!r}",
+                mend="Translate the template's texts.",
+            )
+
+
+@cache
+def _templates() -> str:
+    """Return all texts of all templates, one blank between words."""
+    folder = resources.files("experiment.templates")
+    return " ".join(word for file in _files(folder) for word in _words(file.read_text("utf-8")))
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text without the marks of Markdown that stand alone."""
+    return [word for word in text.split() if any(letter.isalnum() for letter in word)]
+
+
+def _files(folder: Traversable) -> Iterator[Traversable]:
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _files(one)
+        elif one.name.endswith((".md", ".yaml")):
+            yield one
+
+
+def _said(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the texts that the procedure itself holds, with their places."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        if key in SAID and isinstance(part, str):
+            yield (*path, key), part
+        else:
+            yield from _said(part, (*path, key))

@@ -1,0 +1,169 @@
+"""A lab's own texts, in the file ``texts.json`` of a study's folder: single ones, or all of a language that wrods lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from experiment.languages.packs import Pack, fault_of_text, find_pack, pack_for, script_of
+from experiment.languages.wording import wording
+from stimuli.errors import UserError, nearest, together
+
+OWN_FILE = "texts.json"
+TEXTS, PROMPTS = "texts", "prompts"
+KNOWN = (*Pack.__dataclass_fields__, PROMPTS, "checked_by_native_reader", "source", "licence")
+SENTENCE = 4
+"""Words from which on a text that is the same as in English is one that was not translated."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a study's participants and models are told in its language.
+
+    Attributes
+    ----------
+    pack : Pack or None
+        wrods' pack with the lab's texts in place of its own, or the lab's; None where there is neither.
+    wording : Mapping or None
+        The lab's wordings for models; None where wrods' own hold.
+    """
+
+    pack: Pack | None
+    wording: Mapping[str, Any] | None = None
+
+
+def read_own(language: str, folder: Path) -> Own:
+    """Return the texts of a study in a language, those of its ``texts.json`` first.
+
+    Raises
+    ------
+    UserError
+        The file is not as it must be: names every fault.
+    """
+    brought = find_pack(language)
+    file = folder / OWN_FILE
+    if not file.is_file():
+        return Own(brought)
+    text, given, twice = _read(file)
+
+    def fault(key: str, words: str) -> UserError:
+        found = re.search(rf'"{re.escape(key)}"\s*:', text)
+        line = text.count("\n", 0, found.start()) + 1 if found else 1
+        return UserError(f"{OWN_FILE}, line {line}: {key} {words}")
+
+    faults = [fault(key, "stands twice") for key in twice]
+    faults += [fault(key, _unknown(key, KNOWN)) for key in given if key not in KNOWN]
+    faults += _of_head(given, language, brought, fault)
+    faults += _of_texts(given, language, brought, fault)
+    faults += _of_prompts(given, fault)
+    if faults:
+        raise together(faults, most=len(faults))
+    texts = given.get(TEXTS)
+    if brought is not None:
+        pack = replace(brought, texts={**brought.texts, **(texts or {})})
+        return Own(pack, given.get(PROMPTS))
+    head = {"language": language, "name": language, "english_name": language, "script": ""}
+    own = {name: given[name] for name in Pack.__dataclass_fields__ if name in given}
+    return Own(None if texts is None else Pack(**{**head, **own}), given.get(PROMPTS))
+
+
+def _read(file: Path) -> tuple[str, dict[str, Any], list[str]]:
+    """Return the file's text, what it holds, and the keys that stand twice."""
+    twice: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for place, name in enumerate(names) if name in names[:place])
+        return dict(pairs)
+
+    try:
+        text = file.read_text("utf-8-sig")
+        given = json.loads(text, object_pairs_hook=once)
+    except UnicodeDecodeError:
+        raise UserError(f"{OWN_FILE} is not UTF-8", mend="Save it as UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{OWN_FILE}, line {error.lineno}: not readable as JSON ({error.msg})",
+            mend="Check quotes and commas near that line.",
+        ) from None
+    for name in (None, TEXTS, PROMPTS):
+        part = given if name is None else given.get(name, {})
+        if not isinstance(part, dict):
+            raise UserError(
+                f"{OWN_FILE}: {name or 'the file'} must be a group of texts by their keys",
+                mend='Write it like {"texts": {"go_on": "…"}}.',
+            )
+    return text, given, twice
+
+
+Fault = Callable[[str, str], UserError]
+
+
+def _of_head(
+    given: Mapping[str, Any], language: str, brought: Pack | None, fault: Fault
+) -> Iterator[UserError]:
+    """Yield what is wrong with what the file says of its language."""
+    written = str(given.get("language", language))
+    if written.lower().split("-")[0] != language.lower().split("-")[0]:
+        yield fault("language", f"is {written!r}, and the study's language is {language!r}")
+    script = script_of(language) or (brought.script if brought else None)
+    if script is not None and given.get("script", script) != script:
+        yield fault("script", f"is {given['script']!r}, and the study's language {language!r} has {script}")
+    allowed = ("ltr", "rtl") if brought is None else (brought.direction,)
+    direction = given.get("direction", allowed[0] if brought or TEXTS not in given else None)
+    if direction not in allowed:
+        said = "is missing" if direction is None else f"is {direction!r}"
+        yield fault("direction", f"{said}; it must be {' or '.join(map(repr, allowed))}")
+
+
+def _of_texts(
+    given: Mapping[str, Any], language: str, brought: Pack | None, fault: Fault
+) -> Iterator[UserError]:
+    """Yield what is wrong with texts for participants."""
+    english = pack_for("en").texts
+    texts: Mapping[str, Any] = given.get(TEXTS, {})
+    is_english = language.split("-")[0] == "en"
+    for key, text in texts.items():
+        if key not in english:
+            yield fault(key, _unknown(key, english))
+        elif (wrong := fault_of_text(text, english[key])) is not None:
+            yield fault(key, wrong)
+        elif not is_english and text == english[key] and len(text.split()) >= SENTENCE:
+            yield fault(key, f"is still in English; the study's language is {language!r}")
+    missing = [key for key in english if key not in texts]
+    if brought is None and TEXTS in given and missing:
+        yield UserError(
+            f"{OWN_FILE} lacks {len(missing)} of {len(english)} texts, and wrods has none in {language!r} to take "
+            f"their place: {', '.join(missing)}"
+        )
+
+
+def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
+    """Yield what is wrong with wordings for models: all are given, each kind as often and with the places that English has."""
+    if PROMPTS not in given:
+        return
+    english = wording("en")
+    prompts: Mapping[str, Any] = given[PROMPTS]
+    for key, written in prompts.items():
+        if key not in english:
+            yield fault(key, _unknown(key, english))
+            continue
+        wanted = [english[key]] if isinstance(english[key], str) else english[key]
+        own = [written] if isinstance(english[key], str) else written
+        if not isinstance(own, list) or len(own) != len(wanted):
+            yield fault(key, f"must be a list of {len(wanted)} wordings")
+        elif wrong := next((wrong for one in own if (wrong := fault_of_text(one, wanted[0]))), None):
+            yield fault(key, wrong)
+    missing = [key for key in english if key not in prompts]
+    if missing:
+        yield UserError(f"{OWN_FILE}: {PROMPTS} lacks {', '.join(missing)}")
+
+
+def _unknown(key: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
+    close = nearest(key, known)
+    under = f"; write it under {TEXTS!r}" if known is KNOWN and key in pack_for("en").texts else ""
+    return "is not known" + under + (f"; did you mean {close!r}?" if close and not under else "")

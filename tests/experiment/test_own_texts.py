@@ -1,0 +1,222 @@
+"""A study's own texts in ``texts.json``, and refusals where a study would mix languages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiment.building import make_items
+from experiment.cli import main
+from experiment.describing.as_published import asked_in_english
+from experiment.languages import pack_for, wording
+from experiment.models.prompts import Prompter
+from experiment.people.service import service_for
+from experiment.procedure import plan_session
+from experiment.store import open_store, records
+from experiment.study import Study
+from experiment.study.yaml_source import parse_yaml
+from stimuli.errors import UserError
+
+MakeStudy = Callable[..., Study]
+TITLE = "title: A small study\n"
+ENGLISH = dict(pack_for("en").texts)
+MODEL = "models: {who: {gpt: {use: 'openai:gpt'}}}\n"
+
+
+def in_language(language: str, more: str = "") -> tuple[str, str]:
+    return TITLE, f"{TITLE}language: {language}\n{more}"
+
+
+def written(study: Study, given: object) -> Study:
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=1)
+    (study.folder / "texts.json").write_text(text, "utf-8")
+    return Study(study.folder, study.source)
+
+
+def translated() -> dict[str, str]:
+    return {key: f"* {text}" for key, text in ENGLISH.items()}
+
+
+def wrods(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words], prog_name="wrods")
+
+
+# languages without texts
+
+
+@pytest.mark.parametrize("command", [["check"], ["build"], ["serve", "--no-browser", "--port", "0"]])
+@pytest.mark.parametrize(("language", "why"), [("fi", "ar, de, en"), ("zh-Hant", "another script (Hans)")])
+def test_a_language_without_texts_is_refused(
+    make_study: MakeStudy, command: list[str], language: str, why: str
+) -> None:
+    study = make_study(in_language(language))
+    told = wrods(*command, study.folder)
+    assert told.exit_code == 2
+    for word in (f"study.yaml, line 4: language is '{language}'", why, "texts.json", "or choose one of"):
+        assert word in told.output.replace("\n", " "), told.output
+
+
+def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participants(
+    make_study: MakeStudy,
+) -> None:
+    eligible = "participants: {eligible: {age: [18, 65]}}\n"
+    english = make_study((TITLE, TITLE + eligible))
+    plan = plan_session(english, english.items, list_id=1, session_key="P001")
+    study = make_study(in_language("fi", eligible))
+    with open_store(study.folder) as store:
+        design = json.dumps(study.design)
+        store.write(lambda c: records.ensure_version(c, study.id, study.design_hash, design)).result()
+        store.write(
+            lambda c: records.create_session(
+                c, plan, reader_kind="human", reader="P001", participant_id="P001"
+            )
+        ).result()
+        with pytest.raises(UserError, match="language is 'fi'"):
+            service_for(study, store)
+    told = wrods("status", study.folder)
+    assert told.exit_code == 0, told.output
+    told = wrods("export", study.folder, "--out", study.folder / "data")
+    assert told.exit_code == 0, told.output
+
+
+def test_models_alone_may_read_a_study_in_any_language(make_study: MakeStudy) -> None:
+    make_items(make_study(in_language("fi", MODEL)))
+    with pytest.raises(UserError, match="language is 'fi'"):
+        make_items(make_study(in_language("fi", MODEL + "participants: {recruit: lab}\n")))
+
+
+# own texts
+
+
+def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make_study: MakeStudy) -> None:
+    study = make_study(in_language("nl"))
+    before = study.design_hash
+    own = written(study, {"texts": {"feedback_correct": "Helemaal goed!"}})
+    assert own.pack.texts == {**pack_for("nl").texts, "feedback_correct": "Helemaal goed!"}
+    screens = plan_session(own, own.items, list_id=1)["screens"]
+    practice = next(screen for screen in screens if screen["kind"] == "practice")
+    assert practice["feedback"]["words"]["correct"]["title"] == "Helemaal goed!"
+    assert own.design_hash != before and set(own.design["texts"]) - set(study.design["texts"]) == {
+        "texts.json"
+    }
+
+
+def test_a_lab_brings_a_language_that_wrods_lacks(make_study: MakeStudy) -> None:
+    study = written(
+        make_study(in_language("fa")), {"language": "fa", "direction": "rtl", "texts": translated()}
+    )
+    assert (study.pack.direction, study.pack.texts["stop"]) == ("rtl", "* Stop")
+    make_items(study)
+
+
+@pytest.mark.parametrize(
+    ("language", "given", "faults"),
+    [
+        (
+            "nl",
+            {"language": "de", "script": "Cyrl", "direction": "rtl", "txts": {}, "stop": "Stop"},
+            [
+                "line 2: language is 'de', and the study's language is 'nl'",
+                "line 3: script is 'Cyrl'",
+                "line 4: direction is 'rtl'; it must be 'ltr'",
+                "line 5: txts is not known; did you mean 'texts'?",
+                "line 6: stop is not known; write it under 'texts'",
+            ],
+        ),
+        (
+            "nl",
+            {"texts": {"go_onn": "x", "stop": " ", "page_of": "{page}", "back": 3, "break_text": ENGLISH["break_text"]}},
+            [
+                "line 3: go_onn is not known; did you mean 'go_on'?",
+                "line 4: stop is ' '; it must be a text",
+                "line 5: page_of must have the same places to fill as in English: {page}, {pages}",
+                "line 6: back is 3; it must be a text",
+                "line 7: break_text is still in English; the study's language is 'nl'",
+            ],
+        ),
+        (
+            "fi",
+            {"texts": {"stop": "Lopeta"}},
+            ["direction is missing; it must be 'ltr' or 'rtl'", f"lacks {len(ENGLISH) - 1} of {len(ENGLISH)} texts"],
+        ),
+        ("nl", '{"texts": {"stop": "a",\n"stop": "b"}}', ["stop stands twice"]),
+        ("nl", '{"texts":\n {"stop": }}', ["line 2: not readable as JSON"]),
+        ("nl", {"texts": ["Stop"]}, ["texts must be a group"]),
+        (
+            "nl",
+            {"prompts": {"answer": "Antwoord:", "choose": ["Kies."] * 5, "recover": ["x"], "chose": []}},
+            [
+                "choose must have the same places to fill as in English: {labels}",
+                "recover must be a list of 5 wordings",
+                "chose is not known; did you mean 'choose'?",
+                "prompts lacks exemplars, item",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_all_that_is_wrong_with_own_texts_is_told_at_once(
+    make_study: MakeStudy, language: str, given: object, faults: list[str]
+) -> None:
+    study = written(make_study(in_language(language)), given)
+    told = wrods("check", study.folder)
+    assert told.exit_code == 2
+    said = " ".join(told.output.split())
+    assert [fault for fault in faults if fault not in said] == [], said
+
+
+# mixed languages
+
+
+def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    assert wrods("new", folder).exit_code == 0
+    file = folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("language: en", "language: nl"), "utf-8")
+    told = wrods("check", folder)
+    assert told.exit_code == 2
+    places = [line for line in told.output.splitlines() if "is a template's English text" in line]
+    named = [line.partition(": procedure[")[2].partition("]")[0] for line in places]
+    assert named == ["1", "2", "5"], told.output
+
+
+@pytest.mark.parametrize(
+    ("language", "materials", "expected"),
+    [
+        ("de", "{htest: {rules: all}}", "en"),
+        ("en-GB", "{htest: {rules: all}}", "en-GB"),
+        ("de", "{letter_geometry: {from: released}}", "en"),
+        ("de", "{letter_geometry: {}}", "de"),
+        ("de", "{words: words.txt}", "de"),
+    ],
+)
+def test_english_items_are_not_taken_for_the_studys_language(
+    tmp_path: Path, language: str, materials: str, expected: str
+) -> None:
+    source = parse_yaml(f"language: {language}\nmaterials: {materials}\n", tmp_path / "study.yaml")
+    assert Study(tmp_path, source).items_language == expected
+
+
+def test_models_that_are_asked_in_english_about_another_language_are_named(make_study: MakeStudy) -> None:
+    study = make_study(in_language("nl", MODEL))
+    told = wrods("check", study.folder)
+    assert "Warning: models are asked for their answers in English" in told.output, told.output
+    assert "texts.json" in told.output
+    assert not asked_in_english(study, {"guesser": {"use": "baseline:random"}})
+    assert not asked_in_english(make_study(in_language("es", MODEL)), study.models)
+
+
+def test_own_wordings_ask_models_in_the_studys_language(make_study: MakeStudy) -> None:
+    def own(text: str | list[str]) -> Any:
+        return [f"* {one}" for one in text] if isinstance(text, list) else f"* {text}"
+
+    prompts = {kind: own(text) for kind, text in wording("en").items()}
+    study = written(make_study(in_language("nl", MODEL)), {"prompts": prompts})
+    assert not asked_in_english(study, study.models)
+    plan = plan_session(study, study.items, list_id=1)
+    trial = next(one for screen in plan["screens"] if screen["kind"] == "block" for one in screen["trials"])
+    assert "* Answer with exactly one of" in Prompter(plan).turn(trial).text
