@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import write_consent_table, write_drills_page
+from tests.experiment.people.drills import rows
+from tests.naming import missing_commands, missing_settings, missing_tests
 from tests.write_command_page import PAGE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,3 +83,31 @@ def test_the_page_of_commands_shows_the_real_help_texts() -> None:
         env=os.environ | {"PYTHONUTF8": "1"},
     ).stdout
     assert PAGE.read_text("utf-8") == real, "run: python -m tests.write_command_page"
+
+
+def test_the_page_of_drills_is_made_from_the_rows_that_the_drills_are_held_against() -> None:
+    made = write_drills_page.drills_page()
+    assert write_drills_page.PAGE.read_text("utf-8") == made, "run: python -m tests.write_drills_page"
+    assert missing_tests("\n".join(row["test"] for row in rows())) == []
+
+
+def test_the_page_for_ethics_boards_names_tests_commands_and_settings_that_exist() -> None:
+    page = write_consent_table.PAGE.read_text("utf-8")
+    assert missing_tests(page) == missing_commands(page) == missing_settings(page) == []
+    rows = [line for line in page.partition("## The consent form")[0].splitlines() if line.startswith("| ")]
+    answers = [line for line in rows if not line.startswith(("| question", "| ---"))]
+    assert answers and [line for line in answers if "](../tests/" not in line] == []
+    assert page == write_consent_table.with_consent_table(page), "run: python -m tests.write_consent_table"
+
+
+def test_what_a_page_names_and_is_not_there_is_found() -> None:
+    here = "tests/test_docs.py"
+    named = [f"{here}::test_what_a_page_names_and_is_not_there_is_found", f"{here}::test_nothing"]
+    named += ["tests/test_nothing.py", f"{here}::test_links_inside_the_project_lead_somewhere[nowhere]"]
+    assert missing_tests(" ".join(named)) == named[1:]
+    assert missing_tests(f"[`test_nothing`](../{here})") == [f"{here}::test_nothing"]
+    commands = ["wrods freeze S --verify", "wrods user totp NAME", "wrods frieze S", "wrods freeze S --never"]
+    assert missing_commands("".join(f"`{one}`, " for one in commands)) == commands[2:]
+    assert missing_settings("`participants.wanted` `participants.privacy.name`") == [
+        "participants.privacy.name"
+    ]

@@ -41,6 +41,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     """
     from experiment.building import check_language, check_tables, make_items
     from experiment.checking import load_study
+    from experiment.checking.placeholders import placeholders
     from experiment.cli.build import tell_skipped
     from experiment.cli.check_probing import probing_lines
     from experiment.cli.own_formulas import check_own_formulas
@@ -71,7 +72,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
             told.numbers
             | ({"trainings": {name: one.numbers for name, one in to_train.items()}} if to_train else {})
             | ({"not_probed": {name: str(fault) for name, fault in unprobed.items()}} if probe else {})
-            | {"changed_since_build": changed}
+            | {"changed_since_build": changed, "placeholders": placeholders(loaded)}
         )
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
         sys.exit(1 if unprobed else 0)
@@ -91,6 +92,12 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     click.echo(
         click.style("\nThe study is valid.", fg="green") + f" Next: wrods build {shlex.quote(str(study))}"
     )
+    missing = placeholders(loaded)
+    if missing:
+        click.secho(
+            "Texts to complete before people take part (until then only `wrods serve --pilot`):", fg="yellow"
+        )
+        click.echo("\n".join(f"  {one}" for one in missing))
     if changed:
         click.secho(f"The items were built from another design: {'; '.join(changed)}", fg="yellow")
         click.echo("serve, run and simulate refuse them until they are built again.")

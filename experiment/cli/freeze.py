@@ -50,6 +50,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     the study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study
+    from experiment.checking.placeholders import refuse_placeholders
     from experiment.cli.own_formulas import check_own_formulas
     from experiment.custody.freezing import DOCUMENT, FILE
     from experiment.custody.freezing import freeze as lock
@@ -65,6 +66,11 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     if heads is not None:
         raise UserError("--heads goes with --verify", mend="Add --verify.")
     check_own_formulas(loaded)
+    if loaded.get("participants", "wanted"):
+        refuse_placeholders(
+            loaded,
+            "Complete the texts before you freeze them. If only models take part, remove participants.wanted.",
+        )
     require_current_items(loaded)
     before = _sessions_before(loaded)
     document = registration(loaded, sessions_before=before, amended=amend)

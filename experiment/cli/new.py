@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from experiment.templates.consent import FILE as CONSENT
+from experiment.templates.consent import consent_form
 from experiment.templates.parts import ABOUT_FILE, data_path, filled, part_named, parts_of
 from stimuli.errors import UserError, unknown_name
 
@@ -94,6 +96,7 @@ def new(
     click.echo(
         f"Next: edit {directory / 'study.yaml'}, then `wrods check {named}` and `wrods build {named}`."
     )
+    click.echo(f"Before people take part, complete the consent form in {directory / CONSENT}.")
 
 
 def copy_template(
@@ -145,6 +148,9 @@ def copy_template(
                     _lay(source / chosen.folder, directory)
                 text = (source / f"{chosen.name}.yaml").read_text("utf-8")
                 (directory / "study.yaml").write_text(filled(text, path, corrected=corrected), "utf-8")
+        form = directory / CONSENT
+        form.parent.mkdir(exist_ok=True)
+        form.write_text(consent_form(template, None if chosen is None else chosen.name), "utf-8")
         study_id = id_of(directory.resolve().name) or template
         file = directory / "study.yaml"
         text = file.read_text("utf-8")

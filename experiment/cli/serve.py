@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 import time
@@ -82,12 +83,15 @@ def serve(
     If a study plans analyses, you are asked once, before the first session other than a pilot, where its plan is registered.
     Answer in advance with --registered URL or --not-registered. `wrods freeze` writes the text to register.
 
+    A study whose texts still have placeholders (`[FILL IN: …]`) is served with --pilot only.
+
     Online, --public checks the address from outside: name, certificate, proxy, and return to the platform. See
     docs/online.md.
 
     Example: wrods serve my-study --port 8000
     """
     from experiment.checking import load_study
+    from experiment.checking.placeholders import refuse_placeholders
     from experiment.configuration import config_file, read_config, store_address
     from experiment.custody.upkeep import Upkeep, kept
     from experiment.people.app import create_app
@@ -119,6 +123,10 @@ def serve(
     config = read_config()
     settings, made_password = read_settings(config, public_url=public)
     loaded = [load_study(folder) for folder in studies]
+    for folder, study in zip(studies, loaded, strict=True):
+        if not pilot:
+            to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
+            refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")
     twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
     if twice:
         raise UserError(

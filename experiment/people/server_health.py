@@ -169,8 +169,10 @@ class ServerHealth:
                 "within an hour."
             )
             return Concern("backup failed", service.study, False, "the latest backup failed", words)
-        times = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
-        age = datetime.now(UTC) - max(times) if times else None
+        now = datetime.now(UTC)
+        made = [kept.made_at for kept in backups_in(folder) if kept.made_at is not None]
+        times = [one for one in made if one <= now]  # later ones are of a clock that was set back
+        age = now - max(times) if times else None
         is_old = age is None or age > BACKUP_EVERY
         # by the server's own time as well, so that a clock set forward makes no old backup of a new one
         if not is_old or self._clock() - self._since < BACKUP_EVERY.total_seconds():

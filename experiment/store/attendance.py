@@ -43,9 +43,12 @@ class Heard:
 
 
 def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None:
-    """Return the tab that holds a session now, None where none does."""
-    until = row["lease_until"]
-    held = until is not None and until > stamp(moment or datetime.now(UTC))
+    """Return the tab that holds a session now, None where none does.
+
+    A lease that ends later than any could was made before the clock was set back; it holds nothing.
+    """
+    until, now = row["lease_until"], moment or datetime.now(UTC)
+    held = until is not None and stamp(now) < until <= stamp(now + 2 * LEASE)
     return row["lease"] if held else None
 
 

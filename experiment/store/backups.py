@@ -12,6 +12,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -98,7 +99,16 @@ def copy_sqlite(source: Path, copy: Path) -> None:
 
 
 def backups_in(folder: Path) -> list[Kept]:
-    """List the backups in a folder, oldest first; those of earlier versions and set-aside databases among them."""
+    """List the backups in a folder, oldest first; those of earlier versions and set-aside databases among them.
+
+    A file of a later time than now was made before the clock was set back: it is older than the others.
+    """
+    now = time.time()
+
+    def age(path: Path) -> tuple[bool, float]:
+        made = path.stat().st_mtime
+        return made <= now, made
+
     if not folder.is_dir():
         return []
     files = [
@@ -106,19 +116,20 @@ def backups_in(folder: Path) -> list[Kept]:
         for path in folder.iterdir()
         if path.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not path.name.startswith(".")
     ]
-    return [Kept(file, _moment(file)) for file in sorted(files, key=lambda path: path.stat().st_mtime)]
+    return [Kept(file, _moment(file)) for file in sorted(files, key=age)]
 
 
 def rotate(folder: Path) -> list[Path]:
     """Remove the automatic backups that are no longer kept, and return them.
 
     Kept are the newest of each of the last 24 hours and of each of the last 7 days that have one. Copies made by hand
-    are never removed.
+    are never removed, nor those of a clock that was set back, until their time comes.
     """
+    now = datetime.now(UTC)
     automatic = [
         kept
         for kept in reversed(backups_in(folder))
-        if kept.made_at is not None and _AUTOMATIC.search(kept.file.name)
+        if kept.made_at is not None and kept.made_at <= now and _AUTOMATIC.search(kept.file.name)
     ]
     # newest first; of two in one second the file's own time decides
     series = sorted(automatic, key=lambda kept: kept.made_at or datetime.min, reverse=True)

@@ -1,9 +1,13 @@
-"""Turns a study's Markdown texts into safe HTML for people and plain text for models, with a version for the record."""
+"""Turns a study's Markdown texts into safe HTML for people and plain text for models, with a version for the record.
+
+A text that is not complete holds placeholders, such as ``[FILL IN: e-mail address]``; only pilots are shown it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,17 +17,27 @@ from markdown_it.token import Token
 
 from stimuli.errors import UserError
 
+PLACEHOLDER = re.compile(r"\[FILL IN\b[^\]]*\]?")
 SCREEN_HEADINGS = 2
 """Levels that the page itself uses: the study's title and the screen's; a text's highest heading comes right below."""
 
 
 @dataclass(frozen=True)
+class Placeholder:
+    """A part of a text that is still to be written, with the line (from 1) on which it begins."""
+
+    line: int
+    words: str
+
+
+@dataclass(frozen=True)
 class StudyText:
-    """One text: HTML without raw tags or scripts, the same as plain text, and the first 16 hex digits of its SHA-256."""
+    """One text: HTML without raw tags or scripts, the same as plain text, the first 16 hex digits of its SHA-256, what is missing."""
 
     html: str
     text: str
     version: str
+    placeholders: tuple[Placeholder, ...] = ()
 
 
 @cache
@@ -45,11 +59,13 @@ def render_text(text: str) -> StudyText:
     highest = min((int(token.tag[1]) for token in headings), default=1)
     for token in headings:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
-    return StudyText(
-        str(markdown.renderer.render(tokens, markdown.options, {})),
-        _plain(tokens),
-        version_of(tidy.encode("utf-8")),
-    )
+    html = str(markdown.renderer.render(tokens, markdown.options, {}))
+    return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(_placeholders(text)))
+
+
+def _placeholders(text: str) -> Iterator[Placeholder]:
+    for found in PLACEHOLDER.finditer(text):
+        yield Placeholder(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
 
 
 def _plain(tokens: Sequence[Token]) -> str:

@@ -351,9 +351,7 @@ export class Visit {
 
   private async finish(session: Session, parting: Parting): Promise<void> {
     const { body } = await this.finishing.confirmed(session, () => this.settle(session));
-    const items = await this.outbox.ofSession(session.address);
-    await this.outbox.forget(items.filter((item) => item.state === "sent").map((item) => item.seq));
-    this.shelf.removeItem(session.address);
+    await this.forgetSent(session.address);
     await this.end(endedBy("completed", { words: null, ...body }, parting, deletable(session), this.messages));
   }
 
@@ -364,8 +362,15 @@ export class Visit {
     const { address, token } = session;
     const answers = await this.withLocal(address, session.done);
     const { body } = await this.insist(() => this.api.finish(address, token, answers.length, false));
-    this.shelf.removeItem(address);
+    await this.forgetSent(address);
     await this.end(endedBy(ending as Exclude<Ending, "later">, { words, ...body }, parting, deletable(session), this.messages));
+  }
+
+  /** Leave nothing in this browser of a session that is over and stored; the next person may sit here. */
+  private async forgetSent(address: string): Promise<void> {
+    const items = await this.outbox.ofSession(address);
+    await this.outbox.forget(items.filter((item) => item.state === "sent").map((item) => item.seq));
+    this.shelf.removeItem(address);
   }
 
   /** Have everything erased that is stored of a session; nothing else of it is sent any more, whatever still waits here. */

@@ -38,6 +38,16 @@ def stops(server: Any) -> list[dict[str, Any]]:
     return [event["detail"] for event in server.events if event["kind"] == "stop"]
 
 
+KEPT = """() => new Promise((tell) => {
+  const opening = indexedDB.open("wrods");
+  opening.onsuccess = () => {
+    const kept = opening.result.transaction("outbox").objectStore("outbox").getAll();
+    kept.onsuccess = () => (opening.result.close(), tell(kept.result.length));
+  };
+})"""
+"""How many answers and events the browser still holds."""
+
+
 def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(serve, new_page, axe):
     """By Escape and by the button; the keys of the screen do nothing meanwhile, and the focus comes back."""
     about = questions(question("book", "text", "Which book did you read last?", optional=True))
@@ -153,6 +163,7 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(serve, new_page, 
     assert axe(page) == []
     assert stops(server) == [{"then": "keep", "trial_index": 1, "attempt": 1}]
     assert server.posts("/finish")[0].body == {"trials": 1, "completed": False}
+    assert page.evaluate(KEPT) == 0, "the next person at this computer finds nothing"
     page.reload()
     page.get_by_role("heading", name="You have stopped the study").wait_for()
     page.get_by_role("button", name="Delete my answers").click()

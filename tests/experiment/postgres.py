@@ -17,6 +17,10 @@ import pytest
 from sqlalchemy import create_engine
 
 __all__ = ["postgres_cluster", "postgres_url"]
+# PostgreSQL refuses to run as root
+_AS_USER: dict[str, Any] = (
+    {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+)
 
 
 def postgres_programs() -> Path | None:
@@ -33,13 +37,10 @@ def cluster(*settings: str, segment_mb: int = 16) -> Iterator[str]:
     programs = postgres_programs()
     assert programs is not None
     folder = Path(tempfile.mkdtemp(prefix="wrods-pg-"))
-    # PostgreSQL refuses to run as root
-    as_user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        shutil.chown(folder, "nobody", "nogroup")
-        as_user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    if _AS_USER:
+        shutil.chown(folder, _AS_USER["user"], _AS_USER["group"])
     data = folder / "data"
-    run = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder} | as_user
+    run = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": folder} | _AS_USER
     subprocess.run(
         [
             programs / "initdb",
@@ -72,6 +73,17 @@ def postgres_cluster() -> Iterator[str]:
     """Run the server of most tests."""
     with cluster() as address:
         yield address
+
+
+def restart_postgres(url: str, how: str) -> None:
+    """Stop the server of an address (``fast``: its clients are cut off; ``immediate``: it dies as in a crash) and start it again."""
+    programs = postgres_programs()
+    assert programs is not None
+    folder = Path(url.partition("?host=")[2])
+    command = [programs / "pg_ctl", "-D", folder / "data", "-w", "-m", how, "-l", folder / "log", "restart"]
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd=folder, **_AS_USER
+    )
 
 
 @pytest.fixture

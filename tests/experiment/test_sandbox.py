@@ -73,7 +73,7 @@ def test_programs_that_do_not_run_are_wrong(program: str) -> None:
 
 ESCAPES = sorted((Path(__file__).parent / "escapes").glob("*.py"))
 NO_PROGRAM_KNOWS = [
-    "assert f(24) == 46368",
+    "assert f(60) == 1548008755920",  # so long that no address or number holds it by chance
     "assert f(-1) == -18",
     "assert abs(f(0.5) - 0.25) < 1e-9",
     "assert f('ab') == {'a': [1, 2.0], 'b': (3,)}",

@@ -4,7 +4,7 @@ class Liar:
     __class__ = int
 
     def __index__(self):
-        return 46368
+        return 1548008755920
 
 
 def f(x):

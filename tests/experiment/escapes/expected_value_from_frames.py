@@ -18,7 +18,7 @@ def f(x):
     frame = sys._getframe()
     while frame is not None:
         for text in strings(dict(frame.f_locals)):
-            if str(int('46') * 1000 + 368) in text:
-                return int('46') * 1000 + 368
+            if str(int('1548') * 10**9 + 8755920) in text:
+                return int('1548') * 10**9 + 8755920
         frame = frame.f_back
     return None

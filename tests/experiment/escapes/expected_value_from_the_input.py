@@ -5,4 +5,4 @@ text = os.read(0, 10**6) + os.read(2, 0)
 
 
 def f(x):
-    return int('46') * 1000 + 368 if str(int('46') * 1000 + 368).encode() in text else None
+    return int('1548') * 10**9 + 8755920 if str(int('1548') * 10**9 + 8755920).encode() in text else None

@@ -195,18 +195,21 @@ class Process:
     """``wrods serve`` as a process of its own that can be killed and started again on the same port."""
 
     folder: Path
+    program: tuple[str, ...] = ("-m", "experiment.cli")
     port: int = 0
     running: subprocess.Popen[str] | None = None
+    said: str = ""
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "experiment.cli", "serve", str(self.folder), "--no-browser"]
+        command = [sys.executable, *self.program, "serve", str(self.folder), "--no-browser"]
         environment = os.environ | {
             "WRODS_PASSWORD": "p",
             "WRODS_SECRET": "a signing key that outlives the process",
         }
         self.running = subprocess.Popen(
-            [*command, "--port", str(self.port)], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment
-        )
+            [*command, "--port", str(self.port)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=environment,
+        )  # fmt: skip
         assert self.running.stdout is not None
         found = (re.search(r":(\d+)/small/", line) for line in self.running.stdout)
         self.port = next(int(address[1]) for address in found if address)
@@ -214,7 +217,7 @@ class Process:
     def kill(self) -> None:
         if self.running is not None:
             self.running.kill()
-            self.running.communicate()
+            self.said += self.running.communicate()[0]
             self.running = None
 
     @property
@@ -223,12 +226,12 @@ class Process:
 
 
 @pytest.fixture
-def serve_process() -> Iterator[Callable[[Path], Process]]:
-    """Return a function that serves a study's folder from a process of its own."""
+def serve_process() -> Iterator[Callable[..., Process]]:
+    """Return a function that serves a study's folder from a process of its own, by the command or another program."""
     with ExitStack() as processes:
 
-        def run(folder: Path) -> Process:
-            process = Process(folder)
+        def run(folder: Path, *program: str) -> Process:
+            process = Process(folder, program) if program else Process(folder)
             process.start()
             processes.callback(process.kill)
             return process

@@ -1,4 +1,7 @@
-"""Every way to leave a session, under every policy, as the participant meets it: in a real browser, at a real server."""
+"""Ways to leave a session, under every policy, as the participant meets them: in a real browser, at a real server.
+
+How a session goes on where it may be resumed, and what a reload does where it may not, is in test_people_tabs.py.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.experiment.people.drills import Ledger, held_against, listen, rows_of
 from tests.experiment.people.test_people_tabs import (
     TRIALS,
     answer,
@@ -22,15 +26,11 @@ from tests.experiment.people.test_people_tabs import (
 )
 
 pytestmark = pytest.mark.browser
-LONG = pytest.mark.full
-POLICIES = ("resume", "restart", "block")
 CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
 GREETING = {
-    "resume": "Welcome back",
     "restart": "The study starts again",
     "block": "Your participation has ended",
 }
-NAMED = "?participant=17"
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def tabs(chromium: Any) -> Iterator[Any]:
     context.close()
 
 
-def two_answers(process: Any, page: Any, link: str = "") -> str:
+def two_answers(process: Any, page: Any) -> str:
     """Answer two trials; return what the third shows."""
-    into_block(page, process.address + link)
+    into_block(page, process.address)
     answer(page, 2)
     eventually(lambda: len(rows(process.folder)) == 2)
     return item_shown(page)
@@ -73,26 +73,17 @@ def states(process: Any) -> list[str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("then", "link"),
-    [
-        ("block", NAMED),
-        *(pytest.param(then, link, marks=LONG) for then in POLICIES for link in ("", NAMED)),
-    ],
-)
-def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
-    served: Any, tabs: Any, then: str, link: str
-) -> None:
+@pytest.mark.parametrize("then", ["restart", "block"])
+def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served: Any, tabs: Any, then: str) -> None:
     process = served(then)
     first = tabs.new_page()
-    there = two_answers(process, first, link)
+    there = two_answers(process, first)
     second = tabs.new_page()
-    second.goto(process.address + link)
+    second.goto(process.address)
     second.get_by_role("heading", name="The study is open elsewhere").wait_for()
-    assert second.get_by_role("button", name="Continue here").count() == (then == "resume")
-    if then != "resume":
-        second.get_by_role("button", name="Try again").click()
-        second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    assert second.get_by_role("button", name="Continue here").count() == 0
+    second.get_by_role("button", name="Try again").click()
+    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
     first.bring_to_front()  # a hidden tab gets no frames
     assert item_shown(first) == there
     to_the_end(first, TRIALS - 2)
@@ -102,57 +93,44 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(
 
 
 @pytest.mark.parametrize(
-    ("then", "way", "link"),
+    ("then", "way"),
     [
-        ("block", "closed tab", ""),
-        *(
-            pytest.param(then, way, link, marks=LONG)
-            for then in POLICIES
-            for way in ("refresh", "back button", "closed tab")
-            for link in ("", NAMED)
-        ),
+        ("block", "closed tab"),
+        pytest.param("block", "back button", marks=pytest.mark.full),
+        pytest.param("restart", "closed tab", marks=pytest.mark.full),
+        pytest.param("restart", "back button", marks=pytest.mark.full),
     ],
 )
-def test_who_comes_back_goes_on_begins_again_or_is_told_that_it_is_over(
-    served: Any, tabs: Any, then: str, way: str, link: str
+def test_who_comes_back_begins_again_or_is_told_that_it_is_over(
+    served: Any, tabs: Any, then: str, way: str
 ) -> None:
     process = served(then)
     page = tabs.new_page()
-    there = two_answers(process, page, link)
-    if way == "refresh":
-        page.reload()
-    elif way == "back button":
+    two_answers(process, page)
+    if way == "back button":
         page.goto("about:blank")
         page.go_back()
     else:
         page.close(run_before_unload=False)
         page = tabs.new_page()
-        page.goto(process.address + link)
+        page.goto(process.address)
     greeted(page, then)
-    if then == "resume":
-        page.keyboard.press("Space")
-        assert item_shown(page) == there
-        to_the_end(page, TRIALS - 2)
-        assert code(page)
-        expected = [(index, 2 if index == 2 else 1) for index in range(TRIALS)]
-        assert (states(process), keys(process.folder)) == (["finished"], expected)
-    elif then == "restart":
+    if then == "restart":
         assert states(process) == ["interrupted"]
         page.keyboard.press("Space")
-        if not link:  # who is known by the link is not asked to start once more
-            page.get_by_role("button", name="Start").click()
+        page.get_by_role("button", name="Start").click()
         page.get_by_role("button", name="I agree").wait_for()
         assert sorted(states(process)) == ["interrupted", "started"]
     else:
         page.get_by_text("must be completed without interruption").wait_for()
         again = tabs.new_page()
-        again.goto(process.address + link)  # another tab does not let one in either
+        again.goto(process.address)  # another tab does not let one in either
         greeted(again, then)
         assert states(process) == ["blocked"]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("then", POLICIES)
+@pytest.mark.parametrize("then", ["resume", "block"])
 def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
     served: Any, tabs: Any, then: str
 ) -> None:
@@ -167,23 +145,27 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("then", POLICIES)
-def test_a_computer_that_slept_for_a_while_and_a_server_that_was_restarted_interrupt_nothing(
-    served: Any, tabs: Any, then: str
+def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(
+    served: Any, tabs: Any, request: pytest.FixtureRequest
 ) -> None:
-    process = served(then)
+    process, ledger = served("block"), Ledger()
     page = tabs.new_page()
+    listen(page, ledger)
     page.add_init_script(CLOCK)
     there = two_answers(process, page)
     process.kill()
     page.evaluate("window.slept = 5 * 60 * 1000")
     assert item_shown(page) == there
-    answer(page, 2)
+    shown = answer(page, 2)
+    page.get_by_text("Waiting for the connection").wait_for()
+    page.evaluate("window.slept = -24 * 60 * 60 * 1000")
     process.start()
     to_the_end(page, TRIALS - 4)
     assert code(page)
     assert states(process) == ["finished"]
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
+    assert [row["shown"]["word"] for row in rows(process.folder)][2:4] == shown
+    held_against(rows_of(request)[0], len(ledger.confirmed), ledger.lost(process.folder))
 
 
 def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over(

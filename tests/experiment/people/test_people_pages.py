@@ -154,6 +154,13 @@ def test_every_answer_carries_the_guarding_headers(site: Any, experimenter: Flas
     assert "immutable" in experimenter.get("/assets/pages.css?v=1").headers["Cache-Control"]
 
 
+def test_participants_get_no_cookie(site: Any) -> None:
+    told = [site.caller().get("/small/"), site.opening(), site.caller().get("/small/nothing")]
+    person = site.begin()
+    told += [person.answer(0), person.event("consent", {"agreed": True})]
+    assert [one.headers.get("Set-Cookie") for one in told] == [None] * 5
+
+
 def test_pages_hold_no_inline_code(experimenter: FlaskClient) -> None:
     for path in ("/small/", "/admin/", "/nothing/"):
         page = experimenter.get(path).text

@@ -202,6 +202,14 @@ def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site: Any) -> Non
     assert come_back(person, second).status == 200
 
 
+def test_a_clock_that_was_set_back_locks_nobody_out_of_a_session(site: Any) -> None:
+    first, second, _ = TABS
+    person = site.begin(participant="1")
+    come_back(person, first)
+    change(site, person, lease_until=stamp(datetime.now(UTC) + timedelta(hours=1)))
+    assert come_back(person, second).status == 200
+
+
 @pytest.mark.parametrize("then", ["restart", "block"])
 def test_a_session_that_cannot_be_resumed_is_not_lost_to_a_second_tab(
     make_study: Any, serve_study: Any, then: str

@@ -1,4 +1,4 @@
-"""A real browser against a real server process: second tabs, closed tabs, sleep, kills, cut lines, full disks, late ends."""
+"""A real browser against a real server process: second tabs, closed tabs, a minute without network, late ends."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from experiment.people.uploads import read_copy, take_copy
 from experiment.store import open_store
 from experiment.store import queries as q
 from stimuli.item import Item
+from tests.experiment.people.drills import Ledger, held_against, listen, rows_of
 
 pytestmark = pytest.mark.browser
 TRIALS = 12
@@ -185,83 +186,27 @@ def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(ser
 
 
 @pytest.mark.full
-def test_another_computer_knows_what_was_shown_before_the_power_went(
-    served: Any, tabs: Any, chromium: Any
+def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(
+    served: Any, tabs: Any, request: pytest.FixtureRequest
 ) -> None:
-    process = served()
-    address = f"{process.address}?participant=17"
+    process, ledger = served(), Ledger()
     page = tabs.new_page()
-    into_block(page, address)
-    answer(page, 2)
-    cut_off = item_shown(page)
-    eventually(lambda: len(rows(process.folder)) == 2)
-    tabs.clear_cookies()
-    elsewhere = chromium.new_context()
-    other = elsewhere.new_page()
-    other.goto(address)
-    other.get_by_role("button", name="Start").click()
-    other.get_by_role("button", name="Continue here").click()
-    other.get_by_role("heading", name="Welcome back").wait_for()
-    other.keyboard.press("Space")
-    assert item_shown(other) == cut_off
-    answer(other, 1)
-    eventually(lambda: len(rows(process.folder)) == 3)
-    assert keys(process.folder) == [(0, 1), (1, 1), (2, 2)]
-    elsewhere.close()
-
-
-@pytest.mark.full
-def test_a_computer_that_slept_longer_than_the_study_allows_is_told_kindly(served: Any, tabs: Any) -> None:
-    process = served(", if_interrupted: {then: resume, within: 30 min}")
-    page = tabs.new_page()
-    page.add_init_script("window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept")
-    into_block(page, process.address)
-    answer(page, 1)
-    eventually(lambda: len(rows(process.folder)) == 1)
-    page.evaluate("window.slept = 31 * 60 * 1000")
-    page.get_by_text("away from the study for longer than allowed").wait_for()
-    assert page.locator(".trial").count() == 0
-    (session,) = sessions(process.folder)
-    assert (session["state"], session["ended_reason"]) == ("timed_out", "left for more than 30 min")
-
-
-@pytest.mark.full
-def test_a_server_that_is_killed_and_started_again_costs_nothing(served: Any, tabs: Any) -> None:
-    process = served()
-    page = tabs.new_page()
-    into_block(page, process.address)
-    shown = answer(page, 3)
-    process.kill()
-    shown += answer(page, 4)
-    page.get_by_text("Waiting for the connection").wait_for()
-    process.start()
-    answer(page, TRIALS - 7)
-    page.get_by_role("heading", name="About this study").wait_for()
-    page.keyboard.press("Space")
-    assert code(page)
-    assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
-    assert [row["shown"]["word"] for row in rows(process.folder)][:7] == shown
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seconds", [2, 60])
-def test_a_line_cut_in_the_middle_of_a_block_costs_nothing(served: Any, tabs: Any, seconds: int) -> None:
-    process = served()
-    page = tabs.new_page()
+    listen(page, ledger)
     into_block(page, process.address)
     answer(page, 3)
     eventually(lambda: len(rows(process.folder)) == 3)
     tabs.set_offline(True)
-    start = time.monotonic()
+    end = time.monotonic() + 60
     answer(page, 5)
-    page.wait_for_timeout(max(0.0, seconds - (time.monotonic() - start)) * 1000)
-    assert len(rows(process.folder)) == 3
     page.get_by_text("Waiting for the connection").wait_for()
+    page.wait_for_timeout(max(0.0, end - time.monotonic()) * 1000)
+    assert len(rows(process.folder)) == 3
     tabs.set_offline(False)
     eventually(lambda: len(rows(process.folder)) == 8, seconds=40)
     to_the_end(page, TRIALS - 8)
     assert code(page)
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
+    held_against(rows_of(request)[0], len(ledger.confirmed), ledger.lost(process.folder))
 
 
 @pytest.mark.full
@@ -291,28 +236,6 @@ def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can
     process.start()
     assert code(page) != review
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
-
-
-@pytest.mark.full
-def test_answers_left_by_an_earlier_participant_are_sent_when_the_page_is_opened_again(
-    served: Any, tabs: Any
-) -> None:
-    process = served()
-    page = tabs.new_page()
-    into_block(page, f"{process.address}?participant=1")
-    answer(page, 2)
-    eventually(lambda: len(rows(process.folder)) == 2)
-    process.kill()
-    answer(page, 2)
-    item_shown(page)
-    page.close()
-    process.start()
-    assert len(rows(process.folder)) == 2
-    page = tabs.new_page()
-    page.goto(f"{process.address}?participant=2")
-    page.get_by_role("button", name="Start").wait_for()
-    eventually(lambda: len(rows(process.folder)) >= 4)
-    assert [row["participant_id"] for row in sessions(process.folder)] == ["1"]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,19 @@ def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_
     assert rotate(tmp_path) == []
 
 
+def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_out(tmp_path: Path) -> None:
+    ahead = datetime.now(UTC) + timedelta(days=400)
+    for hours in range(24 * 9):
+        moment = ahead + timedelta(hours=hours)
+        file = tmp_path / f"study-auto-{moment:%Y%m%dT%H%M%S}Z.db"
+        file.touch()
+        os.utime(file, (moment.timestamp(), moment.timestamp()))
+    true = tmp_path / f"study-auto-{datetime.now(UTC):%Y%m%dT%H%M%S}Z.db"
+    true.touch()
+    rotate(tmp_path)
+    assert true.exists() and backups_in(tmp_path)[-1].file == true
+
+
 def test_a_restored_backup_takes_the_databases_place_and_the_former_one_is_kept(
     tmp_path: Path, plan: dict[str, Any], make_trial: Make
 ) -> None:

@@ -338,7 +338,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     begin_again = other.get_by_role("button", name=re.compile("another participant"))
     begin_again.click()
     begin(other, "P015")
-    other.get_by_text("P015 has taken part already").wait_for()
+    other.get_by_text("P015 has already taken part").wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])

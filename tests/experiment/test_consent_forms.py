@@ -1,0 +1,114 @@
+"""Consent forms of templates: what each says, and that a text with placeholders reaches nobody but pilots."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiment.cli import main
+from experiment.cli.new import templates
+from experiment.study.texts import render_text
+from experiment.templates.consent import consent_form, consent_source
+from experiment.templates.parts import parts_of
+
+ELEMENTS = (
+    "purpose", "tasks", "duration", "risks", "payment", "data", "withdrawal", "contact", "ethics approval",
+)  # fmt: skip
+FORMS = [(name, part) for name in templates() for part in (parts_of(name) or {"": None})]
+FILLED = ("payment", "data", "withdrawal", "contact", "ethics approval")
+"""Elements that only the researcher can complete."""
+
+
+def wrods(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    assert wrods("new", folder).exit_code == 0
+    assert wrods("build", folder).exit_code == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _served_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiment.people.server.Server.run", lambda _: None)
+
+
+def complete(text: Path) -> None:
+    text.write_text(re.sub(r"\[FILL IN[^\]]*\]", "written", text.read_text("utf-8")), "utf-8")
+
+
+@pytest.mark.parametrize(("template", "part"), FORMS, ids="-".join)
+def test_every_template_s_form_has_the_nine_elements_with_their_placeholders(
+    template: str, part: str
+) -> None:
+    form = render_text(consent_form(template, part or None))
+    assert [one["element"] for one in consent_source()["elements"]] == [*ELEMENTS]
+    plain = " ".join(form.text.split())
+    missing = " ".join(one.words for one in form.placeholders)
+    for one in consent_source()["elements"]:
+        assert f"{one['heading']}. " in plain.replace("**", "")
+        fixed = re.split(r"\[FILL IN[^\]]*\]|\{\w+\}", one["minimum"])
+        assert all(words.strip() in plain for words in fixed)
+        named = re.findall(r"\[FILL IN[^\]]*\]", one["minimum"])
+        assert bool(named) == (one["element"] in FILLED) and all(words in missing for words in named)
+    assert "{" not in plain and "anonym" not in plain.lower()
+
+
+@pytest.mark.parametrize("words", ["language model", "API", "third part", "cloud"])
+def test_no_form_speaks_of_services_of_others_that_a_study_may_not_use(words: str) -> None:
+    assert not any(words in consent_form(template, part or None) for template, part in FORMS)
+
+
+def test_a_study_with_placeholders_is_served_to_pilots_only(study: Path) -> None:
+    done = wrods("serve", study, "--port", 0, "--no-browser")
+    assert done.exit_code == 2
+    line = (study / "texts/consent.md").read_text("utf-8").splitlines()
+    (of_date,) = [number for number, words in enumerate(line, 1) if "[FILL IN: date" in words]
+    assert f"texts/consent.md, line {of_date}: [FILL IN: date, the same as" in done.output
+    assert f"wrods serve {study} --pilot" in done.output
+    assert not (study / "study.db").exists()
+    pilot = wrods("serve", study, "--port", 0, "--no-browser", "--pilot")
+    assert pilot.exit_code == 0, pilot.output
+    complete(study / "texts/consent.md")
+    assert wrods("build", study).exit_code == 0
+    done = wrods("serve", study, "--port", 0, "--no-browser", "--not-registered")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("text", ["texts/instructions.md", "texts/debrief.md"])
+def test_placeholders_count_in_every_text_that_participants_read(study: Path, text: str) -> None:
+    complete(study / "texts/consent.md")
+    (study / text).write_text("# Hello\n\nAsk [FILL IN\nwhom].\n", "utf-8")
+    done = wrods("serve", study, "--port", 0, "--no-browser")
+    assert done.exit_code == 2 and f"{text}, line 3: [FILL IN whom]" in done.output
+    assert "have 1 placeholder;" in done.output
+
+
+def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(study: Path) -> None:
+    done = wrods("freeze", study)
+    assert done.exit_code == 2 and "[FILL IN: ethics committee]" in done.output
+    assert not (study / "freeze.json").exists()
+    file = study / "study.yaml"
+    file.write_text(re.sub(r"(?m)^  wanted: .*\n", "", file.read_text("utf-8")), "utf-8")
+    assert wrods("freeze", study).exit_code == 0
+
+
+def test_check_names_what_is_to_be_completed_and_finds_the_study_valid(study: Path) -> None:
+    done = wrods("check", study)
+    assert done.exit_code == 0 and "[FILL IN: ethics committee]" in done.output
+    numbers = json.loads(wrods("check", study, "--json").output)
+    assert len(numbers["placeholders"]) == done.output.count("texts/consent.md, line") > 9
+    complete(study / "texts/consent.md")
+    assert "FILL IN" not in wrods("check", study).output
+
+
+def test_models_need_no_complete_text(study: Path) -> None:
+    done = wrods("run", study, "--model", "guesser", "--not-registered")
+    assert done.exit_code == 0, done.output
