@@ -19,7 +19,7 @@ def largest_body(app: Flask, path: str, cookie: str) -> int:
     # behind a proxy the head does not say yet that the browser uses TLS, but its cookie does
     base = "https://localhost" if SECURE in cookie else "http://localhost"
     # as an environment, not as an address: what callers send as a path need not be one
-    environ = EnvironBuilder(base_url=base, method="POST", headers={"Cookie": cookie}).get_environ()
+    environ = EnvironBuilder(base_url=base, method="POST", headers=[("Cookie", cookie)]).get_environ()
     environ["PATH_INFO"] = path
     with app.request_context(environ):
         return LARGEST_UPLOAD + ROOM_OF_A_FORM if takes_a_file() else LARGEST_BODY
