@@ -7,7 +7,7 @@ written, never more than the time limit; what the limits allow beyond that is to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ SECONDS_OF_QUESTION = {"text": 15.0, "several": 10.0}
 SECONDS_PER_QUESTION = 6.0
 SECONDS_PER_TICK = 1.5
 SECONDS_TO_READ_FEEDBACK = 1.5
+FASTEST_ANSWER_S = 0.2
+"""No answer to a stimulus is faster."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,38 @@ def session_duration(plan: Mapping[str, Any]) -> Duration:
             seconds += took + _feedback(screen.get("feedback"))
             spare += left
     return Duration(seconds / 60, spare / 60)
+
+
+def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> float:
+    """Return the seconds below which nobody completes a planned session.
+
+    The sum of what no page lets a participant skip: minimum times of screens; of each answered trial fixation,
+    interval, primes and the minimum times of its steps; and 200 ms for each answer.
+
+    Parameters
+    ----------
+    plan : mapping
+        From :func:`experiment.procedure.plan_session`.
+    answered : collection of int
+        ``trial_index`` of the trials that were answered.
+    """
+    shortest = 0.0
+    for screen in plan["screens"]:
+        pages = screen.get("pages") or [screen]
+        shortest += sum(page.get("minimum_ms") or 0 for page in pages) / 1000
+        for trial in screen.get("trials", []):
+            if trial["trial_index"] in answered:
+                shortest += ((trial["fixation_ms"] or 0) + (trial["interval_ms"] or 0)) / 1000
+                shortest += sum(_shortest_step(step) for step in trial["steps"])
+    return shortest
+
+
+def _shortest_step(step: Mapping[str, Any]) -> float:
+    if step["step"] == "prime":
+        shown = 0 if step.get("frames") else step["prime_ms"]
+        return float(step["mask_ms"] + shown + step["backward_ms"]) / 1000
+    minimum = (step.get("minimum_ms") or 0) / 1000
+    return max(minimum, FASTEST_ANSWER_S) if step["step"] in SECONDS_OF_STEP else minimum
 
 
 def _reading(text: str | None) -> float:

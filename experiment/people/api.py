@@ -35,6 +35,8 @@ from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
 from experiment.people.recruitment.admission import Hindered, note_network
 from experiment.people.recruitment.arrivals import parameters_of_links
+from experiment.people.recruitment.holding import hold as hold_for_review
+from experiment.people.recruitment.holding import reason_to_hold
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
@@ -440,7 +442,7 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
 
 @api.post("/sessions/<session_id>/finish")
 def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
-    """Hand out the completion code once every trial is here."""
+    """Hand out the completion code once every trial is here; hold a session that was too fast for review."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "finish")
@@ -458,7 +460,9 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
         if not (is_done and is_whole and (state in attendance.MAY_FINISH or was_completed)):
             return len(done), state, row["completion_code"]
         code = code_at_end(connection, service, live.session_id)
-        code = records.finish_session(connection, live.session_id, completion_code=code)
+        reason = reason_to_hold(service, row, {index for index, _ in done})
+        held = None if reason is None else hold_for_review(connection, service, live.session_id, reason)
+        code = records.finish_session(connection, live.session_id, completion_code=code, held_reason=held)
         return len(done), "finished", code
 
     stored, state, code = _committed(service, close, session_id)
@@ -468,4 +472,6 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
         raise Problem(409, error, rule="every trial is stored before a session ends", stored=stored)
     with service.store.read() as connection:
         row = queries.session(connection, live.session_id) or {"state": state}
-    return jsonify({"completion_code": code, "stored": stored, "state": state} | return_fields(service, row))
+    is_held = bool(row.get("held_reason"))
+    told = {"stored": stored, "state": state, "completion_code": code, "held": is_held}
+    return jsonify(told | return_fields(service, row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,11 @@ from experiment.study import Study
 from experiment.study.bounds import session_rules
 
 Plan = dict[str, Any]
+
+
+def present() -> datetime:
+    """Return the present, in UTC."""
+    return datetime.now(UTC)
 
 
 class ScoreTrial(Protocol):
@@ -75,6 +80,8 @@ class StudyService:
         The same as the study writes them.
     rating : Rating or None
         How free answers are rated; None where the study has nothing rated.
+    clock : callable
+        Returns the moment, in UTC, at which a session finishes.
     """
 
     study: str
@@ -102,6 +109,7 @@ class StudyService:
     session_rules: Mapping[str, float] = field(default_factory=dict)
     session_rules_said: Mapping[str, str] = field(default_factory=dict)
     rating: Rating | None = None
+    clock: Callable[[], datetime] = present
 
 
 def service_for(

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.database import lock_for_change
 from experiment.store.exclusions import excluded_sessions
-from experiment.store.tables import audit, invitations, people, sessions
+from experiment.store.tables import audit, invitations, people, sessions, trials
 from stimuli.seeds import generator
 
 STARTED_RECENTLY = timedelta(hours=2)
+WITHOUT_TRIAL = timedelta(minutes=10)
+"""So long a session without a stored trial holds a place: enough to read the consent form and the instructions."""
 TYPED, INVITED = "participant", "invitation"
 """Sources of the names that people have here: a typed number, the name under which somebody was invited."""
 NETWORK = "network"
@@ -77,20 +79,34 @@ def number_is_taken(connection: Connection, study: str, number: str) -> bool:
     return connection.scalar(others.limit(1)) is not None
 
 
+def is_finished() -> ColumnElement[bool]:
+    """Return the condition on which a session fills a place for good: finished, and not held for review."""
+    return and_(sessions.c.state == "finished", sessions.c.held_reason.is_(None))
+
+
+def is_under_way(started_within: timedelta) -> ColumnElement[bool]:
+    """Return the condition on which an unfinished session holds a place: heard of lately, and begun in earnest or just now."""
+    present = datetime.now(UTC)
+    return and_(
+        sessions.c.state == "started",
+        sessions.c.last_seen_at >= stamp(present - started_within),
+        or_(
+            sessions.c.created_at >= stamp(present - WITHOUT_TRIAL),
+            exists().where(trials.c.session_id == sessions.c.session_id),
+        ),
+    )
+
+
 def _counted(
     study: str, version: int, reader_kind: str, is_pilot: bool, started_within: timedelta
 ) -> ColumnElement[bool]:
-    """Say of a session whether it fills a place: finished, or started and heard of lately, and not excluded."""
-    recent = datetime.now(UTC) - started_within
+    """Return the condition on which a session fills a place: finished or under way, and not excluded."""
     return and_(
         sessions.c.study == study,
         sessions.c.version == version,
         sessions.c.reader_kind == reader_kind,
         sessions.c.is_pilot == is_pilot,
-        or_(
-            sessions.c.state == "finished",
-            and_(sessions.c.state == "started", sessions.c.last_seen_at >= stamp(recent)),
-        ),
+        or_(is_finished(), is_under_way(started_within)),
         sessions.c.session_id.not_in(excluded_sessions()),
     )
 
@@ -109,8 +125,8 @@ def assign_list(
     """Return the list with the fewest readers, drawing among equals.
 
     Counted are the sessions of the same reader kind and pilot mark that are finished, or unfinished and heard of
-    within ``started_within``; sessions flagged as excluded are not. Call it in the transaction that creates the
-    session, so that nobody else decides in between.
+    within ``started_within``; those without a stored trial only for ten minutes, and those excluded or held for review
+    not at all. Call it in the transaction that creates the session, so that nobody else decides in between.
 
     Parameters
     ----------

@@ -398,8 +398,16 @@ def add_audit(
     )
 
 
-def finish_session(connection: Connection, session_id: str, *, completion_code: str | None = None) -> str:
+def finish_session(
+    connection: Connection,
+    session_id: str,
+    *,
+    completion_code: str | None = None,
+    held_reason: str | None = None,
+) -> str:
     """Mark a session as finished and return its completion code: the given one, or a random one made once.
+
+    A session with a ``held_reason`` has its code too; nobody is told it while the session is held.
 
     Raises
     ------
@@ -421,6 +429,7 @@ def finish_session(connection: Connection, session_id: str, *, completion_code: 
             state="finished",
             ended_reason=None,
             completion_code=code,
+            held_reason=held_reason,
             finished_at=moment,
             last_seen_at=moment,
         )

@@ -97,7 +97,7 @@ sessions = Table(
     Index(
         "ix_sessions_counted",
         *("study", "version", "reader_kind", "is_pilot", "state", "last_seen_at"),
-        *("list_id", "order_row", "session_id"),
+        *("list_id", "order_row", "session_id", "created_at", "held_reason"),
     ),
 )
 

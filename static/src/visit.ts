@@ -93,7 +93,10 @@ export class Visit {
 
   async run(): Promise<void> {
     const ticket = this.ticket();
-    if (ticket?.ended) return this.showEnd(ticket.ended);
+    if (ticket?.ended) {
+      const held = ticket.ended.is_held ? await this.resume(ticket) : null;
+      return held && "address" in held ? this.finish(held, ticket.ended) : this.showEnd(ticket.ended);
+    }
     if (ticket?.leaving && ticket.address && ticket.token) {
       return this.erase({ address: ticket.address, token: ticket.token }, ticket.leaving.ending, ticket.leaving.parting);
     }
@@ -219,7 +222,7 @@ export class Visit {
 
   private keep(ticket: Ticket): void {
     sessionStorage.setItem(this.key, JSON.stringify(ticket));
-    const isOver = ticket.ended && !ticket.ended.is_barred;
+    const isOver = ticket.ended && !ticket.ended.is_barred && !ticket.ended.is_held;
     if (this.isLasting && !isOver) this.shelf.setItem(this.key, JSON.stringify(ticket));
     else this.shelf.removeItem(this.key);
   }
@@ -450,7 +453,7 @@ export class Visit {
   private async showEnd(ended: Ended): Promise<void> {
     const { messages, config, frame } = this;
     this.leave();
-    const { heading, text, debrief, receipt, code, return_url, deletable, is_barred = false, may_return = false } = ended;
+    const { heading, text, debrief, receipt, code, return_url, deletable, is_barred = false, is_held = false, may_return = false } = ended;
     let erase: (action: string) => void = () => {};
     const erased = new Promise<string>((resolve) => (erase = resolve));
     const onDelete = (): void => void confirmDeletion(frame.root, messages).then((isSure) => isSure && erase("erase"));
@@ -459,7 +462,7 @@ export class Visit {
     const actions: Action[] = return_url ? [{ name: "return", words: messages.return_to_platform }] : [];
     if (config.ask_participant) actions.push({ name: "another", words: messages.next_participant, quiet: true });
     else if (may_return) actions.push({ name: "another", words: messages.back, quiet: true });
-    else if (is_barred && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
+    else if ((is_barred || is_held) && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
     const shown = showPage(frame.stage, { heading, text, html: debrief, extra, below }, actions, messages, config.language);
     const action = await Promise.race([shown.then((chosen) => chosen.action), erased]);
     if (action === "erase" && deletable) return this.erase(deletable, "deleted", { debrief, receipt });

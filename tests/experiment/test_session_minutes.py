@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from experiment.cli import main
-from experiment.session_minutes import session_duration
+from experiment.session_minutes import session_duration, shortest_seconds
 
 
 def step(**given: Any) -> dict[str, Any]:
@@ -54,6 +54,21 @@ def test_a_break_that_says_nothing_takes_its_minimum() -> None:
     assert seconds({"kind": "break", "text": None, "minimum_ms": 30_000}) == pytest.approx(30)
     long = block(*[trial(step())] * 9, break_every=3, break_minimum_ms=10_000)
     assert seconds(long) - seconds(block(*[trial(step())] * 9)) == pytest.approx(20)
+
+
+def test_the_shortest_session_is_what_no_page_lets_anybody_skip() -> None:
+    pages = {
+        "kind": "instructions",
+        "pages": [{"text": "many words " * 99, "minimum_ms": 5000}, {"text": "few"}],
+    }
+    prime = step(step="prime", mask_ms=500, prime_ms=50, backward_ms=50, frames=None)
+    primed = trial(prime, step(), trial_index=0, fixation_ms=400, interval_ms=300)
+    read = trial(step(step="read", minimum_ms=2000), step(minimum_ms=1000), trial_index=1)
+    screens = [pages, {"kind": "break", "text": None, "minimum_ms": 3000}, block(primed, read)]
+    plan = {"screens": screens}
+    assert shortest_seconds(plan, ()) == pytest.approx(8)
+    assert shortest_seconds(plan, {0}) == pytest.approx(8 + 0.7 + 0.6 + 0.2)
+    assert shortest_seconds(plan, {0, 1}) == pytest.approx(9.5 + 3)
 
 
 def test_solved_examples_are_read_once_a_set() -> None:

@@ -1,7 +1,7 @@
 // Keeps the live page up to date: asks every three seconds and redraws what changed.
 
 const EVERY_MS = 3000;
-const KINDS = { human: "People", simulated: "Simulated readers", model: "Models", baseline: "Baselines", pilot: "Pilots", excluded: "Excluded" };
+const KINDS = { human: "People", simulated: "Simulated readers", model: "Models", baseline: "Baselines", held: "Held", pilot: "Pilots", excluded: "Excluded" };
 const STATES = {
   finished: "finished", running: "running", interrupted: "interrupted", declined: "declined", stopped: "stopped by the participant", screened_out: "screened out",
   failed_practice: "failed practice", failed_checks: "failed checks",
@@ -168,6 +168,8 @@ function drawFilters(section, study) {
 
 function needsReview(session) {
   const cell = make("td", {});
+  if (session.awaits_review) cell.append(make("span", { class: "mark suspect", title: session.held }, "held for review"));
+  else if (session.held) cell.append(make("span", { class: "mark", title: session.held }, "not paid"));
   for (const sign of session.signs) cell.append(make("span", { class: "mark suspect" }, sign));
   if (session.flags) cell.append(make("span", { class: "mark suspect" }, session.flags === 1 ? "1 flag" : `${session.flags} flags`));
   if (session.notes) cell.append(make("span", { class: "mark" }, session.notes === 1 ? "1 note" : `${session.notes} notes`));

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, update
 
 from experiment.people.dashboard.reading import NOTE, PILOT, REAL
+from experiment.people.recruitment import holding
 from experiment.store.attendance import end_session
 from experiment.store.exclusions import EXCLUDED, RESTORED
 from experiment.store.queries import Row
@@ -52,6 +53,22 @@ def add_note(connection: Connection, row: Row, words: str, actor: str) -> bool:
 def suspect(connection: Connection, row: Row, reason: str, actor: str) -> bool:
     """Mark a session as one to look at."""
     return _flag(connection, row, SUSPECT, "flagged", reason, actor)
+
+
+def release(connection: Connection, row: Row, reason: str, actor: str) -> bool:
+    """Release a session held for review: its participant gets the code."""
+    if not holding.release(connection, row["session_id"]):
+        return False
+    _note(connection, row, "released", reason, actor)
+    return True
+
+
+def keep(connection: Connection, row: Row, reason: str, actor: str) -> bool:
+    """Keep a session held after its review: its participant gets no code."""
+    if not holding.keep(connection, row["session_id"], reason):
+        return False
+    _note(connection, row, "kept held", reason, actor)
+    return True
 
 
 def end(connection: Connection, row: Row, reason: str, actor: str) -> bool:

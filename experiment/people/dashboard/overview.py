@@ -10,6 +10,7 @@ from typing import Any
 
 from experiment.people.dashboard.reading import key_of, suspicions
 from experiment.people.quality import Measure, flagged, signs
+from experiment.people.recruitment.holding import awaits_review
 
 ACTIVE = timedelta(minutes=5)
 MOST_ROWS = 300
@@ -77,7 +78,7 @@ def study_overview(
     Returns
     -------
     dict
-        ``kinds`` (reader kind → state → count; pilots and excluded sessions apart under those names), ``lists`` (a row
+        ``kinds`` (reader kind → state → count; pilots, excluded and held sessions apart under those names), ``lists`` (a row
         a list and group), ``sessions`` (newest first, running ones before others), ``hidden`` (rows left out).
     """
     beside = beside or Beside()
@@ -99,7 +100,7 @@ def study_overview(
     return {
         "kinds": {
             group: dict(kinds[group]) | {"all": kinds[group].total()}
-            for group in (*KINDS, "pilot", "excluded")
+            for group in (*KINDS, "held", "pilot", "excluded")
             if group in kinds
         },
         "lists": [
@@ -114,7 +115,9 @@ def study_overview(
 def _group(session: Mapping[str, Any], is_excluded: bool) -> str:
     if session["is_pilot"]:
         return "pilot"
-    return "excluded" if is_excluded else str(session["reader_kind"])
+    if is_excluded:
+        return "excluded"
+    return "held" if session["held_reason"] else str(session["reader_kind"])
 
 
 def _row(session: Mapping[str, Any], state: str, group: str, beside: Beside) -> dict[str, Any]:
@@ -129,6 +132,8 @@ def _row(session: Mapping[str, Any], state: str, group: str, beside: Beside) -> 
         "pilot": bool(session["is_pilot"]),
         "state": state,
         "reason": session["ended_reason"],
+        "held": session["held_reason"],
+        "awaits_review": awaits_review(session),
         "station": session["station"],
         "list": session["list_id"],
         "version": session["version"],
@@ -138,7 +143,7 @@ def _row(session: Mapping[str, Any], state: str, group: str, beside: Beside) -> 
         "planned": session["planned_trials"],
         "started": session["created_at"],
         "seen": session["last_seen_at"],
-        "code": session["completion_code"],
+        "code": None if session["held_reason"] else session["completion_code"],
         "signs": [signs()[one.kind]["label"] for one in found],
         "flags": suspicions(beside.flags.get(session_id, {})),
         "notes": beside.flags.get(session_id, {}).get("note", 0),

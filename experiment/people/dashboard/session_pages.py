@@ -19,6 +19,7 @@ from experiment.people.dashboard.studies import service_of, session_of
 from experiment.people.opening import resume_pass
 from experiment.people.pages import digest
 from experiment.people.quality import Measure, said, signs
+from experiment.people.recruitment.holding import awaits_review
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.store import queries
@@ -51,6 +52,8 @@ DEEDS: Mapping[str, tuple[str, Deed]] = {
     "pilot": ("pilot", deeds.turn_pilot),
     "note": ("note", deeds.add_note),
     "flag": ("flag", deeds.suspect),
+    "release": ("run", deeds.release),
+    "keep": ("run", deeds.keep),
     "end": ("end", deeds.end),
 }
 """What can be done to a session: the permission that it needs, and the deed."""
@@ -103,6 +106,7 @@ def show_session(study: str, key: str) -> str:
         signs=signs(),
         said=said,
         rules=broken_rules(service, found),
+        awaits_review=awaits_review(row),
         trials=trials,
         flags=flags,
         done=done,
@@ -181,6 +185,8 @@ def _told(deed: str, row: Mapping[str, Any]) -> str:
         "pilot": f"{who} is a real session now." if row["is_pilot"] else f"{who} is a pilot now.",
         "note": "The note is kept.",
         "flag": f"{who} is flagged.",
+        "release": f"{who} is released: the participant’s page shows the code when it is opened again.",
+        "keep": f"{who} stays held and gets no code.",
         "end": f"The session of {who} has ended; what it has is kept.",
     }
     return words[deed]

@@ -7,13 +7,11 @@ place. Places of those who returned, timed out or fell silent are open again, on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, case, func, select
 
-from experiment.store.assignment import STARTED_RECENTLY
-from experiment.store.attendance import stamp
+from experiment.store.assignment import STARTED_RECENTLY, is_finished, is_under_way
 from experiment.store.collection import collection_of
 from experiment.store.database import lock_for_change
 from experiment.store.exclusions import excluded_sessions
@@ -51,7 +49,7 @@ class Places:
     Attributes
     ----------
     finished, under_way : int
-        Sessions that have all answers; unfinished ones heard of lately.
+        Sessions that have all answers and are not held for review; unfinished ones heard of lately.
     """
 
     finished: int
@@ -61,11 +59,8 @@ class Places:
 def places_taken(connection: Connection, service: StudyService) -> Places:
     """Count the sessions that hold a place: people's, neither pilots nor excluded, of the present version of the design."""
     recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
-    recent = stamp(datetime.now(UTC) - recently)
-    finished = func.sum(case((sessions.c.state == "finished", 1), else_=0))
-    under_way = func.sum(
-        case(((sessions.c.state == "started") & (sessions.c.last_seen_at >= recent), 1), else_=0)
-    )
+    finished = func.sum(case((is_finished(), 1), else_=0))
+    under_way = func.sum(case((is_under_way(recently), 1), else_=0))
     found = connection.execute(
         select(finished, under_way).where(
             sessions.c.study == service.study,

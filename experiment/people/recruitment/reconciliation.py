@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, select, update
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Recruitment
 from experiment.people.recruitment.platforms import Platform
 from experiment.people.recruitment.reports import FailedCheck, Line, Mark, Report, Verdict
-from experiment.people.recruitment.returns import code_of, failed_checks
+from experiment.people.recruitment.returns import code_of, code_when_held, failed_checks
 from experiment.people.recruitment.submissions import (
     Export,
     Submission,
@@ -230,9 +230,9 @@ class _Judge:
         reasons: list[str] = []
         evidence: tuple[FailedCheck, ...] = ()
         expected = self._expected(row)
-        is_wrong = (
-            row is not None and one.code not in NO_CODE and expected is not None and one.code != expected
-        )
+        # who was held has entered another code, which the platform keeps when the session is released
+        held = None if row is None else code_when_held(self.platform, str(row["session_id"]))
+        is_wrong = row is not None and expected is not None and one.code not in (*NO_CODE, expected, held)
         if is_wrong:
             marks.append("wrong_code")
             reasons.append(f"entered {one.code}; the session's code is {expected}")
@@ -243,6 +243,8 @@ class _Judge:
             if row is None or (row["n_trials"] == 0 and row["state"] not in OUTCOME_OF_STATE):
                 marks.append("paid_without_data")
                 reasons.append("no session has this id" if row is None else "the session has no answers")
+            elif row["held_reason"]:
+                reasons.append(f"paid, though held for review: {row['held_reason']}")
             elif row["state"] == "started":
                 reasons.append(f"paid at trial {row['n_trials']} of {row['planned_trials']}")
         elif one.status == "returned":
@@ -283,6 +285,9 @@ class _Judge:
             if row["n_trials"] == 0 and state == "started":
                 marks.append("submission_without_data")
             return "review", ()
+        if row["held_reason"]:
+            reasons.append(f"held for review: {row['held_reason']}")
+            return "review", ()
         failed = self._failed(row)
         if failed and self.needed is not None and len(failed) >= self.needed:
             reasons.append(f"{_checks(len(failed))} failed; {self.needed} may count as a reason to reject")
@@ -298,6 +303,8 @@ class _Judge:
     def _expected(self, row: Mapping[str, Any] | None) -> str | None:
         if row is None:
             return None
+        if row["held_reason"]:
+            return code_when_held(self.platform, str(row["session_id"]))
         outcome = OUTCOME_OF_STATE.get(str(row["state"]))
         return row["completion_code"] or (None if outcome is None else code_of(self.recruitment, outcome))
 

@@ -10,7 +10,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection, func, select
 
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Outcome, Recruitment, outcome_named
-from experiment.people.recruitment.platforms import platforms
+from experiment.people.recruitment.holding import reference_to
+from experiment.people.recruitment.platforms import Platform, platforms
 from experiment.store.tables import people, scores, trials
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def return_for(
     service : StudyService
         The study.
     session : Mapping
-        A row of the sessions table; its ``completion_code``, where it has one, is the code shown.
+        A row of the sessions table; its ``completion_code``, where it has one, is the code shown unless the session is
+        held for review.
     outcome : str
         ``complete``, ``no_consent``, ``screened_out`` or ``failed_checks``, or the session state that leads to it.
     platform : Mapping of str to str, optional
@@ -70,10 +72,29 @@ def return_for(
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
         return Return(own, None)
     given = _platform_of(service, str(session["session_id"])) if platform is None else platform
+    if session.get("held_reason"):
+        return _return_when_held(service, recruitment.platform, str(session["session_id"]), given)
     code = own or code_of(recruitment, named)
-    url = _url(recruitment, named, code, given)
+    url = _url(recruitment.platform, named, code, given, recruitment.credit_url)
     by_itself = url is not None and recruitment.platform.returns_by_itself
     return Return(code, url, by_itself, _text(service.pack.texts, recruitment.platform.key, named, code, url))
+
+
+def _return_when_held(
+    service: StudyService, platform: Platform, session_id: str, given: Mapping[str, str]
+) -> Return:
+    """Return where somebody goes whose session is held for review: without its code, and without credit."""
+    code = code_when_held(platform, session_id)
+    url = None if code is None else _url(platform, "complete", code, given)
+    words = service.pack.texts
+    text = words.get(f"return_{platform.key}_held", words["return_held"])
+    return Return(code, url, url is not None and platform.returns_by_itself, text)
+
+
+def code_when_held(platform: Platform, session_id: str) -> str | None:
+    """Return what somebody enters at the platform whose session is held for review, None where nothing is."""
+    pattern = platform.code_when_held
+    return None if pattern is None else pattern.format(reference=reference_to(session_id))
 
 
 def _text(
@@ -122,18 +143,20 @@ def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
 
 
 def _url(
-    recruitment: Recruitment, outcome: Outcome, code: str | None, given: Mapping[str, str]
+    platform: Platform,
+    outcome: Outcome,
+    code: str | None,
+    given: Mapping[str, str],
+    credit_url: str | None = None,
 ) -> str | None:
-    platform = recruitment.platform
-    assert platform is not None
     pattern = platform.return_url
     if pattern is None:
         return None
     if "{credit_url}" in pattern:
         person = given.get(platform.identity or "")
-        if recruitment.credit_url is None or not person or outcome not in ("complete", "failed_checks"):
+        if credit_url is None or not person or outcome not in ("complete", "failed_checks"):
             return None
-        return pattern.format(credit_url=recruitment.credit_url, survey_code=quote(person, safe=""))
+        return pattern.format(credit_url=credit_url, survey_code=quote(person, safe=""))
     if "{code}" in pattern:
         return None if code is None else pattern.format(code=quote(code, safe=""))
     sandbox = platform.sandbox

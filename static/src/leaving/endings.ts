@@ -31,6 +31,8 @@ export interface Ended extends Parting {
   deletable: Deletable | null;
   /** The session was left and does not go on, in another tab either. */
   is_barred?: boolean;
+  /** The session is held for review: opened again, the page asks whether it was released. */
+  is_held?: boolean;
   /** The participant may think better of it and begin again. */
   may_return?: boolean;
 }
@@ -42,6 +44,7 @@ export interface Said {
   completion_code?: string | null | undefined;
   return_url?: string | null | undefined;
   return_text?: string | undefined;
+  held?: boolean | undefined;
 }
 
 /** Whether the answers given so far are kept. */
@@ -78,6 +81,7 @@ export function endedBy(ending: Exclude<Ending, "later">, said: Said, parting: P
     code: said.completion_code ?? null,
     return_url: said.return_url ?? null,
     deletable: KEEPS[ending] ? deletable : null,
+    is_held: said.held ?? false,
     may_return: ending === "declined",
   };
 }

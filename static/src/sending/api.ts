@@ -64,6 +64,8 @@ export interface Finished {
   return_url: string | null;
   return_by_itself: boolean;
   return_text: string;
+  /** The session is to be reviewed before it is paid. */
+  held: boolean;
 }
 
 export class Api {

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ CLIENT = {
     "browser": "Chrome 140", "system": "Linux", "device": "computer", "width": 1366, "height": 700,
     "pixel_ratio": 1, "cross_origin_isolated": True, "refresh_hz": 59.9,
 }  # fmt: skip
+
+
+def an_hour_later() -> datetime:
+    """Return the moment at which a session that just began finishes: the tests' participants answer in no time."""
+    return datetime.now(UTC) + timedelta(hours=1)
 
 
 @dataclass
@@ -172,7 +178,7 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
             study: Study, *, config: dict[str, Any] | None = None, behind_proxy: bool = False, **changed: Any
         ) -> Running:
             store = running.enter_context(open_store(study.folder))
-            service = replace(service_for(study, store), **changed)
+            service = replace(service_for(study, store), **{"clock": an_hour_later} | changed)
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
             set_lab(app, Lab(pin=PIN))
             server = Server(app, "127.0.0.1", 0, behind_proxy=behind_proxy)

@@ -13,6 +13,19 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
+COUNTED = [
+    "study",
+    "version",
+    "reader_kind",
+    "is_pilot",
+    "state",
+    "last_seen_at",
+    "list_id",
+    "order_row",
+    "session_id",
+    "created_at",
+    "held_reason",
+]
 _sessions = sa.table(
     "sessions",
     sa.column("session_id", sa.Text()),
@@ -33,6 +46,8 @@ def upgrade() -> None:
     """Add columns of sessions and the tables of counts and sign-ins, and give each stored person a key."""
     op.add_column("sessions", sa.Column("person_key", sa.Text(), nullable=True))
     op.add_column("sessions", sa.Column("held_reason", sa.Text(), nullable=True))
+    op.drop_index("ix_sessions_counted", "sessions")
+    op.create_index("ix_sessions_counted", "sessions", COUNTED)
     op.create_index("ix_sessions_person", "sessions", ["study", "person_key"])
     op.create_index("ix_sessions_participant", "sessions", ["study", "participant_id"])
     op.create_table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +12,8 @@ from urllib.parse import urlencode
 import pytest
 
 from experiment.bundle import bundle_folder
+from experiment.people.recruitment.codes import recruitment_for
+from experiment.people.recruitment.holding import release
 from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
 from tests.experiment.people.recruitment.conftest import prolific_id
@@ -79,6 +82,29 @@ def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(
     page.goto(address)
     link = page.get_by_role("link", name="Back to Prolific")
     assert link.get_attribute("href") == "https://app.prolific.com/submissions/complete?cc=C1DONE"
+
+
+def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(
+    make_study: Callable[..., Any], serve_study: Callable[..., Any], page: Any
+) -> None:
+    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
+    site = serve_study(
+        study, recruitment=recruitment_for(study, {}), clock=lambda: datetime.fromtimestamp(0, UTC)
+    )
+    address = f"http://127.0.0.1:{site.port}/small/"
+    held = site.service.pack.texts["return_held"]
+    page.goto(address)
+    walk(page, held)
+    with site.store.read() as connection:
+        (row,) = sessions_overview(connection)
+    again = page.context.new_page()
+    again.goto(address)
+    again.get_by_text(held).wait_for()
+    site.store.write(lambda connection: release(connection, row["session_id"])).result()
+    for opened in (page, again):
+        opened.reload()
+        opened.get_by_text(row["completion_code"]).wait_for()
+    assert len(states(site)) == 1
 
 
 def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(

@@ -1,0 +1,186 @@
+"""Sessions that were faster than their plan allows are reviewed before they are paid, and fill no place until then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from experiment.people.recruitment.codes import recruitment_for
+from experiment.people.recruitment.places import places_taken
+from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
+from experiment.people.recruitment.submissions import parse_export
+from experiment.people.service import present
+from experiment.session_minutes import shortest_seconds
+from experiment.store import queries
+from experiment.store.attendance import stamp
+from experiment.store.tables import flags, sessions
+from experiment.study import Study
+from tests.experiment.people.dashboard.conftest import people, visit
+from tests.experiment.people.recruitment.conftest import prolific_id
+from tests.experiment.people.recruitment.test_returns import SONA_URL, finish
+
+__all__ = ["people", "visit"]
+MTURK = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
+
+
+@pytest.fixture
+def serving(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that serves the small study for a platform, with the server's own clock."""
+
+    def run(recruit: str, codes: dict[str, str] | None = None, clock: Any = present, wanted: int = 1) -> Any:
+        given = f"seed: 7\nparticipants: {{recruit: {recruit}, wanted: {wanted}}}\n"
+        study = make_study(("seed: 7\n", given))
+        config = {"recruitment": {study.id: codes or {}}}
+        return serve_study(study, recruitment=recruitment_for(study, config), clock=clock)
+
+    return run
+
+
+def row_of(site: Any, participant: Any) -> dict[str, Any]:
+    with site.store.read() as connection:
+        row = queries.session(connection, participant.session_id)
+    assert row is not None
+    return row
+
+
+def taken(site: Any) -> tuple[int, int]:
+    with site.store.read() as connection:
+        found = places_taken(connection, site.service)
+    return found.finished, found.under_way
+
+
+def page(participant: Any, deed: str = "") -> str:
+    return f"/admin/small/sessions/{participant.session_id[:12]}" + (f"/{deed}" if deed else "")
+
+
+def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(
+    serving: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    site = serving("link")
+    script = site.begin()
+    told = finish(script).body
+    assert (told["completion_code"], told["return_url"], told["held"]) == (None, None, True)
+    assert told["return_text"] == site.service.pack.texts["return_held"]
+    assert script.finish(5).body["completion_code"] is None, "asking again does not help"
+    assert taken(site) == (0, 0)
+    assert site.begin().status == 201, "the only place is free"
+
+    assistant = visit("ben", site)
+    shown = assistant.get(page(script)).text
+    assert "held for review" in shown and "the plan takes at least" in shown
+    assert row_of(site, script)["completion_code"] not in shown
+    live = assistant.get("/admin/data.json").json["studies"][0]
+    assert live["kinds"]["held"]["finished"] == 1
+    held = next(one for one in live["sessions"] if one["held"])
+    assert held["awaits_review"] and held["code"] is None
+
+    assert assistant.post(page(script, "release"), reason="a known fast reader").status_code == 302
+    told = script.finish(5).body
+    assert (told["completion_code"], told["held"]) == (row_of(site, script)["completion_code"], False)
+    assert taken(site)[0] == 1
+    history = assistant.get(page(script)).text
+    assert "released: a known fast reader" in history and "held for review: finished in" in history
+
+
+def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(
+    serving: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    site = serving("link")
+    script = site.begin()
+    finish(script)
+    owner = visit("ada", site)
+    owner.post(page(script, "keep"), reason="five answers in no time")
+    assert row_of(site, script)["held_reason"] == "not paid: five answers in no time"
+    (held,) = owner.get("/admin/data.json").json["studies"][0]["sessions"]
+    assert not held["awaits_review"]
+    assert script.finish(5).body["completion_code"] is None
+    assert taken(site) == (0, 0)
+
+
+@pytest.mark.parametrize(("more_s", "is_held"), [(-0.01, True), (0.01, False)])
+def test_who_takes_as_long_as_the_plan_is_paid(
+    serving: Callable[..., Any], more_s: float, is_held: bool
+) -> None:
+    moment = present()
+    site = serving("link", clock=lambda: moment)
+    reader = site.begin()
+    begun = datetime.fromisoformat(row_of(site, reader)["created_at"])
+    moment = begun + timedelta(seconds=shortest_seconds(reader.plan, range(5)) + more_s)
+    told = finish(reader).body
+    assert told["held"] is is_held
+    assert (told["completion_code"] is None) is is_held
+    assert taken(site) == (not is_held, 0)
+
+
+def test_each_platform_is_told_that_a_session_is_held(serving: Callable[..., Any]) -> None:
+    words = serving("link").service.pack.texts
+    script = serving("prolific", {"complete": "C1DONE"}).begin(platform={"PROLIFIC_PID": prolific_id("one")})
+    told = finish(script).body
+    assert told["return_url"] == "https://app.prolific.com/submissions/complete?cc=NOCODE"
+    assert told["return_text"] == words["return_prolific_held"]
+    told = finish(serving("sona", {"credit_url": SONA_URL}).begin(platform={"survey_code": "4711"})).body
+    assert (told["return_url"], told["completion_code"]) == (None, None), "the address would grant the credit"
+    assert told["return_text"] == words["return_sona_held"]
+    worker = serving("mturk").begin(platform=MTURK)
+    told = finish(worker).body
+    assert told["completion_code"] == f"REVIEW-{worker.session_id[:12]}"
+    assert told["return_text"] == words["return_mturk_held"]
+
+
+def test_books_approve_a_held_session_only_once_it_is_released(
+    serving: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    site = serving("mturk")
+    worker = site.begin(platform=MTURK)
+    code = finish(worker).body["completion_code"]
+    export = f"WorkerId,AssignmentId,AssignmentStatus,Answer.surveycode\nA1,3X,Submitted,{code}\n"
+
+    def line() -> Any:
+        read = parse_export(export.encode(), "x.csv")
+        import_submissions(site.store, site.service.recruitment, read, actor="test")
+        (found,) = reconciliation(site.store, site.service.recruitment).lines
+        return found
+
+    assert line().verdict == "review" and "held for review" in line().reasons[0]
+    visit("ada", site).post(page(worker, "release"), reason="fine")
+    assert line().verdict == "approve" and "wrong_code" not in line().marks
+
+
+def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(
+    serving: Callable[..., Any],
+) -> None:
+    site = serving("link")
+    for body in ({"pass": site.make_pass("pilot")}, {"pass": site.make_pass("simulated"), "simulated": True}):
+        told = finish(site.begin(**body)).body
+        assert told["completion_code"] and not told["held"]
+    lab = serving("lab")
+    assert finish(lab.begin()).body["completion_code"]
+    with lab.store.read() as connection:
+        (flag,) = connection.execute(flags.select()).mappings()
+    assert "the plan takes at least" in flag["reason"]
+
+
+def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_sends(
+    serving: Callable[..., Any],
+) -> None:
+    site = serving("link")
+    invented = site.begin()
+    assert taken(site) == (0, 1)
+    earlier = stamp(datetime.now(UTC) - timedelta(minutes=11))
+
+    def age(connection: Any) -> None:
+        connection.execute(
+            update(sessions).where(sessions.c.session_id == invented.session_id).values(created_at=earlier)
+        )
+
+    site.store.write(age).result()
+    lease = {"X-Wrods-Lease": "a-tab-of-the-script"}
+    assert invented.caller.post(f"{invented.base}/lease", {}, **invented.auth, **lease).status == 200
+    assert taken(site) == (0, 0)
+    assert site.begin().status == 201
+    invented.answer(0)
+    assert taken(site) == (0, 2), "who answers goes on, and has a place again"
