@@ -32,8 +32,8 @@ class Limits:
     Attributes
     ----------
     per_address, per_network, total : int
-        Open connections of an address (of IPv6 its /64), of a network (/24, of IPv6 /48), and of all together. None of the
-        first two applies behind a proxy, whose address everybody shares.
+        Open connections of an address (of IPv6 its /64), of a network (/24, of IPv6 /48), and of all together. Behind a
+        proxy, whose address everybody shares, the first two are of requests in progress.
     requests, window_s : int, float
         Requests of an address that are free within a window, seconds.
     head_s : float
@@ -59,7 +59,7 @@ class Limits:
     stalled_s: float = 30.0
 
 
-BEHIND_PROXY = Limits(per_address=sys.maxsize, per_network=sys.maxsize, idle_s=300.0)
+BEHIND_PROXY = Limits(idle_s=300.0)
 """A proxy keeps its connections for longer than a browser, and closes them itself."""
 
 
@@ -84,8 +84,14 @@ def raise_file_limit() -> int:
 
 
 def within_files(limits: Limits, files: int) -> Limits:
-    """Return limits whose total a number of open files allows."""
-    return replace(limits, total=max(16, min(limits.total, (files - KEPT_FILES) // FILES_A_CONNECTION)))
+    """Return limits whose total a number of open files allows, of which no address has more than half."""
+    total = max(16, min(limits.total, (files - KEPT_FILES) // FILES_A_CONNECTION))
+    return replace(
+        limits,
+        total=total,
+        per_address=min(limits.per_address, total // 2),
+        per_network=min(limits.per_network, total * 3 // 4),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -108,6 +114,37 @@ def _within(address: str, bits: int, bits_of_six: int) -> str:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return str(ipaddress.ip_network((found, bits if found.version == 4 else bits_of_six), strict=False))
+
+
+class InProgress:
+    """Counts the requests in progress behind a proxy, by the address and the network that they come from.
+
+    Parameters
+    ----------
+    limits : Limits
+        How many.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._counts: dict[str, int] = {}
+
+    def begin(self, address: str) -> bool:
+        """Count a request; return whether there may be one more, else it is not counted."""
+        caller, network = f"address {caller_of(address)}", f"network {network_of(address)}"
+        of_caller, of_network = self._counts.get(caller, 0), self._counts.get(network, 0)
+        if of_caller >= self._limits.per_address or of_network >= self._limits.per_network:
+            return False
+        self._counts[caller] = of_caller + 1
+        self._counts[network] = of_network + 1
+        return True
+
+    def end(self, address: str) -> None:
+        """Count a request no more that :meth:`begin` counted."""
+        for key in (f"address {caller_of(address)}", f"network {network_of(address)}"):
+            left = self._counts.pop(key) - 1
+            if left:
+                self._counts[key] = left
 
 
 class Phase(Enum):

@@ -14,9 +14,11 @@ import io
 import signal
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
@@ -32,6 +34,7 @@ from experiment.people.connections import (
     BEHIND_PROXY,
     Connection,
     Connections,
+    InProgress,
     Limits,
     Phase,
     caller_of,
@@ -170,7 +173,9 @@ class _Site:
     async def answer_at(self, listening: Sequence[socket.socket], stopping: asyncio.Event) -> None:
         """Answer until told to stop, then finish the requests in progress."""
         asyncio.get_running_loop().set_exception_handler(_quietly)
-        self._connections = Connections(self._limits)
+        everybody = {"per_address": sys.maxsize, "per_network": sys.maxsize} if self._behind_proxy else {}
+        self._connections = Connections(replace(self._limits, **everybody))
+        self._in_progress = InProgress(self._limits)
         self._workers = Workers()
         self.manager = web.Server(self._answer)
         for one in listening:
@@ -246,16 +251,25 @@ class _Site:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol.connection  # type: ignore[attr-defined]
         connection.turn_to(Phase.BODY)
+        address = self._caller(request, connection)
+        # without a proxy a connection has one request in progress, and connections are counted
+        is_counted = self._behind_proxy and self._in_progress.begin(address)
         try:
-            answer, closes = await self._answer_to(request, connection)
+            if self._behind_proxy and not is_counted:
+                answer, closes = _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=2), True
+            else:
+                answer, closes = await self._answer_to(request, connection, caller_of(address))
             connection.turn_to(Phase.ANSWER)
             return await send(request, answer, connection.moved, closes=closes)
         finally:
+            if is_counted:
+                self._in_progress.end(address)
             connection.turn_to(Phase.HEAD)
 
-    async def _answer_to(self, request: web.BaseRequest, connection: Connection) -> tuple[Answer, bool]:
+    async def _answer_to(
+        self, request: web.BaseRequest, connection: Connection, caller: str
+    ) -> tuple[Answer, bool]:
         """Return the answer to a request, and whether the connection ends with it."""
-        caller = caller_of(self._caller(request, connection))
         wait = self._requests.wait(caller)
         if wait:
             return _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=int(wait) + 1), True

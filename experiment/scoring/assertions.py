@@ -1,15 +1,17 @@
 """Takes a test apart: what the program is asked, and what is judged of its answers where the program has no say.
 
 ``assert f(3) == 5`` asks the program's process for ``f(3)`` and judges ``answer == 5`` in another. The program's process holds
-no expected value and gives no verdict; it answers with plain values. A test that cannot be taken apart so, such as one whose
-assertion stands in a loop, runs whole beside the program and is marked as held on trust.
+no expected value and gives no verdict; it answers with plain values. Functions that a setup defines run in the judge where plain
+values are all they need. A test that cannot be taken apart so, such as one whose assertion stands in a loop, runs whole beside
+the program and is marked as held on trust.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -26,6 +28,9 @@ CONVERSIONS = frozenset({
     "set", "sorted", "str", "sum", "tuple",
 })  # fmt: skip
 """Functions that give a plain value of one argument: the program is asked for what they give."""
+_READERS = frozenset({"delattr", "getattr", "hasattr", "setattr", "vars"})
+_PLAIN = (bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple)
+_ATTRIBUTES = frozenset(name for kind in _PLAIN for name in dir(kind))
 _BINDERS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.NamedExpr)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -63,7 +68,8 @@ def examine(test: str, setup: str = "") -> Examined:
     test : str
         Statements, of which assertions are judged.
     setup : str
-        Source that runs before the program; a judge has what it imports.
+        Source that runs before the program; a judge has what it imports, and those of its functions that need nothing of
+        the program.
     """
     try:
         return _examined(test, setup)
@@ -73,11 +79,17 @@ def examine(test: str, setup: str = "") -> Examined:
 
 def _examined(test: str, setup: str) -> Examined:
     statements = ast.parse(test).body
-    imports = [*_imports(setup), *(one for one in statements if isinstance(one, ast.Import | ast.ImportFrom))]
+    imports = [*_imports(before := _parsed(setup)), *_imports(statements)]
     if not any(isinstance(one, ast.Assert) for one in statements) or any(map(_is_whole, statements)):
         return Examined((("do", test),), "", on_trust=True)
-    taken = _Taken({alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names})
-    judged = [ast.unparse(one) for one in imports]
+    imported = {alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names}
+    bound = _bound(statements)
+    helpers = {name: one for name, one in _helpers(before, imported).items() if name not in bound}
+    functions = {name for name, one in helpers.items() if not _is_constant(one)}
+    taken = _Taken(imported, functions, frozenset(_bound(before)), frozenset(bound))
+    named = {node.id for one in helpers.values() for node in ast.walk(one) if isinstance(node, ast.Name)}
+    judged = [f"import {name}" for name in sorted(named & MODULES - imported)]
+    judged += [ast.unparse(one) for one in (*imports, *helpers.values())]
     for statement in statements:
         if not isinstance(statement, ast.Assert):
             taken.steps.append(("do", ast.unparse(statement)))
@@ -90,11 +102,80 @@ def _examined(test: str, setup: str) -> Examined:
     return Examined(tuple(taken.steps), "\n".join(judged), taken.on_trust)
 
 
-def _imports(setup: str) -> list[ast.Import | ast.ImportFrom]:
+def _parsed(setup: str) -> list[ast.stmt]:
     try:
-        return [one for one in ast.parse(setup).body if isinstance(one, ast.Import | ast.ImportFrom)]
+        return ast.parse(setup).body
     except _UNREADABLE:
         return []
+
+
+def _imports(statements: Iterable[ast.stmt]) -> list[ast.Import | ast.ImportFrom]:
+    return [one for one in statements if isinstance(one, ast.Import | ast.ImportFrom)]
+
+
+def _bound(statements: Iterable[ast.AST]) -> Counter[str]:
+    """Return the names that statements define or assign, and how often; imports are not counted."""
+    nodes = [node for one in statements for node in ast.walk(one)]
+    assigned = [
+        node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    ]
+    return Counter([*assigned, *(node.name for node in nodes if isinstance(node, _DEFINITIONS))])
+
+
+def _helpers(setup: Sequence[ast.stmt], imported: set[str]) -> dict[str, ast.stmt]:
+    """Return the functions of a setup that a judge can run, and the constants that they may need, by name.
+
+    A function that reads objects, calls what it is given or needs a name of the program has to run beside the program.
+    """
+    times = _bound(setup)
+    found: dict[str, ast.stmt] = {}
+    for one in setup:
+        if isinstance(one, ast.FunctionDef):
+            found[one.name] = one
+        elif isinstance(one, ast.Assign) and (isinstance(one.value, ast.Lambda) or _is_constant(one)):
+            found |= {target.id: one for target in one.targets if isinstance(target, ast.Name)}
+    found = {name: one for name, one in found.items() if times[name] == 1}
+    while True:
+        known = (BUILTINS - _READERS) | MODULES | imported | found.keys()
+        kept = {name: one for name, one in found.items() if _needs_plain_values_only(one, known, imported)}
+        if len(kept) == len(found):
+            return kept
+        found = kept
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign):
+        return False
+    try:
+        hash(ast.literal_eval(statement.value))
+    except (*_UNREADABLE, TypeError):
+        return False
+    return True
+
+
+def _needs_plain_values_only(statement: ast.stmt, known: Iterable[str], imported: set[str]) -> bool:
+    inner = _bound(node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.stmt))
+    callable_names = {*known, *(node.name for node in ast.walk(statement) if isinstance(node, _DEFINITIONS))}
+    if _names_of_others((statement,), {*callable_names, *inner}):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Global | ast.ClassDef | ast.Import | ast.ImportFrom):
+            return False
+        if isinstance(node, ast.Attribute):
+            if node.attr not in _ATTRIBUTES and _root(node) not in MODULES | imported:
+                return False
+        elif isinstance(node, ast.Call):
+            called = node.func.id if isinstance(node.func, ast.Name) else None
+            if called not in callable_names and not isinstance(node.func, ast.Attribute):
+                return False
+    return True
+
+
+def _root(node: ast.expr) -> str | None:
+    """Return the name with which a chain of attributes begins."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _is_whole(statement: ast.stmt) -> bool:
@@ -108,16 +189,31 @@ class _Taken:
     """The assertions of one test, taken apart one after the other."""
 
     imported: set[str]
+    functions: set[str]
+    of_setup: frozenset[str]
+    of_test: frozenset[str]
     steps: list[Step] = field(default_factory=list)
     on_trust: bool = False
 
     def apart(self, assertion: ast.expr) -> ast.expr:
-        known = BUILTINS | MODULES | self.imported
+        known = BUILTINS | MODULES | self.imported | self.functions
+        if not _names_of_others((assertion,), known) or self._gives_functions(assertion, known):
+            known -= self.functions
         if not _names_of_others((assertion,), known):
             # a program may be asked to write a function that Python has too
             known = known - BUILTINS | CONSTANTS
         apart = _Asking(known, self)
         return cast("ast.expr", apart.visit(assertion))
+
+    def _gives_functions(self, assertion: ast.expr, known: Iterable[str]) -> bool:
+        """Return whether a function of the setup is given one of the program's, which no judge can call."""
+        for call in _calls(assertion):
+            if isinstance(call.func, ast.Name) and call.func.id in self.functions:
+                for given in _given(call):
+                    is_function = isinstance(given, ast.Lambda | ast.Name)
+                    if is_function and _names_of_others((given,), {*known, *self.of_setup, *self.of_test}):
+                        return True
+        return False
 
 
 class _Asking(ast.NodeTransformer):
@@ -126,6 +222,7 @@ class _Asking(ast.NodeTransformer):
     def __init__(self, known: Iterable[str], taken: _Taken) -> None:
         self._known = frozenset(known)
         self._taken = taken
+        self._is_compared = False
 
     def visit(self, node: ast.AST) -> ast.AST:
         if not isinstance(node, ast.expr) or not _names_of_others((node,), self._known):
@@ -136,10 +233,57 @@ class _Asking(ast.NodeTransformer):
         inner = _converted(node, self._known)
         self._taken.on_trust |= isinstance(inner, _BINDERS)
         if isinstance(inner, _BINDERS) or _is_the_programs(inner, self._known):
+            self._taken.on_trust |= any(self._holds_what_is_expected(call) for call in _calls(inner))
             name = f"__answer_{sum(kind == 'ask' for kind, _ in self._taken.steps)}__"
             self._taken.steps.append(("ask", ast.unparse(node)))
             return ast.Name(name, ast.Load())
-        return self.generic_visit(node)
+        before = self._is_compared
+        self._is_compared |= _needs_more_than_truth(node)
+        try:
+            return self.generic_visit(node)
+        finally:
+            self._is_compared = before
+
+    def _holds_what_is_expected(self, call: ast.Call) -> bool:
+        """Return whether the program is asked to judge its own answer: ``close(f(3), 5)``, or a function of the setup."""
+        parts = [node for given in _given(call) for node in self._own(given)]
+        answers = [node for node in parts if self._is_answer(node)]
+        if _names_of_others((call.func,), self._known) & self._taken.of_setup:
+            return bool(answers) or not self._is_compared
+        return not self._is_compared and 0 < len(answers) < len(parts)
+
+    def _own(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Go through the answers and the constants of what a function is given, not into the answers."""
+        if self._is_answer(node) or isinstance(node, ast.Constant):
+            yield node
+        elif not isinstance(node, _BINDERS):
+            for inner in ast.iter_child_nodes(node):
+                yield from self._own(inner)
+
+    def _is_answer(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self._taken.of_test
+        known = self._known | self._taken.of_setup
+        return isinstance(node, ast.Call) and bool(_names_of_others((node.func,), known))
+
+
+def _calls(node: ast.expr) -> list[ast.Call]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return [one.value if isinstance(one, ast.Starred) else one for one in given]
+
+
+def _needs_more_than_truth(node: ast.expr) -> bool:
+    """Return whether an expression judges values: a comparison with more than a truth value, a function that the judge runs."""
+    if isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        return not any(isinstance(side, ast.Constant) and side.value in (True, False) for side in sides)
+    return isinstance(node, ast.Call) and not (
+        isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
+    )
 
 
 def _converted(node: ast.expr, known: frozenset[str]) -> ast.expr:

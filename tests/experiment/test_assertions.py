@@ -11,6 +11,13 @@ from experiment.scoring.assertions import examine
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox, run_program
 
 
+def require_or_skip() -> None:
+    try:
+        require_sandbox()
+    except SandboxUnavailable as error:
+        pytest.skip(f"no sandbox here: {error.message}")
+
+
 def asks(test: str, setup: str = "") -> list[str]:
     return [source for kind, source in examine(test, setup).steps if kind == "ask"]
 
@@ -46,6 +53,61 @@ def test_what_a_setup_imports_is_no_part_of_the_program() -> None:
     test = "assert Counter(f(2)) == Counter([1])"
     assert asks(test, "from collections import Counter") == ["f(2)"]
     assert examine(test).on_trust, "the program's own Counter may equal everything"
+
+
+CHECK = "TOLERANCE = 0.5\ndef check(got, wanted):\n    return inner(got, wanted)\n"
+CHECK += "inner = lambda got, wanted: abs(got - wanted) < TOLERANCE"
+
+
+@pytest.mark.parametrize(
+    ("test", "setup", "asked"),
+    [
+        ("assert check(f(3), 5)", CHECK, ["f(3)"]),
+        ("assert not check(f(3), wanted=5) and check(f(4), 2) == True", CHECK, ["f(3)", "f(4)"]),
+        ("a = f(3)\nassert check(a, 5)", CHECK, ["a"]),
+        ("assert f(check, 3) == 5", CHECK, ["f(check, 3)"]),
+        ("assert f(3) == 5", "def f(x):\n    pass", ["f(3)"]),
+    ],
+)
+def test_functions_of_a_setup_run_in_the_judge(test: str, setup: str, asked: list[str]) -> None:
+    assert asks(test, setup) == asked and not examine(test, setup).on_trust
+
+
+@pytest.mark.parametrize(
+    ("test", "setup"),
+    [
+        ("assert close(f(1), 4242)", ""),
+        ("assert not bool(differ(f(1), 4242))", ""),
+        ("assert close(f(1), 4242) == True", ""),
+        ("assert True is close(f(1), wanted=4242)", ""),
+        ("assert check(3, 5)", "def check(x, wanted):\n    return f(x) == wanted"),
+        ("assert check(f, 3, 5)", "def check(g, x, wanted):\n    return [*map(g, [x])] == [wanted]"),
+        ("assert check(lambda: f(3), 5)", "def check(g, wanted):\n    return g() == wanted"),
+        ("assert check(f(3), 5)", "def check(node, wanted):\n    return node.value == wanted"),
+        ("assert errors(f(3)) == []", "def errors(node):\n    return [] if node.value == 5 else [node]"),
+        ("assert check(f(3), 5)", "seen = []\ndef check(got, wanted):\n    return [*seen, got] == [wanted]"),
+        ("assert check(f(3), 5)", "import functools\ncheck = functools.partial(max)"),
+    ],
+)
+def test_a_truth_that_only_the_program_can_tell_is_marked_as_held_on_trust(test: str, setup: str) -> None:
+    assert examine(test, setup).on_trust
+
+
+def test_a_program_cannot_replace_the_functions_of_a_setup() -> None:
+    require_or_skip()
+    setup = "def check(got, wanted):\n    return sorted(got) == wanted"
+    test = "assert check(f(3), [1, 2, 3])"
+    forged = run_program("def f(x): return []\ndef check(*a): return True", [test], setup=setup)
+    assert (forged.fate, forged.on_trust) == ("failed", 0)
+    honest = run_program("def f(x): return [x, 1, 2]", [test], setup=setup)
+    assert (honest.fate, honest.on_trust) == ("passed", 0)
+
+
+def test_functions_of_a_setup_that_read_objects_run_beside_the_program() -> None:
+    require_or_skip()
+    setup = "class Node:\n    def __init__(self, x):\n        self.x = x\ndef value(node):\n    return node.x"
+    ran = run_program("def f(x): return Node(x)", ["assert value(f(3)) == 3"], setup=setup)
+    assert (ran.fate, ran.on_trust) == ("passed", 1)
 
 
 @pytest.mark.parametrize(
@@ -90,20 +152,14 @@ def test_every_test_of_mbpp_is_taken_apart(shared: Path) -> None:
     ],
 )  # fmt: skip
 def test_plain_values_reach_the_judge_as_they_are(returned: str, expected: str) -> None:
-    try:
-        require_sandbox()
-    except SandboxUnavailable as error:
-        pytest.skip(f"no sandbox here: {error.message}")
+    require_or_skip()
     tests = [f"assert f() == {expected}", f"assert f() != [{expected}]"]
     ran = run_program(f"def f():\n    return {returned}", tests)
     assert (ran.fate, ran.why) == ("passed", None)
 
 
 def test_names_of_earlier_statements_and_of_the_program_s_setup_are_asked_for() -> None:
-    try:
-        require_sandbox()
-    except SandboxUnavailable as error:
-        pytest.skip(f"no sandbox here: {error.message}")
+    require_or_skip()
     program = "class Node:\n    def __init__(self, x):\n        self.x = x\ndef f(node):\n    return node.x"
     test = "a = f(root)\nassert a == 7\na = a + 1\nassert a == 8"
     assert asks(test) == ["a", "a"]

@@ -76,8 +76,9 @@ NO_PROGRAM_KNOWS = [
     "assert f(60) == 1548008755920",  # so long that no address or number holds it by chance
     "assert f(-1) == -18",
     "assert abs(f(0.5) - 0.25) < 1e-9",
-    "assert f('ab') == {'a': [1, 2.0], 'b': (3,)}",
+    "assert same(f('ab'), {'a': [1, 2.0], 'b': (3,)})",
 ]
+SETUP = "def same(got, wanted):\n    return got == wanted"
 
 
 def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing() -> None:
@@ -90,7 +91,7 @@ def test_a_corpus_of_hostile_programs_reaches_nothing_and_forges_nothing() -> No
     def run(program: str, fate: str) -> Ran:
         # a processor that is shared must not end by the clock what is to end by its own time
         limits = replace(SMALL, wall_seconds=1.5 if fate == "too_slow" else 120)
-        return run_program(program, NO_PROGRAM_KNOWS, limits=limits)
+        return run_program(program, NO_PROGRAM_KNOWS, setup=SETUP, limits=limits)
 
     with ThreadPoolExecutor(8) as pool:
         hostile = pool.map(run, programs, (one["fate"] for one in said))

@@ -20,7 +20,6 @@ from flask import Flask, Response, jsonify, request, send_file
 
 from experiment.people import connections as limits_of_server
 from experiment.people.connections import (
-    BEHIND_PROXY,
     Connections,
     Limits,
     Phase,
@@ -198,8 +197,34 @@ def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(ser
     assert f'"REMOTE_ADDR":"{HERE}"' in text and '"wsgi.url_scheme":"http"' in text
 
 
-def test_a_proxy_has_no_limit_of_connections_of_its_own() -> None:
-    assert BEHIND_PROXY.per_address > 10**6 and BEHIND_PROXY.total == Limits().total
+def test_behind_a_proxy_one_caller_cannot_take_all_connections(serve: Serve) -> None:
+    port = serve(Limits(total=16), behind_proxy=True)
+    slow = "POST /who HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 198.51.100.7\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    held = [connect(port) for _ in range(16)]
+    told = []
+    for line in held:
+        line.sendall(slow.encode())
+        told.append(line.recv(12))
+    assert told == [b"HTTP/1.1 100"] * 8 + [b"HTTP/1.1 429"] * 8
+    assert ask(connect(port), **{"X-Forwarded-For": "203.0.113.9"})[0] == 200
+
+
+def test_behind_a_proxy_requests_in_progress_are_counted_by_address_and_network(
+    serve: Serve, gate: Gate
+) -> None:
+    port = serve(Limits(per_address=2, per_network=3), behind_proxy=True)
+    busy = [connect(port) for _ in range(3)]
+    for line, address in zip(busy, ("198.51.100.7", "198.51.100.7", "198.51.100.8"), strict=True):
+        line.sendall(f"GET /wait HTTP/1.1\r\nHost: here\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
+        gate.entered.acquire(timeout=30)
+    for address, expected in (("198.51.100.7", 429), ("198.51.100.9", 429), ("203.0.113.9", 200)):
+        line = connect(port)
+        status, headers, _ = ask(line, **{"X-Forwarded-For": address})
+        assert status == expected
+        assert status == 200 or (int(headers["Retry-After"]) > 0 and is_closed(line))
+    gate.opened.set()
+    assert [read(line)[2] for line in busy] == [b"through"] * 3
+    assert ask(busy[0], **{"X-Forwarded-For": "198.51.100.7"})[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -313,7 +338,9 @@ def test_the_limit_of_open_files_is_raised_and_bounds_the_connections(
     monkeypatch.setattr(resource, "setrlimit", lambda _, pair: set_to.append(pair))
     assert raise_file_limit() == 5000 and set_to == [(5000, 5000)]
     assert within_files(Limits(), 5000).total == (5000 - limits_of_server.KEPT_FILES) // 2
-    assert within_files(Limits(), 10**6).total == Limits().total
+    assert within_files(Limits(), 10**6) == Limits()
+    few = within_files(Limits(), 512)
+    assert few.per_address < few.per_network < few.total, "none of them can take all"
 
     def refuse(_: int, pair: tuple[int, int]) -> None:
         if pair[0] > 10_240:
