@@ -1,7 +1,6 @@
 # fate: failed
 # why: AssertionError
 import gc
-import re
 
 found = [one for one in gc.get_objects() if isinstance(one, (dict, list, tuple)) and str(int('1548') * 10**9 + 8755920) in repr(one)[:100_000]]
 
