@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from experiment.people.service import StudyService
 from experiment.store import queries
-from experiment.store.declining import DECLINED, forget_and_count, has_agreed
+from experiment.store.declining import DECLINED, UNDECIDED, asks_for_consent, forget_and_count, has_agreed
 from experiment.store.erasure import erase_sessions
 from experiment.store.errors import SessionGone
 from experiment.store.tables import sessions
@@ -94,6 +94,17 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
         raise TooLate(str(withdraw_until))
     erased = erase_sessions(connection, _of_person(connection, row), actor=ACTOR)
     return Departed(tuple(erased.sessions), "delete", row["created_at"])
+
+
+def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
+    """Erase and count a person's session that was ended before its reader agreed; None where it is kept."""
+    row = queries.session(connection, session_id)
+    if row is None or row["reader_kind"] != "human" or not asks_for_consent(row["plan"]):
+        return None
+    if has_agreed(connection, session_id):
+        return None
+    forget_and_count(connection, session_id, UNDECIDED)
+    return Departed((session_id,), "decline", row["created_at"])
 
 
 def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
