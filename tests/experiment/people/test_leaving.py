@@ -166,6 +166,16 @@ def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: An
     assert person.event("stop", {"then": "delete"}).status == 404, "asking again finds nothing"
 
 
+def test_a_deletion_before_agreeing_leaves_a_count_and_no_tombstone(site: Any) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    assert person.event("stop", {"then": "delete"}).body == {"erased": True}
+    left = everything_in(site)
+    assert person.session_id not in left and "a-very-particular-person" not in left
+    with site.store.read() as connection:
+        assert number_of(connection, "small") == 1
+        assert WITHDRAWN not in connection.scalars(select(audit.c.action)).all()
+
+
 def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
     mine, theirs = site.begin(), site.begin()
     mine.answer(1)
