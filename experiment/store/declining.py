@@ -43,7 +43,7 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
         _count(connection, row.study, row.version, kind)
 
 
-def forget(connection: Connection, session_id: str) -> Row[tuple[str, int, str, bool]]:
+def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
     """Erase all that any table holds of a session; return its study, version, kind of reader, and whether it was a pilot."""
     row = connection.execute(
         select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot).where(
