@@ -68,7 +68,7 @@ def _check_consent_first(study: Study) -> None:
         for kind, given in screen.items():
             if kind in ASKED or (isinstance(given, Mapping) and "questions" in given):
                 raise UserError(
-                    f"{study.place('procedure', i, kind)} comes before the consent; nobody is asked anything before agreeing to take part",
+                    f"{study.place('procedure', i, kind)} comes before the consent; nobody is asked anything before agreeing",
                     mend="Move `- consent:` above it.",
                 )
 
