@@ -30,6 +30,7 @@ from experiment.store.database import to_json
 from experiment.store.erasure import (
     DUE,
     Erased,
+    clean_tombstones,
     derived_sessions,
     erase_sessions,
     forget_names,
@@ -252,6 +253,7 @@ def clean_backup(file: Path, gone: Sequence[str]) -> bool:
 
     def change(connection: Connection) -> bool:
         held = bool(erase_sessions(connection, gone, actor=CLEANING).rows)
+        held = bool(clean_tombstones(connection)) or held
         # what is due is a matter of the database that is in use
         connection.execute(delete(audit).where(audit.c.action == DUE))
         return held

@@ -423,10 +423,7 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
             title=words["delete_refused_title"],
         ) from None
     if taken.departed is not None:
-        for gone in taken.departed.sessions:
-            this_site().live.forget(gone)
-            this_site().findings.forget(gone)
-        this_site().cleaning.after(service, taken.departed)
+        this_site().let_go(service, taken.departed)
         return jsonify(erased=True), 201
     told: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
     if not taken.eligible:

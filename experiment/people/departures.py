@@ -17,7 +17,14 @@ from sqlalchemy import Connection, select
 
 from experiment.people.service import StudyService
 from experiment.store import queries
-from experiment.store.declining import DECLINED, forget_and_count, has_agreed
+from experiment.store.declining import (
+    DECLINED,
+    UNDECIDED,
+    asks_for_consent,
+    forget,
+    forget_and_count,
+    has_agreed,
+)
 from experiment.store.erasure import erase_sessions
 from experiment.store.errors import SessionGone
 from experiment.store.tables import sessions
@@ -86,14 +93,30 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
     row = queries.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)
-    if wish == "decline" and not has_agreed(connection, session_id):
+    of_person = _of_person(connection, row)
+    theirs = [session_id] if wish == "decline" else of_person
+    is_asked = wish == "decline" or asks_for_consent(row["plan"])
+    if is_asked and not any(has_agreed(connection, one) for one in theirs):
         forget_and_count(connection, session_id, DECLINED)
-        return Departed((session_id,), wish, row["created_at"])
+        for other in theirs[1:]:
+            forget(connection, other)
+        return Departed(tuple(theirs), wish, row["created_at"])
     is_over = withdraw_until is not None and date.today().isoformat() > withdraw_until
     if row["state"] != "started" and is_over:
         raise TooLate(str(withdraw_until))
-    erased = erase_sessions(connection, _of_person(connection, row), actor=ACTOR)
+    erased = erase_sessions(connection, of_person, actor=ACTOR)
     return Departed(tuple(erased.sessions), "delete", row["created_at"])
+
+
+def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
+    """Erase and count a person's session that was ended before its reader agreed; None where it is kept."""
+    row = queries.session(connection, session_id)
+    if row is None or row["reader_kind"] != "human" or not asks_for_consent(row["plan"]):
+        return None
+    if has_agreed(connection, session_id):
+        return None
+    forget_and_count(connection, session_id, UNDECIDED)
+    return Departed((session_id,), "decline", row["created_at"])
 
 
 def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:

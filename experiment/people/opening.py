@@ -28,14 +28,19 @@ from experiment.people.recruitment.admission import (
 )
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
-from experiment.store.assignment import STARTED_RECENTLY, TYPED, free_order_row, number_is_taken
+from experiment.store.assignment import (
+    PILOT_PREFIX,
+    PREFIXES,
+    STARTED_RECENTLY,
+    TYPED,
+    free_order_row,
+    number_is_taken,
+)
 from experiment.store.database import lock_for_change
 from experiment.store.declining import asks_for_consent
 from experiment.store.errors import Refused
 from experiment.store.tables import sessions
 
-PREFIXES = {"human": "P", "simulated": "S"}
-PILOT_PREFIX = "T"
 BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
 RESUMED = "resumed"

@@ -13,7 +13,7 @@ from experiment.people.dashboard.failures import FailedSignIns
 from experiment.people.dashboard.findings import Findings
 from experiment.people.dashboard.sign_in_limits import SignInLimits
 from experiment.people.dashboard.sign_ins import LINK, SignIns
-from experiment.people.departures import Cleaning
+from experiment.people.departures import Cleaning, Departed
 from experiment.people.live import LiveSessions
 from experiment.people.recruitment.key_sets import KeySets
 from experiment.people.server_health import ServerHealth
@@ -51,6 +51,13 @@ class Site:
         owner = self.accounts.find(OWNER)
         assert owner is not None
         return self.sign_ins.begin(LINK, owner.name, owner.stamp())
+
+    def let_go(self, service: StudyService, departed: Departed) -> None:
+        """Drop erased sessions from memory, and have the study's files cleaned of them."""
+        for gone in departed.sessions:
+            self.live.forget(gone)
+            self.findings.forget(gone)
+        self.cleaning.after(service, departed)
 
 
 def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) -> Site:

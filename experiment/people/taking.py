@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from experiment.people.departures import Departed, depart, wish_of
+from experiment.people.departures import Departed, depart, leave_unagreed, wish_of
 from experiment.people.live import LiveSession
 from experiment.people.problems import Problem
 from experiment.people.service import ScoreTrial
@@ -196,8 +196,7 @@ def event(
 
     def store(connection: Connection) -> Taken:
         if wish is not None:
-            departed = depart(connection, live.session_id, wish, live.withdraw_until)
-            return Taken("erased", departed=departed)
+            return Taken("erased", departed=depart(connection, live.session_id, wish, live.withdraw_until))
         heard = attendance.hear(connection, live.session_id, lease)
         told = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
@@ -205,6 +204,10 @@ def event(
         ending = _ending(kind, detail)
         if ending is not None and told == "stored":
             attendance.end_session(connection, live.session_id, *ending)
+            # whoever was screened out is still told how to return the place, and is erased within a day
+            departed = leave_unagreed(connection, live.session_id) if kind == "stop" else None
+            if departed is not None:
+                return Taken("erased", departed=departed)
         if kind == "consent" and told == "stored":
             keep_network(connection, live.session_id)
         return Taken(told, heard.is_elsewhere)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -22,6 +22,9 @@ TYPED, INVITED = "participant", "invitation"
 """Sources of the names that people have here: a typed number, the name under which somebody was invited."""
 NETWORK = "network"
 """The source of a network address, which names nobody."""
+PREFIXES = {"human": "P", "simulated": "S"}
+PILOT_PREFIX = "T"
+"""What the numbers begin with that are assigned here, by kind of reader, and those of pilots."""
 
 
 def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
@@ -41,14 +44,14 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
     return next(number for number in free if number not in others)
 
 
-def numbers_taken(connection: Connection, study: str, prefix: str) -> list[int]:
-    """Return the numbers of a study's readers whose names are a prefix and digits."""
+def numbers_taken(connection: Connection, study: str, prefix: str, *, but: Collection[str] = ()) -> list[int]:
+    """Return the numbers of a study's readers whose names are a prefix and digits, but for some names."""
     taken = connection.scalars(
         select(sessions.c.reader)
         .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
         .distinct()
     )
-    ends = (name[len(prefix) :] for name in taken)
+    ends = (name[len(prefix) :] for name in taken if name not in but)
     return [int(number) for number in ends if number.isascii() and number.isdecimal()]
 
 
@@ -64,6 +67,15 @@ def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
         (name,) = names.selected_columns
         found.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
     return found
+
+
+def typed_numbers(connection: Connection, study: str) -> set[str]:
+    """Return the numbers that were typed in a study, which may say who somebody is."""
+    return set(
+        connection.scalars(
+            select(people.c.external_id).where(people.c.study == study, people.c.source == TYPED)
+        )
+    )
 
 
 def number_is_taken(connection: Connection, study: str, number: str) -> bool:

@@ -5,14 +5,14 @@ Those who declined before that was so (databases of earlier versions) still have
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from experiment.store.erasure import note_due
 from experiment.store.statements import insert_new
 from experiment.store.tables import audit, events, invitations, metadata, sessions, tallies, trials
 
 DECLINED, UNDECIDED = "declined", "undecided"
-"""Kinds of counts: said no on the consent screen; left it open and never came back."""
+"""Kinds of counts: said no on the consent screen; neither agreed nor said no."""
 _KEPT = (audit, invitations)
 """Tables whose rows are not the session's alone: they only lose what names it."""
 
@@ -38,6 +38,13 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
     kind : str
         ``declined`` or ``undecided``.
     """
+    row = forget(connection, session_id)
+    if row.reader_kind == "human" and not row.is_pilot:
+        _count(connection, row.study, row.version, kind)
+
+
+def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
+    """Erase all that any table holds of a session; return its study, version, kind of reader, and whether it was a pilot."""
     row = connection.execute(
         select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot).where(
             sessions.c.session_id == session_id
@@ -53,8 +60,7 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
         if "session_id" in table.c and table not in _KEPT:
             connection.execute(delete(table).where(table.c.session_id == session_id))
     note_due(connection, row.study)
-    if row.reader_kind == "human" and not row.is_pilot:
-        _count(connection, row.study, row.version, kind)
+    return row
 
 
 def _count(connection: Connection, study: str, version: int, kind: str) -> None:
@@ -89,7 +95,7 @@ def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
 
 
 def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:
-    """Erase the sessions that were left on the consent screen and not heard of since a moment; return their ids.
+    """Erase the sessions that did not agree, however they ended, and were not heard of since a moment; return their ids.
 
     Parameters
     ----------
@@ -104,7 +110,7 @@ def forget_undecided(connection: Connection, study: str, before: str) -> list[st
         select(sessions.c.session_id, sessions.c.plan).where(
             sessions.c.study == study,
             sessions.c.reader_kind == "human",
-            sessions.c.state.in_(("started", "timed_out")),
+            sessions.c.state.not_in(("finished", DECLINED)),
             sessions.c.last_seen_at < before,
             ~answered.exists(),
             ~decided.exists(),

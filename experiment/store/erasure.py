@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
-from experiment.store.assignment import INVITED, numbers_taken
+from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, numbers_taken, typed_numbers
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.tables import (
@@ -40,6 +40,7 @@ from experiment.store.tables import (
 T = TypeVar("T")
 TEACHER_FORCED = "teacher_forced"
 _CHILDREN_FIRST = (ratings, scores, regions, trials, flags, events, people)
+_ASSIGNED = (*PREFIXES.values(), PILOT_PREFIX)
 _LARGEST_IN = 500
 _TOLD = tuple(sessions.c[name] for name in ("session_id", "study", "version", "reader", "reader_kind"))
 """What a tombstone is made from."""
@@ -98,7 +99,7 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
     for part in _parts(found.sessions):
         # a backup may lack columns that came later
         rows = connection.execute(select(*_TOLD).where(sessions.c.session_id.in_(part))).mappings().all()
-        tombstones = [_tombstone(connection, dict(row), actor) for row in rows]
+        tombstones = [_tombstone(connection, dict(row), actor, there) for row in rows]
         keys = connection.scalars(
             select(trials.c.work_key).where(trials.c.session_id.in_(part), trials.c.work_key.is_not(None))
         )
@@ -121,6 +122,22 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
         for study in {str(row["study"]) for row in rows}:
             note_due(connection, study, found.work_keys)
     return found
+
+
+def clean_tombstones(connection: Connection) -> set[str]:
+    """Take out of tombstones of earlier versions the numbers that were typed; return the studies that had any."""
+    stones = connection.execute(
+        select(audit.c.audit_id, audit.c.study, audit.c.detail).where(audit.c.action == WITHDRAWN)
+    ).all()
+    cleaned = set()
+    for number, study, detail in stones:
+        given = (detail or {}).get("numbers", {})
+        assigned = {prefix: given[prefix] for prefix in given if prefix in _ASSIGNED}
+        if assigned != given:
+            changed = update(audit).where(audit.c.audit_id == number)
+            connection.execute(changed.values(detail=detail | {"numbers": assigned}))
+            cleaned.add(str(study))
+    return cleaned
 
 
 def note_due(connection: Connection, study: str, work_keys: Iterable[str] = ()) -> None:
@@ -179,11 +196,14 @@ def _erase_names(connection: Connection, part: Sequence[str], there: set[str], f
         _delete(connection, invitations, or_(invitations.c.session_id.in_(part), *invited), found)
 
 
-def _tombstone(connection: Connection, row: dict[str, Any], actor: str) -> dict[str, Any]:
+def _tombstone(connection: Connection, row: dict[str, Any], actor: str, there: set[str]) -> dict[str, Any]:
     prefix = str(row["reader"]).rstrip("0123456789")
-    numbers = numbers_taken(connection, row["study"], prefix)
-    # the highest number given so far, which is nobody's name, keeps a number from being given twice
-    given = {prefix: max(numbers)} if numbers and row["reader_kind"] in ("human", "simulated") else {}
+    given: dict[str, int] = {}
+    if prefix in _ASSIGNED and row["reader_kind"] in PREFIXES:
+        # the highest number assigned so far, which is nobody's name, keeps a number from being given twice
+        typed = typed_numbers(connection, row["study"]) if people.name in there else ()
+        if numbers := numbers_taken(connection, row["study"], prefix, but=typed):
+            given[prefix] = max(numbers)
     return {
         "at": stamp(datetime.now(UTC)),
         "actor": actor,

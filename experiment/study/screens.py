@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from experiment.study.study import Study
 
 ANSWERING = ("choose", "recover", "answer")
+ASKED = ("questions", "practice", "block")
 ONCE = ("consent", "full_screen", "screen_size", "debrief")
 
 
 def check_procedure(study: Study, faults: Faults) -> None:
     """Check the screens of a study against each other; what is wrong is added to ``faults``."""
     faults.check(_check_once, study, reads=[("procedure",)])
+    faults.check(_check_consent_first, study, reads=[("procedure",)])
     blocks = _blocks(study)
     whole = [("procedure", block) for block in blocks]
     for block, path in zip(blocks, whole, strict=True):
@@ -56,6 +58,19 @@ def _check_once(study: Study) -> None:
         places = [i for i, screen in enumerate(screens) if kind in screen]
         if len(places) > 1:
             raise UserError(f"{study.place('procedure', places[1], kind)}: a session has one {kind}")
+
+
+def _check_consent_first(study: Study) -> None:
+    """Check that nothing is asked before the reader has agreed to take part."""
+    screens = _screens(study)
+    consent = next((i for i, screen in enumerate(screens) if "consent" in screen), 0)
+    for i, screen in enumerate(screens[:consent]):
+        for kind, given in screen.items():
+            if kind in ASKED or (isinstance(given, Mapping) and "questions" in given):
+                raise UserError(
+                    f"{study.place('procedure', i, kind)} comes before the consent; nobody is asked anything before agreeing",
+                    mend="Move `- consent:` above it.",
+                )
 
 
 def _check_steps(study: Study, block: int) -> None:

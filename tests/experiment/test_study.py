@@ -94,6 +94,17 @@ def test_a_valid_study_loads(make_study: Callable[..., Study]) -> None:
         ("wrods: 1", "wrods: 2", "this wrods reads study format 1"),
         ("seed: 7", "seed: 7\npublished: [items]", "items of `words` are no paper's"),
         ("- debrief", "- full_screen: true\n  - full_screen: true\n  - debrief", "one full_screen"),
+        (
+            "- consent",
+            "- questions: {ill: {ask: Are you ill?, type: text}}\n  - consent",
+            r"procedure\[1\].questions comes before the consent",
+        ),
+        (
+            "- consent: consent.md\n  - instructions: instructions.md\n",
+            "- instructions: {pages: [instructions.md], questions: {q: {ask: What?, type: text, accept: a}}}\n"
+            "  - consent: consent.md\n",
+            "instructions.*before the consent",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_mend(

@@ -16,6 +16,7 @@ from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.reading import audit_of, flags_of_session
 from experiment.people.dashboard.signing_in import account, actor, needs, note
 from experiment.people.dashboard.studies import service_of, session_of
+from experiment.people.departures import Departed, leave_unagreed
 from experiment.people.opening import resume_pass
 from experiment.people.pages import digest
 from experiment.people.quality import Measure, said, signs
@@ -139,7 +140,17 @@ def do(study: str, key: str, deed: str) -> AnyResponse:
         abort(403, f"Only the following may do this: {allowed}.")
     reason = _reason(service, row)
     who = actor()
-    done = service.store.write(lambda connection: run(connection, row, reason, who)).result()
+
+    def carry_out(connection: Connection) -> tuple[bool, Departed | None]:
+        done = run(connection, row, reason, who)
+        is_over = done and deed == "end"
+        return done, leave_unagreed(connection, row["session_id"]) if is_over else None
+
+    done, departed = service.store.write(carry_out).result()
+    if departed is not None:
+        this_site().let_go(service, departed)
+        flash(f"{row['reader']} had not agreed to take part: the session has ended and is erased.")
+        return redirect(url_for("admin.show"))
     flash(
         _told(deed, row) if done else "Nothing was changed: the session is no longer as the page showed it."
     )

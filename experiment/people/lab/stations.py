@@ -58,7 +58,7 @@ def end(study: str) -> Response:
         raise pin_needed()
     number, reason = number_of(service, body["participant"]), body["reason"].strip()
     try:
-        told = service.store.write(
+        told, departed = service.store.write(
             lambda connection: unfinished.end(connection, study, number, reason, body.get("station"))
         ).result(timeout=this_site().settings.patience_s)
     except (NotInTime, StoreError) as error:
@@ -67,4 +67,6 @@ def end(study: str) -> Response:
         ) from error
     if told == "none":
         raise Problem(404, f"{number} has no session here", rule="the number of an unfinished session")
+    if departed is not None:
+        this_site().let_go(service, departed)
     return jsonify(ended=True)

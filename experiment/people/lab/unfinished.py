@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, select
 
+from experiment.people.departures import Departed, leave_unagreed
 from experiment.store import attendance, queries, records
 from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
@@ -75,18 +76,22 @@ def of_number(connection: Connection, study: str, participant: str) -> tuple[Sta
 
 def end(
     connection: Connection, study: str, participant: str, reason: str, station: str | None
-) -> Literal["ended", "same", "none"]:
-    """End a participant's unfinished session with a reason; its place is open again and all that it has is kept.
+) -> tuple[Literal["ended", "same", "none"], Departed | None]:
+    """End a participant's unfinished session with a reason; its place is open again.
+
+    All that it has is kept, unless its reader had not agreed to take part: then it is erased.
 
     Returns
     -------
     str
         ``ended``; ``same`` where it has ended already; ``none`` where the number has no session.
+    Departed or None
+        What was erased.
     """
     rows = queries.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)
     if begun is None:
-        return "same" if rows else "none"
+        return ("same" if rows else "none"), None
     session_id = str(begun["session_id"])
     tests = _tests(begun["plan"])
     met = {index for index, _ in queries.done_keys(connection, session_id)}
@@ -98,7 +103,7 @@ def end(
     records.add_audit(
         connection, "experimenter", "end session", study=study, session_id=session_id, detail=detail
     )
-    return "ended"
+    return "ended", leave_unagreed(connection, session_id)
 
 
 def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:

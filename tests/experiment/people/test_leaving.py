@@ -126,6 +126,15 @@ def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any
         assert queries.done_keys(connection, person.session_id) == [(1, 1)]
 
 
+def test_who_stops_before_agreeing_leaves_a_count_and_nothing_else(site: Any) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    assert person.event("stop", {"then": "keep"}).body == {"erased": True}
+    left = everything_in(site)
+    assert person.session_id not in left and "a-very-particular-person" not in left
+    with site.store.read() as connection:
+        assert number_of(connection, "small", "undecided") == 1
+
+
 @pytest.mark.parametrize("then", ["continue", "later"])
 def test_a_stop_that_ends_nothing_is_only_noted(site: Any, then: str) -> None:
     person = site.begin()
@@ -155,6 +164,16 @@ def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: An
     assert (noted.session_id, noted.actor, left) == (person.session_id, "participant", [other.session_id])
     assert "a very particular answer" not in everything_in(site)
     assert person.event("stop", {"then": "delete"}).status == 404, "asking again finds nothing"
+
+
+def test_a_deletion_before_agreeing_leaves_a_count_and_no_tombstone(site: Any) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    assert person.event("stop", {"then": "delete"}).body == {"erased": True}
+    left = everything_in(site)
+    assert person.session_id not in left and "a-very-particular-person" not in left
+    with site.store.read() as connection:
+        assert number_of(connection, "small") == 1
+        assert WITHDRAWN not in connection.scalars(select(audit.c.action)).all()
 
 
 def test_deletion_needs_the_session_s_own_token(site: Any) -> None:
@@ -217,6 +236,7 @@ def test_deletion_after_the_end_holds_to_the_day_that_the_study_states(
     study = make_study(("seed: 7\n", f"seed: 7\nparticipants: {{withdraw_until: {until}}}\n"))
     site = serve_study(study)
     ended, running = site.begin(), site.begin()
+    agree(ended)
     assert ended.plan["withdraw_until"] == until
     ended.event("stop", {"then": "keep"})
     told = ended.event("stop", {"then": "delete"})
@@ -228,8 +248,9 @@ def test_deletion_after_the_end_holds_to_the_day_that_the_study_states(
 
 
 def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site: Any) -> None:
-    left, fresh, agreed, answered = (site.begin() for _ in range(4))
+    left, fresh, agreed, answered, ended = (site.begin() for _ in range(5))
     agree(agreed)
+    ended.event("device", {"passed": False, "missed": ["width"]})
     answered.answer(1)
 
     def age(connection: Any) -> None:
@@ -239,10 +260,10 @@ def test_a_session_left_on_the_consent_screen_is_forgotten_and_counted(site: Any
     site.store.write(age).result()
     before = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="milliseconds")
     gone = site.store.write(lambda connection: forget_undecided(connection, "small", before)).result()
-    assert gone == [left.session_id]
+    assert set(gone) == {left.session_id, ended.session_id}
     with site.store.read() as connection:
-        assert (number_of(connection, "small", "undecided"), number_of(connection, "small")) == (1, 0)
-    assert left.session_id not in everything_in(site)
+        assert (number_of(connection, "small", "undecided"), number_of(connection, "small")) == (2, 0)
+    assert not any(one in everything_in(site) for one in gone)
     assert left.answer(1).status == 404
 
 

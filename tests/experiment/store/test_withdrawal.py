@@ -23,8 +23,10 @@ from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
+from experiment.store.database import address_of, make_engine
 from experiment.store.erasure import erase_sessions, what_is_due
 from experiment.store.tables import audit, invitations, metadata, people, sessions, submissions
+from experiment.store.upgrade import upgrade
 
 SECRET = "I am Xanthippe of Alopeke"
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
@@ -218,6 +220,32 @@ def test_the_tombstone_names_nobody(study: Path, plan: Any, make_trial: Make) ->
     by_session = {row["session_id"]: row for row in rows}
     assert set(by_session) == {ids["hers"], ids["forced"]}
     assert by_session[ids["hers"]]["detail"] == {"reader_kind": "human", "version": 1, "numbers": {"P": 2}}
+
+
+@pytest.mark.parametrize("typed", ["annamaria.schmidt1989", "P1989"])
+def test_a_tombstone_keeps_nothing_of_a_typed_number(study: Path, plan: Any, typed: str) -> None:
+    with open_store(study) as store:
+        begin(store, plan, "P001")
+        hers = begin(store, plan, typed)
+        store.write(lambda c: r.add_person(c, "positions", hers, "participant", typed)).result()
+        w.erase_rows(store, study, [hers], actor="me")
+        with store.read() as connection:
+            (detail,) = connection.scalars(select(audit.c.detail).where(audit.c.action == chain.WITHDRAWN))
+    assert detail["numbers"] in ({}, {"P": 1})
+
+
+def test_tombstones_of_earlier_versions_lose_typed_numbers(study: Path) -> None:
+    engine = make_engine(address_of(study))
+    upgrade(engine, latest="0003")
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO audit (at, actor, action, study, session_id, detail) VALUES ('t', 'me', 'withdrawn', "
+            "'positions', 's1', '{\"numbers\": {\"annamaria.schmidt\": 1989}}')"
+        )
+    engine.dispose()
+    with open_store(study) as store:
+        w.clean_up(store, "positions", study)
+    assert files_with(study, "annamaria") == []
 
 
 def test_a_withdrawn_number_is_not_given_again(study: Path, plan: Any) -> None:

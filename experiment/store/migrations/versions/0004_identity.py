@@ -8,6 +8,8 @@ from collections import defaultdict
 import sqlalchemy as sa
 from alembic import op
 
+from experiment.store.erasure import clean_tombstones, note_due
+
 revision = "0004"
 down_revision = "0003"
 branch_labels = None
@@ -43,7 +45,7 @@ _people = sa.table(
 
 
 def upgrade() -> None:
-    """Add columns of sessions and the tables of counts and sign-ins, and give each stored person a key."""
+    """Add columns and tables, give each stored person a key, and take typed numbers out of tombstones."""
     op.add_column("sessions", sa.Column("person_key", sa.Text(), nullable=True))
     op.add_column("sessions", sa.Column("held_reason", sa.Text(), nullable=True))
     op.drop_index("ix_sessions_counted", "sessions")
@@ -70,6 +72,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_ins")),
     )
     _give_keys(op.get_bind())
+    for study in clean_tombstones(op.get_bind()):
+        note_due(op.get_bind(), study)
 
 
 def _give_keys(connection: sa.Connection) -> None:

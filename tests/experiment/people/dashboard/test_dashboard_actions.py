@@ -11,6 +11,7 @@ from sqlalchemy import select
 from experiment.rows.trials import trial_rows
 from experiment.store import chain, queries
 from experiment.store.collection import collection_of
+from experiment.store.declining import UNDECIDED, number_of
 from experiment.store.exclusions import exclusions
 from experiment.store.tables import audit, sessions
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
@@ -106,6 +107,18 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site: Any, visit: Call
         assert queries.done_keys(connection, person.session_id) == [(0, 1)]
     owner.post(page(person, "end"), reason="again")
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
+
+
+def test_ending_a_session_before_consent_erases_and_counts_it(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
+    person = site.begin()
+    person.event("answers", {"diagnosis": "a very particular one"})
+    visit("ada").post(page(person, "end"), reason="walked out")
+    with site.store.read() as connection:
+        assert queries.session(connection, person.session_id) is None
+        assert number_of(connection, "small", UNDECIDED) == 1
+    assert ("ada", "ended", None) in audit_rows(site)
 
 
 def test_notes_and_flags_stand_on_the_sessions_page(site: Any, visit: Callable[[str], Visitor]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import Lab, read_pin, set_lab
+from experiment.store.declining import UNDECIDED, number_of
 from experiment.store.queries import all_events, sessions_overview
+from experiment.store.tables import metadata
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import PIN
 
@@ -100,6 +103,15 @@ def test_a_number_that_was_mistyped_is_free_again_when_it_is_ended_before_the_fi
     end(site, participant="P041", reason="mistyped")
     assert ask(site, participant="P041").body["state"] == "new"
     assert site.begin(participant="P041").status == 201
+
+
+def test_a_session_ended_before_consent_is_erased_and_counted(site: Any) -> None:
+    site.begin(participant="P041").event("answers", {"diagnosis": "a very particular one"})
+    assert end(site, participant="P041", reason="walked out").body == {"ended": True}
+    with site.store.read() as connection:
+        assert number_of(connection, "small", UNDECIDED) == 1
+        tables = [connection.execute(select(table)).all() for table in metadata.sorted_tables]
+    assert "P041" not in repr(tables) and "a very particular one" not in repr(tables)
 
 
 def test_trials_that_waited_at_a_station_are_stored_after_the_session_was_ended_there(site: Any) -> None:
