@@ -238,10 +238,12 @@ def test_an_older_database_keeps_its_rows_and_gets_keys(make_study: Any, serve_s
     before = {key: (row["reader"], row["participant_id"]) for key, row in rows(site).items()}
 
     def back_to_0003(connection: Any) -> None:
-        for index in ("ix_sessions_person", "ix_sessions_participant"):
+        for index in ("ix_sessions_person", "ix_sessions_participant", "ix_sessions_counted"):
             connection.exec_driver_sql(f"DROP INDEX {index}")
         for column in ("person_key", "held_reason"):
             connection.exec_driver_sql(f"ALTER TABLE sessions DROP COLUMN {column}")
+        counted = "study, version, reader_kind, is_pilot, state, last_seen_at, list_id, order_row, session_id"
+        connection.exec_driver_sql(f"CREATE INDEX ix_sessions_counted ON sessions ({counted})")
         for table in ("tallies", "sign_ins"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0003'")
