@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from experiment.models.local.checkpoints import Source, load_tokenizer
 from experiment.models.local.torchvision_beside import how_to_get_it, not_loading, version_beside
 from experiment.models.settings import NotThereYet
+from hatch_build import read_pins
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -40,7 +40,8 @@ def test_a_build_of_its_own_is_told_where_to_get_torchvision(monkeypatch: pytest
 
 
 def test_versions_that_are_pinned_belong_together() -> None:
-    pinned = dict(re.findall(r"(?m)^(\S+)==(\S+)$", (REPOSITORY / "constraints.txt").read_text("utf-8")))
+    pins = read_pins((REPOSITORY / "constraints.txt").read_text("utf-8"))
+    pinned = {pin.name: pin.version for pin in pins}
     assert pinned["torchvision"] == version_beside(pinned["torch"])
 
 
