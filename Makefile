@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-# pip refuses files that constraints.txt has no hash of; --no-require-hashes lets in this folder, which has none.
+# pip refuses files of other hashes than those in constraints.txt; --no-require-hashes lets in this folder, which has none.
 INSTALL := $(BIN)/python -m pip install --quiet --no-require-hashes --constraint constraints.txt --build-constraint constraints.txt
 PROJECT := pyproject.toml constraints.txt pip.txt hatch_build.py static/package-lock.json
 PAGES := $(shell find static/src static/*.ts static/*.json -type f 2>/dev/null)

@@ -37,7 +37,7 @@ NOTICES = "THIRD_PARTY_NOTICES.md"
 MATERIALS = "build/wrods.cdx.json"
 PIN = re.compile(
     r"(?m)^(?:# (?P<scope>plain|local|other)(?:; (?P<licence>.+))?\n)?"
-    r"(?P<name>[\w.-]+)==(?P<version>[^\s;]+) \\\n(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)"
+    r"(?P<name>[\w.-]+)==(?P<version>[^\s;]+)(?: \\)?\n(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)*)"
 )
 MENDS = {
     "ci": "The browser pages need the packages in static/package-lock.json: check the connection to the npm registry, "
@@ -47,7 +47,7 @@ Run = Callable[[list[str]], None]
 
 
 class Pin(NamedTuple):
-    """A version in ``constraints.txt``, with what needs it and the SHA-256 of each of its files."""
+    """A version in ``constraints.txt``, with what needs it and the SHA-256 of each file that may be installed; none: any file."""
 
     name: str
     version: str

@@ -46,13 +46,14 @@ CONSTRAINTS_HEAD = """\
 # The versions that `make` and the README install on Linux, macOS and Windows, with the SHA-256 of each of their files, which pip
 # checks. `make constraints` writes this file (tests/write_constraints.py). The ranges of versions that work are in pyproject.toml.
 # The comment before a version names what needs it: plain (every installation; its licence follows), local (the extra) or other
-# (other extras, tests, building).
+# (other extras, tests, building). torch and torchvision have no hashes, so that pip may take a CPU build of them from another index
+# or folder; it checks their files against the hash that the index states.
 """
 PIP_HEAD = """\
 # The pip that installs wrods: from 26.2 on, pip checks the hashes in constraints.txt. `make constraints` writes this file.
 """
-CPU_BUILDS = {"torch==2.13.0": ("sha256:6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",)}
-"""Files that the package index does not have: PyTorch's own CPU build for Linux on x86-64 and Python 3.11."""
+ANY_BUILD = ("torch", "torchvision")
+"""Listed without hashes: pip prefers files of known hash, and so would take the CUDA build where a CPU build is at hand."""
 LICENCES_READ = {
     "colorama": "BSD-3-Clause",
     "contourpy": "BSD-3-Clause",
@@ -140,7 +141,7 @@ def written(whole: str, plain: Collection[str], local: Collection[str]) -> tuple
     """Return the texts of ``constraints.txt`` and ``pip.txt``."""
     constraints, pip = CONSTRAINTS_HEAD, PIP_HEAD
     for name, (pin, hashes) in resolved(whole).items():
-        lines = " \\\n    --hash=".join((pin, *hashes, *CPU_BUILDS.get(pin, ()))) + "\n"
+        lines = " \\\n    --hash=".join((pin, *([] if name in ANY_BUILD else hashes))) + "\n"
         if name == "pip":
             pip += lines
         elif name in plain:
