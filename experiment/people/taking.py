@@ -20,6 +20,7 @@ from experiment.people.times import SUSPECT, response_time
 from experiment.procedure.feedback import Verdict, verdict_of
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.store import attendance, chain, queries, records
+from experiment.store.declining import has_agreed
 from experiment.trials import recorded_fields
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
@@ -30,6 +31,10 @@ STOPPED = "stopped"
 
 class SessionEnded(Exception):
     """A new trial came after the completion code was handed out."""
+
+
+class NotAgreed(Exception):
+    """A trial came before its reader's agreement to take part."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,10 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
 
     def store_all(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
+        if not live.agreed.is_set():
+            if not has_agreed(connection, live.session_id):
+                raise NotAgreed
+            live.agreed.set()
         told = records.store_trial(connection, row, parts)
         if told == "same":
             return Taken(told, heard.is_elsewhere, feedback=feedback)

@@ -100,6 +100,8 @@ def answer_until_dead(caller: Any, confirmed: list[tuple[str, int]]) -> None:
             f"/api/small/sessions/{opened['session_id']}",
             {"Authorization": f"Bearer {opened['token']}"},
         )
+        agreed = {"client_uuid": str(uuid.uuid4()), "kind": "consent", "detail": {"agreed": True}}
+        caller.post(f"{base}/events", agreed, **auth)
         for attempt in range(1, 1000):
             for index in range(20):
                 payload = {
