@@ -205,9 +205,9 @@ def event(
         if ending is not None and told == "stored":
             attendance.end_session(connection, live.session_id, *ending)
             # whoever was screened out is still told how to return the place, and is erased within a day
-            departed = leave_unagreed(connection, live.session_id) if kind == "stop" else None
-            if departed is not None:
-                return Taken("erased", departed=departed)
+            left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
+            if left is not None:
+                return Taken("erased", departed=left)
         if kind == "consent" and told == "stored":
             keep_network(connection, live.session_id)
         return Taken(told, heard.is_elsewhere)
