@@ -414,6 +414,15 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
         raise Problem(409, str(conflict), rule="a trial is answered once, an event noted once") from None
     except taking.SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
+    except taking.NotAgreed:
+        # not refused for good: the agreement may still be on its way
+        raise Problem(
+            425,
+            "the reader has not agreed to take part",
+            rule="trials come after the event consent with agreed: true, where the study has a consent screen",
+            mend="The browser tries again by itself.",
+            retry_after_s=2,
+        ) from None
     except departures.TooLate as late:
         words = service.pack.texts
         raise Problem(

@@ -11,6 +11,7 @@ from typing import Any
 
 from experiment.people.access import is_token
 from experiment.store import Store, queries
+from experiment.store.declining import asks_for_consent
 
 MOST_TRIALS = 100_000
 """How many planned trials are kept at hand, of all sessions together: about 100 MB where each shows a sentence."""
@@ -62,6 +63,8 @@ class LiveSession:
         What is told after trials, by the name of the block; practice is judged by the page.
     withdraw_until : str or None
         The last day (ISO 8601) on which its reader can delete it after its end.
+    agreed : Event
+        Set once the reader's agreement is known, or from the start where nobody is asked for one.
     """
 
     session_id: str
@@ -72,6 +75,7 @@ class LiveSession:
     comprehension: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     feedback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     withdraw_until: str | None = None
+    agreed: threading.Event = field(default_factory=threading.Event)
 
 
 def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
@@ -96,7 +100,7 @@ def _with(plan: Mapping[str, Any], kind: str, name: str, entry: str) -> dict[str
 def live_session(row: Mapping[str, Any]) -> LiveSession:
     """Return what answering needs of a stored session with a plan."""
     plan = row["plan"]
-    return LiveSession(
+    live = LiveSession(
         row["session_id"],
         row["study"],
         row["token_hash"],
@@ -106,6 +110,9 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
         _with(plan, "block", "block", "feedback"),
         plan.get("withdraw_until"),
     )
+    if row["reader_kind"] != "human" or not asks_for_consent(plan):
+        live.agreed.set()
+    return live
 
 
 class LiveSessions:

@@ -20,6 +20,7 @@ from experiment.people.times import SUSPECT, response_time
 from experiment.procedure.feedback import Verdict, verdict_of
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.store import attendance, chain, queries, records
+from experiment.store.declining import has_agreed
 from experiment.trials import recorded_fields
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
@@ -34,6 +35,10 @@ OF_THE_SERVER = frozenset(
 
 class SessionEnded(Exception):
     """A new trial came after the completion code was handed out."""
+
+
+class NotAgreed(Exception):
+    """A trial came before its reader's agreement to take part."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,10 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
 
     def store_all(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
+        if not live.agreed.is_set():
+            if not has_agreed(connection, live.session_id):
+                raise NotAgreed
+            live.agreed.set()
         told = records.store_trial(connection, row, parts)
         if told == "same":
             return Taken(told, heard.is_elsewhere, feedback=feedback)
@@ -205,9 +214,9 @@ def event(
         if ending is not None and told == "stored":
             attendance.end_session(connection, live.session_id, *ending)
             # whoever was screened out is still told how to return the place, and is erased within a day
-            departed = leave_unagreed(connection, live.session_id) if kind == "stop" else None
-            if departed is not None:
-                return Taken("erased", departed=departed)
+            left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
+            if left is not None:
+                return Taken("erased", departed=left)
         if kind == "consent" and told == "stored":
             keep_network(connection, live.session_id)
         return Taken(told, heard.is_elsewhere)

@@ -170,6 +170,8 @@ def _outcome(queued: Future[taking.Taken] | str) -> str:
         return str(conflict)
     except taking.SessionEnded:
         return "the session has ended"
+    except taking.NotAgreed:
+        return "the participant has not agreed to take part"
     except SessionGone:
         return "the session was withdrawn"
 

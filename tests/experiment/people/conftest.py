@@ -96,6 +96,7 @@ class Participant:
     session_id: str
     status: int
     done: list[list[int]]
+    has_agreed: bool = False
 
     @property
     def auth(self) -> dict[str, str]:
@@ -114,11 +115,18 @@ class Participant:
             "plugin_version": "wrods-choose 0.1.0", "created_at": "2026-11-21T10:00:00.000Z",
         } | changed  # fmt: skip
 
+    def agree(self) -> None:
+        """Agree to take part, once, where the study asks for it."""
+        if not self.has_agreed and any(screen["kind"] == "consent" for screen in self.plan["screens"]):
+            self.event("consent", {"agreed": True})
+
     def answer(self, index: int, **changed: Any) -> Answer:
+        self.agree()
         return self.caller.post(f"{self.base}/trials", self.payload(index, **changed), **self.auth)
 
     def event(self, kind: str, detail: object = None, client_uuid: str | None = None) -> Answer:
         body = {"client_uuid": client_uuid or str(uuid.uuid4()), "kind": kind, "detail": detail or {}}
+        self.has_agreed = self.has_agreed or body["detail"] == {"agreed": True}
         return self.caller.post(f"{self.base}/events", body, **self.auth)
 
     def finish(self, trials: int) -> Answer:

@@ -65,7 +65,7 @@ def test_another_payload_for_a_stored_trial_is_refused_and_logged(site: Any, oth
     assert told.status == 409
     assert set(told.body) >= {"error", "rule", "mend"}
     assert [row["response_raw"] for row in rows(site)] == [person.payload(1)["response_raw"]]
-    assert kinds_of_events(site) == ["trial_conflict"]
+    assert kinds_of_events(site) == ["consent", "trial_conflict"]
 
 
 def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(site: Any) -> None:
@@ -169,6 +169,16 @@ def test_models_labels_govern_no_list_of_people(make_study: Any, serve_study: An
     assert sorted(plan["label_map"]["A"] for plan in plans) == ["A", "A", "B", "B"]
 
 
+def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
+    person = site.begin()
+    send = f"{person.base}/trials"
+    told = person.caller.post(send, person.payload(1), **person.auth)
+    assert told.status == 425 and "consent" in told.body["rule"], "the page sends it again"
+    assert rows(site) == []
+    assert person.event("consent", {"agreed": True}).status == 201
+    assert person.caller.post(send, person.payload(1), **person.auth).status == 201
+
+
 def test_a_trial_that_is_not_planned_is_refused(site: Any) -> None:
     person = site.begin()
     payload = person.payload(1) | {"trial_index": 5}
@@ -231,7 +241,7 @@ def test_a_participant_goes_on_where_they_left_off(site: Any) -> None:
     assert again.session_id == first.session_id
     assert again.done == [[0, 1], [1, 1]]
     assert again.plan == first.plan
-    assert kinds_of_events(site) == ["resumed"]
+    assert kinds_of_events(site) == ["consent", "resumed"]
     assert site.begin(participant="18").session_id != first.session_id
 
 
@@ -301,6 +311,7 @@ def test_odd_characters_do_not_cost_an_answer(site: Any) -> None:
     person = site.begin()
     payload = json.dumps(person.payload(1) | {"response_raw": "a\0b\ud83d"})
     assert "\\ud83d" in payload
+    person.agree()
     assert person.caller.post(f"{person.base}/trials", raw=payload.encode(), **person.auth).status == 201
     assert rows(site)[0]["response_raw"] == "a\ufffdb\ufffd"
 

@@ -62,6 +62,8 @@ def take_part(caller: Any, number: int) -> Counter[str]:
     base = f"/api/small/sessions/{session['session_id']}"
     auth = {"Authorization": f"Bearer {session['token']}"}
     trials = [trial for screen in session["plan"]["screens"] for trial in screen.get("trials", ())]
+    agreed = {"client_uuid": f"client-{number:06d}-consent", "kind": "consent", "detail": {"agreed": True}}
+    assert caller.post(f"{base}/events", agreed, **auth).status == 201
     order = [*trials, *trials]
     draw.shuffle(order)
     for trial in order:

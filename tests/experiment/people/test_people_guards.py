@@ -65,6 +65,7 @@ def test_tokens_are_long_and_stored_as_digests_only(site: Any, person: Any) -> N
 
 
 def test_posts_from_other_sites_are_refused(site: Any, person: Any) -> None:
+    person.agree()
     body = person.payload(1)
     path = f"{person.base}/trials"
     for origin in ("https://evil.example", "null", f"http://127.0.0.1:{site.port + 1}"):

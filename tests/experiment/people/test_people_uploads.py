@@ -41,6 +41,7 @@ def test_a_copy_adds_what_did_not_arrive_and_completes_the_session(site: Any) ->
 
 def test_taking_a_copy_again_changes_nothing(site: Any) -> None:
     person = site.begin(participant="1")
+    person.agree()
     copy = copy_of(person, 3)
 
     def everything() -> list[Any]:
@@ -99,13 +100,16 @@ def test_a_file_that_is_no_copy_is_refused_in_words(data: bytes) -> None:
 def test_wrods_import_tells_the_counts(site: Any, tmp_path: Path) -> None:
     person = site.begin(participant="1")
     file = tmp_path / "small-answers.json"
-    file.write_text(json.dumps(copy_of(person)), "utf-8")
+    copy = copy_of(person)
+    agreed = {"client_uuid": str(uuid.UUID(int=8)), "kind": "consent", "detail": {"agreed": True}}
+    copy["items"].insert(0, {"kind": "events", "body": agreed})
+    file.write_text(json.dumps(copy), "utf-8")
     folder = str(site.store.path.parent)
     told = CliRunner().invoke(main, ["import", folder, str(file)])
     assert told.exit_code == 0, told.output
-    assert "1 (finished): 6 new (5 of them trials), 0 were here already, 0 refused." in told.output
+    assert "1 (finished): 7 new (5 of them trials), 0 were here already, 0 refused." in told.output
     again = CliRunner().invoke(main, ["import", folder, str(file), "--json"])
-    assert json.loads(again.output)["same"] == 6
+    assert json.loads(again.output)["same"] == 7
     file.write_text("{}", "utf-8")
     wrong = CliRunner().invoke(main, ["import", folder, str(file)])
     assert wrong.exit_code != 0 and "no copy of answers" in wrong.output

@@ -68,6 +68,7 @@ def rated(make_study: Any, serve_study: Any, tmp_path: Any) -> Any:
     (tmp_path / "rated" / "rubric.md").write_text(RUBRIC, "utf-8")
     site = serve_study(make_study(*CHANGES, items=stories(), name="rated"))
     person = site.begin()
+    person.agree()
     for index, text in enumerate(TEXTS):
         body = TYPED | {"client_uuid": str(uuid.uuid4()), "trial_index": index, "response_raw": text}
         told = person.caller.post(f"{person.base}/trials", body, **person.auth)
