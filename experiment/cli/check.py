@@ -51,12 +51,14 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.telling import missing_lines
     from experiment.study.faults import FACTORS, Faults
+    from experiment.study.screens import check_consent_first
     from experiment.tuning import trainings
     from experiment.tuning.telling import tell_trainings, told_together
 
     faults = Faults()
     loaded = load_study(study, faults)
     faults.check(check_language, loaded, faults, reads=[("language",), ("procedure",)])
+    faults.check(check_consent_first, loaded, reads=[("procedure",)])
     faults.check(check_own_formulas, loaded, reads=[("analysis", "planned"), *FACTORS, ("models", "who")])
     if faults.found:
         check_tables(loaded, faults)

@@ -106,6 +106,7 @@ def serve(
     from experiment.people.settings import read_settings
     from experiment.store import open_store
     from experiment.store.database import address_of
+    from experiment.study.screens import check_consent_first
     from stimuli.errors import UserError
 
     if public is not None and (lan or kiosk):
@@ -124,6 +125,7 @@ def serve(
     settings, made_password = read_settings(config, public_url=public)
     loaded = [load_study(folder) for folder in studies]
     for folder, study in zip(studies, loaded, strict=True):
+        check_consent_first(study)
         if not pilot:
             to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
             refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")

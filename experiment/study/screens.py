@@ -23,7 +23,6 @@ ONCE = ("consent", "full_screen", "screen_size", "debrief")
 def check_procedure(study: Study, faults: Faults) -> None:
     """Check the screens of a study against each other; what is wrong is added to ``faults``."""
     faults.check(_check_once, study, reads=[("procedure",)])
-    faults.check(_check_consent_first, study, reads=[("procedure",)])
     blocks = _blocks(study)
     whole = [("procedure", block) for block in blocks]
     for block, path in zip(blocks, whole, strict=True):
@@ -60,8 +59,14 @@ def _check_once(study: Study) -> None:
             raise UserError(f"{study.place('procedure', places[1], kind)}: a session has one {kind}")
 
 
-def _check_consent_first(study: Study) -> None:
-    """Check that nothing is asked before the reader has agreed to take part."""
+def check_consent_first(study: Study) -> None:
+    """Check that nothing is asked before the reader has agreed; by those who collect, since older studies still open.
+
+    Raises
+    ------
+    UserError
+        Questions, practice or a block come above the consent.
+    """
     screens = _screens(study)
     consent = next((i for i, screen in enumerate(screens) if "consent" in screen), 0)
     for i, screen in enumerate(screens[:consent]):

@@ -9,6 +9,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.study import Study
 from experiment.study.bounds import session_rules
+from experiment.study.screens import check_consent_first
 from experiment.study.texts import render_text
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
@@ -94,17 +95,6 @@ def test_a_valid_study_loads(make_study: Callable[..., Study]) -> None:
         ("wrods: 1", "wrods: 2", "this wrods reads study format 1"),
         ("seed: 7", "seed: 7\npublished: [items]", "items of `words` are no paper's"),
         ("- debrief", "- full_screen: true\n  - full_screen: true\n  - debrief", "one full_screen"),
-        (
-            "- consent",
-            "- questions: {ill: {ask: Are you ill?, type: text}}\n  - consent",
-            r"procedure\[1\].questions comes before the consent",
-        ),
-        (
-            "- consent: consent.md\n  - instructions: instructions.md\n",
-            "- instructions: {pages: [instructions.md], questions: {q: {ask: What?, type: text, accept: a}}}\n"
-            "  - consent: consent.md\n",
-            "instructions.*before the consent",
-        ),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_mend(
@@ -301,3 +291,27 @@ def test_a_rule_that_cannot_be_meant_is_named(make_study: Callable[..., Study], 
     with pytest.raises(UserError, match=r"study\.yaml, line") as error:
         make_study(("seed: 7\n", f"seed: 7\nanalysis: {{exclude: {{sessions: {{{rule}}}}}}}\n"))
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        (
+            "- consent",
+            "- questions: {ill: {ask: Are you ill?, type: text}}\n  - consent",
+            r"procedure\[1\].questions",
+        ),
+        (
+            "- consent: consent.md\n  - instructions: instructions.md\n",
+            "- instructions: {pages: [instructions.md], questions: {q: {ask: What?, type: text, accept: a}}}\n"
+            "  - consent: consent.md\n",
+            "instructions",
+        ),
+    ],
+)
+def test_nothing_is_asked_before_consent_and_older_studies_still_open(
+    make_study: Callable[..., Study], before: str, after: str, place: str
+) -> None:
+    study = make_study((before, after))
+    with pytest.raises(UserError, match=f"{place}.*before the consent"):
+        check_consent_first(study)
