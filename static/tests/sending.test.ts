@@ -185,6 +185,18 @@ describe("the uploader", () => {
     expect(await outbox.ofSession(SESSION)).toMatchObject([{ state: "refused", status: 409 }, { state: "sent" }]);
   });
 
+  test("sends what came before a trial again where a restored server lacks the agreement", async () => {
+    const { tried, outbox, uploader } = await uploading([201, 201, 425], []);
+    await outbox.add(item(1, { kind: "events" }));
+    await outbox.add(item(2));
+    await outbox.add(item(3));
+    await outbox.add(item(4, { kind: "events", session: "/api/demo/sessions/s2" }));
+    uploader.notice();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(tried).toEqual(["u1", "u2", "u3", "u1", "u3", "u4"]);
+    expect(await outbox.pending()).toEqual([]);
+  });
+
   test("goes past an item over which the server stumbles", async () => {
     const { tried } = await uploading([500], [1, 2]);
     await vi.advanceTimersByTimeAsync(500);

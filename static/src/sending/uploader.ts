@@ -2,19 +2,21 @@
  * Sends the outbox, oldest first, for as long as the page lives.
  *
  * No reply, or a reply that promises better times (408, 425, 429, 5xx), is retried after a growing wait; 200 and 201 settle
- * an item; any other reply will never change, so the item is kept aside as refused and reported.
+ * an item; any other reply will never change, so the item is kept aside as refused and reported. 425 says that the agreement
+ * is not there: a server whose database was restored may have had it, so the session's events and answers go again first.
  */
 
 import { Alarm, backoff } from "./backoff";
 import type { Outbox, OutboxItem } from "./outbox";
 
 const SERVER_FAULT = 500;
+const TOO_EARLY = 425;
 
 type Verdict = "stored" | "later" | "refused";
 
 export function verdict(status: number): Verdict {
   if (status === 200 || status === 201) return "stored";
-  if (status === 408 || status === 425 || status === 429 || status >= 500) return "later";
+  if (status === 408 || status === TOO_EARLY || status === 429 || status >= 500) return "later";
   return "refused";
 }
 
@@ -88,6 +90,7 @@ export class Uploader {
       const judged = status === null ? "later" : verdict(status);
       if (judged === "later") {
         clear = false;
+        if (status === TOO_EARLY) await this.sendAgainBefore(item);
         if (status === SERVER_FAULT) continue; // its trouble may be with this item alone; the others go on
         return false;
       }
@@ -95,5 +98,12 @@ export class Uploader {
       if (judged === "refused") this.options.onRefused?.(item, status!);
     }
     return clear;
+  }
+
+  private async sendAgainBefore({ seq, session }: OutboxItem): Promise<void> {
+    for (const earlier of await this.outbox.ofSession(session)) {
+      const isOwed = earlier.seq < seq && earlier.state === "sent" && earlier.kind !== "trials";
+      if (isOwed) await this.outbox.settle(earlier.seq, "pending", null);
+    }
   }
 }

@@ -116,11 +116,16 @@ class Page:
     session_id: str = ""
     token: str = ""
     sent: list[dict[str, Any]] = field(default_factory=list)
+    agreement: dict[str, Any] = field(default_factory=dict)
 
-    def begin(self, **body: Any) -> None:
-        opened = self.send(f"/api/{self.study}/sessions", {"client_uuid": str(uuid.uuid4())} | body)
+    def begin(self) -> None:
+        opened = self.send(f"/api/{self.study}/sessions", {"client_uuid": str(uuid.uuid4())})
         assert opened.status in (200, 201), opened.text
         self.session_id, self.token = opened.body["session_id"], opened.body["token"]
+
+    def agree(self) -> None:
+        self.agreement = {"client_uuid": str(uuid.uuid4()), "kind": "consent", "detail": {"agreed": True}}
+        assert self.send(f"{self.base}/events", self.agreement).status in (200, 201)
 
     @property
     def base(self) -> str:
@@ -140,7 +145,9 @@ class Page:
                 self.ledger.note("no reply")
             else:
                 self.ledger.note(str(told.status))
-                if told.status not in (408, 425, 429) and told.status < 500:
+                if told.status == 425:
+                    self.send(f"{self.base}/events", self.agreement)
+                elif told.status not in (408, 429) and told.status < 500:
                     return told
             time.sleep(wait)
             wait = min(2 * wait, 0.5)
@@ -160,12 +167,13 @@ class Page:
         assert told.status in (200, 201), told.text
         self.ledger.confirm(self.session_id, payload)
 
-    def finish(self) -> str:
-        """Ask for the code; what the server says it lacks is sent again first."""
+    def finish(self) -> None:
+        """End the session; what the server says it lacks is sent again first."""
         for _ in range(2):
             told = self.send(f"{self.base}/finish", {"trials": len(self.sent)})
             if told.status == 200:
-                return str(told.body["completion_code"])
+                assert told.body["state"] == "finished"
+                return
             assert told.status == 409, told.text
             for payload in self.sent:
                 self.deliver(payload)
@@ -178,7 +186,7 @@ class Crowd:
 
     ledger: Ledger
     pages: list[Page]
-    running: list[Future[str]]
+    running: list[Future[None]]
     is_over: threading.Event
 
     def reach(self, answers: int) -> None:
@@ -188,8 +196,8 @@ class Crowd:
     def done(self) -> int:
         """Let everybody finish; return how many answers were confirmed."""
         self.is_over.set()
-        codes = [one.result(timeout=2 * PATIENCE_S) for one in self.running]
-        assert all(codes) and len(set(codes)) == len(codes)
+        for one in self.running:
+            one.result(timeout=2 * PATIENCE_S)
         return len(self.ledger.confirmed)
 
 
@@ -199,14 +207,15 @@ def crowd(people: int, port: Callable[[], int], caller_at: Callable[[int], Any])
     ledger, is_over = Ledger(), threading.Event()
     pages = [Page(caller_at(port()), ledger, port, number) for number in range(people)]
 
-    def take_part(page: Page) -> str:
+    def take_part(page: Page) -> None:
         page.begin()
+        page.agree()
         for index in range(TRIALS):
             if index == TRIALS - LAST:
                 assert is_over.wait(2 * PATIENCE_S)
             page.answer(index)
             time.sleep(0.03)
-        return page.finish()
+        page.finish()
 
     with ThreadPoolExecutor(people) as pool:
         try:

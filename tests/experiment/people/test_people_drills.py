@@ -255,6 +255,7 @@ def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused
         # one number at eight computers at once
         assert Counter(pool.map(begin, pages)) == {201: 1, 403: PEOPLE - 1}
         (mine,) = [page for page in pages if page.session_id]
+        mine.agree()
 
         def rival(page: Page) -> list[int]:
             """Answer every trial of the one session, each time with another answer than the other pages."""
@@ -350,14 +351,20 @@ def test_after_damage_the_backup_and_the_pages_that_are_open_give_answers_back(
 ) -> None:
     folder = study_of_twenty_trials(make_study)
     process = serve_process(folder)
-    late = Page(caller_at(process.port), Ledger(), lambda: process.port, PEOPLE)
+    undecided, late = (
+        Page(caller_at(process.port), Ledger(), lambda: process.port, PEOPLE + number) for number in range(2)
+    )
     with many(lambda: process.port) as people:
         people.reach(40)
+        undecided.begin()
         wrods("backup", folder)
+        undecided.agree()
+        undecided.answer(0)
         late.begin()
+        late.agree()
         for index in range(TRIALS):
             late.answer(index)
-        assert late.finish()
+        late.finish()
         process.kill()
         damage(folder / "study.db")
         refused = CliRunner().invoke(main, ["serve", str(folder), "--no-browser", "--port", "0"])
@@ -365,6 +372,10 @@ def test_after_damage_the_backup_and_the_pages_that_are_open_give_answers_back(
         assert refused.exit_code == 1 and named is not None, refused.output
         wrods(*shlex.split(named[1]), "--yes")
         process.start()
+        for index in range(1, TRIALS):
+            undecided.answer(index)
+        undecided.finish()
+        people.ledger.confirmed |= undecided.ledger.confirmed
         confirmed = people.done()
     held(confirmed, people.ledger.lost(folder))
     held(len(late.ledger.confirmed), late.ledger.lost(folder))
