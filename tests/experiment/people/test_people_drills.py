@@ -255,6 +255,7 @@ def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused
         # one number at eight computers at once
         assert Counter(pool.map(begin, pages)) == {201: 1, 403: PEOPLE - 1}
         (mine,) = [page for page in pages if page.session_id]
+        mine.agree()
 
         def rival(page: Page) -> list[int]:
             """Answer every trial of the one session, each time with another answer than the other pages."""
