@@ -169,7 +169,7 @@ def test_nobody_posts_a_simulated_session_without_the_pass(
         monkeypatch.setitem(access.PASS_AGE, "simulated", timedelta(seconds=-1))
     body: dict[str, Any] = {"simulated": True} | ({} if given is None else {"pass": given})
     told = site.opening(**body)
-    assert told.status == 403 and "pass" in told.body["error"]
+    assert told.status == 403 and "pass" in told.body["rule"]
     assert stored(site) == []
 
 
