@@ -10,10 +10,11 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from flask import Flask, Response, jsonify, request, send_file
@@ -32,6 +33,7 @@ from experiment.people.lab.authority import server_certificate, tls_of
 from experiment.people.server import Server
 from experiment.people.workers import THREADS, THREADS_A_CALLER, TooManyWaiting, Workers
 
+T = TypeVar("T")
 HERE, THERE, NEAR, FAR = "127.0.0.1", "127.0.7.7", "127.0.7.8", "127.0.9.9"
 
 
@@ -262,6 +264,12 @@ def is_hung_up(line: socket.socket) -> bool:
     return bool(waiting.poll(30_000))
 
 
+def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own: in this one a browser's loop may be running, where browser tests came before."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
@@ -274,7 +282,7 @@ def table_of(limits: Limits) -> tuple[Connections, Clock]:
     async def make() -> Connections:
         return Connections(limits)
 
-    table, clock = asyncio.run(make()), Clock()
+    table, clock = to_its_end(make()), Clock()
     table.now = clock
     return table, clock
 
@@ -520,7 +528,7 @@ def test_callers_take_turns_and_none_has_all_threads() -> None:
         await asyncio.gather(*greedy, *modest)
         workers.close()
 
-    asyncio.run(many())
+    to_its_end(many())
     assert order.index("modest") < 60 and len(order) == 220
     assert max(place for place, name in enumerate(order) if name == "modest") < 120
 
@@ -540,7 +548,7 @@ def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch: pytest
         assert sum(isinstance(one, TooManyWaiting) for one in told) == 1
         workers.close()
 
-    asyncio.run(many())
+    to_its_end(many())
 
 
 def test_an_error_of_the_work_reaches_who_waits() -> None:
@@ -551,4 +559,4 @@ def test_an_error_of_the_work_reaches_who_waits() -> None:
         assert await workers.run("a", lambda: "goes on") == "goes on"
         workers.close()
 
-    asyncio.run(fails())
+    to_its_end(fails())

@@ -148,7 +148,7 @@ def test_people_and_a_run_of_models_write_one_study_at_once(
     assert models.returncode == 0, said
     assert told["trial 201"] == told["trial 200"] == people * TRIALS and told["finish 200"] == people * 2
     process.kill()
-    assert "Ctrl-C ends it" in process.said and "/api/" not in process.said, "requests are not logged"
+    assert "Dashboard" in process.said and "/api/" not in process.said, "requests are not logged"
     check_store(folder, people)
     with open_store(folder) as store, store.read() as connection:
         runs = [row for row in q.sessions_overview(connection) if row["reader_kind"] != "human"]

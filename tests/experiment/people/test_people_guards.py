@@ -87,7 +87,7 @@ def test_behind_a_proxy_the_public_origin_is_ours(make_study: Any, serve_study: 
     "raw",
     [
         b"", b"{", b"nul", b"\xff\xfe", b'{"a": NaN}', b'{"trials": Infinity}', b'{"trials": 1e999}', b"[]", b"1",
-        b'"x"', b"[" * 100_000, b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"trials": ' + b"9" * 5000 + b"}",
+        b'"x"', b"[" * 30_000, b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"trials": ' + b"9" * 5000 + b"}",
         b'{"trials": 1.5}', b'{"trials": true}', b'{"trials": -1}', b'{"trials": "1"}', b'{"trials": 1, "x": 2}',
     ],
     ids=range(18),

@@ -137,6 +137,7 @@ def test_a_copy_of_many_megabytes_is_taken_from_who_may_upload_and_from_nobody_e
 ) -> None:
     """Through the real socket: the size is judged before the body is read."""
     person = site.begin()
+    person.agree()
     log = [[float(place), "a"] for place in range(9000)]
     items = [
         {"kind": "trials", "body": person.payload(index, key_log=log, client_uuid=str(uuid.uuid4()))}
