@@ -15,7 +15,7 @@ Made from `tests/experiment/people/drills.json` by `python -m tests.write_drills
 Each row is a fault that a test makes while people answer at a real `wrods serve`, with a real database. An answer is *confirmed*
 when the server told the page that it is stored. It is *lost* unless the store holds it exactly once afterwards, byte for byte as
 the page sent it. The tests compare what they count with this table. Unless a row says otherwise, eight participants give 20
-answers each, sent as the participants' page sends them: again after no reply, and after one that promises better times.
+answers each, sent as the page in the browser sends them: again after no reply, and after one that promises better times.
 
 <!-- not run: it takes the tests' environment and some minutes -->
 ```sh

@@ -28,7 +28,7 @@ def consent_form(template: str, part: str | None = None) -> str:
     ----------
     template : str
     part : str, optional
-        Which study of a template that is a set of studies; parts without sentences of their own have the template's.
+        Which study of a template that is a set of studies; a part that has no sentences has the template's.
     """
     source = consent_source()
     own = source["templates"]
