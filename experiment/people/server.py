@@ -458,6 +458,9 @@ def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log nothing about callers that hang up or do not trust the certificate: it happens all day."""
-    if not isinstance(context.get("exception"), OSError | None):
+    """Log nothing about callers that hang up, do not trust the certificate, or come as the server stops: it happens all day.
+
+    A connection that arrives in the loop's round in which accepting is cancelled is an ``InvalidStateError`` of asyncio.
+    """
+    if not isinstance(context.get("exception"), OSError | asyncio.InvalidStateError | None):
         loop.default_exception_handler(context)
