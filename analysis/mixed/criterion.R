@@ -57,9 +57,11 @@ deviance_at <- function(par) {
     repeat {
       eta_new <- fixed + drop(crossprod(A, u + size * step))
       new <- 2 * total(eta_new, d) - sum((u + size * step)^2)
+      if (is.na(new)) new <- -Inf
       if (new >= now - 1e-10 * abs(now) || size < 1e-10) break
       size <- size / 2
     }
+    if (!is.finite(new)) return(1e10)
     u <- u + size * step; eta <- eta_new; now <- new
     if (sum(g * step) < 1e-16) break
   }

@@ -28,7 +28,7 @@ class Independence:
 
 
 def without_random_effects(frame: Frame, x: Array, family: Family, link: Link) -> Independence:
-    """Fit the fixed effects alone.
+    """Fit the fixed effects alone; a constant that they cannot express, which random effects then carry, is fitted and dropped.
 
     Parameters
     ----------
@@ -41,6 +41,10 @@ def without_random_effects(frame: Frame, x: Array, family: Family, link: Link) -
     """
     response = make_response(family, link, frame.y, frame.weights)
     eta = link.link(family.start(frame.y, np.maximum(frame.weights, 1e-8)))
+    p = x.shape[1]
+    one = np.ones((len(x), 1))
+    if not np.allclose(x @ np.linalg.lstsq(x, one, rcond=None)[0], one, atol=1e-6):
+        x = np.hstack([x, one])
     beta: Array = np.zeros(x.shape[1])
     old = -np.inf
     for _ in range(25):
@@ -63,7 +67,7 @@ def without_random_effects(frame: Frame, x: Array, family: Family, link: Link) -
     if family.dispersion is not None:
         response = response.with_dispersion(float(np.log(dispersion)))
     return Independence(
-        beta, np.maximum(response.weight(eta), 1e-6 * _typical(response.weight(eta))), dispersion
+        beta[:p], np.maximum(response.weight(eta), 1e-6 * _typical(response.weight(eta))), dispersion
     )
 
 

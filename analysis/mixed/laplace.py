@@ -128,7 +128,10 @@ class LaplaceDeviance:
         noise = 1e-14 * float(
             np.sum(frame.weights * (np.abs(frame.y) + 1.0)) * (1.0 + np.abs(self.x @ self.start_beta).max())
         )
-        self.modes = ModeSearch(self.layout, 1e-14 * self.n if family.dispersion == "phi" else noise)
+        saturated = link.link(family.start(frame.y, np.maximum(frame.weights, 1e-8)))
+        self.modes = ModeSearch(
+            self.layout, 1e-14 * self.n if family.dispersion == "phi" else noise, saturated
+        )
         self._last: _Solved | None = None
 
     def scales(self) -> Array:

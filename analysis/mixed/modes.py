@@ -56,16 +56,18 @@ class ModeSearch:
         Products with Z.
     noise : float
         Rounding error of the summed log-likelihood.
+    saturated : ndarray, shape (n,)
+        Linear predictor of a model that nearly fits each observation, from which to begin where the way from zero fails.
     """
 
-    def __init__(self, layout: Layout, noise: float) -> None:
-        self.layout, self.noise = layout, noise
-        self._u = layout.zeros()
-        self._kept: Factor | None = None
+    def __init__(self, layout: Layout, noise: float, saturated: Array) -> None:
+        self.layout, self.noise, self._saturated = layout, noise, saturated
+        self.forget()
 
     def forget(self) -> None:
         """Begin the next search at zero."""
-        self._u, self._kept = self.layout.zeros(), None
+        self._u, self._is_warm = self.layout.zeros(), False
+        self._kept: Factor | None = None
 
     def keep(self, factor: Factor) -> None:
         """Begin the next search with this factor."""
@@ -95,16 +97,25 @@ class ModeSearch:
         Raises
         ------
         ModeNotFound
-            If the likelihood is none at the start, no step goes up, or 200 do not arrive.
+            If there is no likelihood at any start, no step goes up, or 200 do not arrive.
         """
+        if self._is_warm and np.isfinite(self._at(lambdas, fixed, response, self._u)[2]):
+            return self._search(lambdas, fixed, response, self._u)
+        self.forget()
+        try:
+            return self._search(lambdas, fixed, response, self._u)
+        except ModeNotFound:
+            return self._search(lambdas, fixed, response, self._from_saturated(lambdas, fixed, response))
+
+    def _at(
+        self, lambdas: list[Array], fixed: Array, response: Response, u: Vector
+    ) -> tuple[Vector, Array, float]:
+        eta = fixed + self.layout.times(self.layout.scale(lambdas, u))
+        return u, eta, 2.0 * float(response.loglik(eta).sum()) - u.dot(u)
+
+    def _search(self, lambdas: list[Array], fixed: Array, response: Response, u: Vector) -> Mode:
         layout = self.layout
-        u = self._u
-        eta = fixed + layout.times(layout.scale(lambdas, u))
-        value = _objective(response, eta, u)
-        if not np.isfinite(value):
-            self.forget()
-            u, eta = self._u, fixed
-            value = _objective(response, eta, u)
+        u, eta, value = self._at(lambdas, fixed, response, u)
         if not np.isfinite(value):
             raise ModeNotFound
         h, fresh, previous = self._kept, False, np.inf
@@ -117,36 +128,38 @@ class ModeSearch:
             decrement = gradient.dot(step)
             # Below 1e-12 a decrement that no longer shrinks is rounding error.
             if 0.0 <= decrement < TOLERANCE or (fresh and 0.25 * previous < decrement < 1e-12):
-                self._u, self._kept = u, h
+                self._u, self._kept, self._is_warm = u, h, True
                 return Mode(u, eta, score)
             if not fresh and not 0.0 < decrement <= CONTRACTION * previous:
                 h = None
                 continue
             previous = decrement
-            u, eta, value = self._climb(response, lambdas, fixed, (u, eta, value), step)
+            u, eta, value = self._climb(response, lambdas, fixed, (u, value), step)
             fresh = False
         raise ModeNotFound
+
+    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Vector:
+        """Take the first step of iterated least squares from the saturated model."""
+        eta = self._saturated
+        weight = response.weight(eta)
+        working = weight * (eta - fixed) + response.score(eta)
+        h = self.layout.factor(self.layout.products(weight), lambdas)
+        return h.solve(self.layout.scale(lambdas, self.layout.transpose_times(working), transpose=True))
 
     def _climb(
         self,
         response: Response,
         lambdas: list[Array],
         fixed: Array,
-        start: tuple[Vector, Array, float],
+        start: tuple[Vector, float],
         step: Vector,
     ) -> tuple[Vector, Array, float]:
-        u, _, value = start
-        layout, size = self.layout, 1.0
+        u, value = start
+        size = 1.0
         slack = self.noise + 1e-12 * abs(value)
         while size >= 1e-10:
-            u_new = u + step * size
-            eta_new = fixed + layout.times(layout.scale(lambdas, u_new))
-            value_new = _objective(response, eta_new, u_new)
-            if value_new >= value - slack:
-                return u_new, eta_new, value_new
+            new = self._at(lambdas, fixed, response, u + step * size)
+            if new[2] >= value - slack:
+                return new
             size /= 2.0
         raise ModeNotFound
-
-
-def _objective(response: Response, eta: Array, u: Vector) -> float:
-    return 2.0 * float(response.loglik(eta).sum()) - u.dot(u)

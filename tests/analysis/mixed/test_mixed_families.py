@@ -23,6 +23,7 @@ from analysis.mixed.optimise import differences
 from stimuli.errors import UserError
 
 from .conftest import Oracle
+from .drawn_programs import make_data
 
 DATA = Path(__file__).parent / "data"
 REFERENCES: list[dict[str, Any]] = json.loads((DATA / "families.json").read_text("utf-8"))["fits"]
@@ -370,3 +371,16 @@ def test_what_a_family_cannot_fit_is_refused(
         fit(formula, data, **options)
     assert says in str(error.value)
     assert mend in str(error.value)
+
+
+@pytest.mark.parametrize("fixed", ["0 + x", "0 + x * z"])
+@pytest.mark.parametrize(
+    ("family", "link"),
+    [("gaussian", "log"), *((f, k) for f in ("Gamma", "inverse.gaussian") for k in ("log", "identity"))],
+)
+def test_random_effects_carry_the_mean_where_no_fixed_effect_does(family: str, link: str, fixed: str) -> None:
+    data = make_data(3)
+    found = fit(f"rt ~ {fixed} + (1 | p)", data, family, link=link)
+    assert found.converged
+    typical = data["rt"].mean() if link == "identity" else np.log(data["rt"].mean())
+    assert found.variance[0].sd[0] == pytest.approx(typical, rel=0.1)
