@@ -124,7 +124,7 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
     row |= {"session_id": live.session_id, "payload_hash": records.payload_hash(body)}
 
     def store(connection: Connection) -> Taken:
-        with chain.gathering(connection):
+        with chain.gathering(connection, live.session_id):
             return store_all(connection)
 
     def store_all(connection: Connection) -> Taken:

@@ -69,7 +69,7 @@ def hear(connection: Connection, session_id: str, lease: str | None = None) -> H
     is_held = tab is not None and tab == lease
     if seen < lately or (is_held and (until is None or until < stamp(moment + LEASE - HEARD_AGAIN))):
         known = {"session": session_id, "tab": lease, "now": stamp(moment), "until": stamp(moment + LEASE)}
-        _HEAR.execute(connection, known)
+        _HEAR.put_off(connection, known)
         until = known["until"] if is_held else until
     held_by = holder({"lease": tab, "lease_until": until}, moment)
     return Heard(state, lease is not None and held_by is not None and held_by != lease)

@@ -24,8 +24,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, or_, select
-from sqlalchemy.types import JSON, TypeEngine
+from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, func, or_, select
+from sqlalchemy.types import JSON, Text, TypeEngine
 
 from experiment.store.attendance import stamp
 from experiment.store.database import is_sqlite
@@ -87,7 +87,7 @@ def begin(
     connection: Connection, session_id: str, design_hash: str, plan: Mapping[str, Any], reader_kind: str
 ) -> None:
     """Start a session's chain with its design hash, and add its plan and who reads it; nothing where it has one already."""
-    if _last(connection, session_id) is not None:
+    if _LAST.first(connection, {"session": session_id}) is not None:
         return
     first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
     insert_into(chain).execute(connection, first)
@@ -123,12 +123,13 @@ def link(
     if gathered is not None:
         gathered.append((session_id, kind, str(row_key), row))
         return
-    _link_all(connection, session_id, [(kind, str(row_key), row)])
+    _link_all(connection, session_id, [(kind, str(row_key), row)], _ask_last(connection, session_id))
 
 
 @contextmanager
-def gathering(connection: Connection) -> Iterator[None]:
-    """Add the rows that are linked meanwhile to their chains at the end, together: one look-up and one insert each."""
+def gathering(connection: Connection, session_id: str | None = None) -> Iterator[None]:
+    """Add the rows that are linked meanwhile to their chains at the end, together; where all are of one session, say which."""
+    last = None if session_id is None else _ask_last(connection, session_id)
     gathered: list[tuple[str, str, str, Mapping[str, Any]]] = []
     connection.info[_GATHERED] = gathered
     try:
@@ -139,18 +140,24 @@ def gathering(connection: Connection) -> Iterator[None]:
     for session_id, kind, row_key, row in gathered:
         of_session.setdefault(session_id, []).append((kind, row_key, row))
     for session_id, rows in of_session.items():
-        _link_all(connection, session_id, rows)
+        _link_all(connection, session_id, rows, last or _ask_last(connection, session_id))
+
+
+def _ask_last(connection: Connection, session_id: str) -> Callable[[], Sequence[Any] | None]:
+    """Ask for the end of a session's chain; nobody else can add to it until this transaction is over."""
+    if not is_sqlite(connection):
+        # two processes must not continue one chain from the same link
+        _LOCK.put_off(connection, {"session": session_id})
+    return _LAST.ask(connection, {"session": session_id})
 
 
 def _link_all(
-    connection: Connection, session_id: str, rows: Sequence[tuple[str, str, Mapping[str, Any]]]
+    connection: Connection,
+    session_id: str,
+    rows: Sequence[tuple[str, str, Mapping[str, Any]]],
+    asked: Callable[[], Sequence[Any] | None],
 ) -> None:
-    if not is_sqlite(connection):
-        # two processes must not continue one chain from the same link
-        connection.exec_driver_sql(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0))", {"session": session_id}
-        )
-    last = _last(connection, session_id)
+    last = asked()
     if last is None:
         return
     place, made = last
@@ -161,7 +168,7 @@ def _link_all(
         digest = _digest(salt, kind, row)
         made = _link(made, place, kind, row_key, digest)
         links.append(_row(session_id, place, kind, row_key, salt, digest, made))
-    insert_into(chain).execute_each(connection, links)
+    insert_into(chain).put_off(connection, *links)
 
 
 def has_chain(reader_kind: str) -> bool:
@@ -283,11 +290,9 @@ def _name(kind: str, key: str) -> str:
     return "the session" if kind == SESSION else f"{kind} {key}"
 
 
-def _last(connection: Connection, session_id: str) -> tuple[int, str] | None:
-    found = _LAST.first(connection, {"session": session_id})
-    return None if found is None else (int(found[0]), str(found[1]))
-
-
+_LOCK = Prepared(
+    lambda _: select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("session", type_=Text), 0)))
+)
 _LAST = Prepared(
     lambda _: (
         select(chain.c.place, chain.c.link)

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from experiment.store.places import check_place
+from experiment.store.statements import send_put_off
 from stimuli.errors import UserError
 
 BUSY_TIMEOUT_S = 30
@@ -94,7 +95,9 @@ def make_engine(address: URL, *, read_only: bool = False) -> Engine:
             "the store is a PostgreSQL database, and its driver is not installed",
             mend="Install the extra: pip install 'wrods[postgres]'.",
         ) from error
-    if read_only:
+    if not read_only:
+        send_put_off(engine)
+    else:
 
         @event.listens_for(engine, "begin")
         def _read_only(connection: Connection) -> None:

@@ -245,7 +245,7 @@ def store_trial(
         return _compare_with_stored(connection, row)
     if parts:
         key = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
-        insert_into(regions).execute_each(connection, [part | key for part in parts])
+        insert_into(regions).put_off(connection, *(part | key for part in parts))
     key_in_chain = chain.trial_key(row["trial_index"], row["attempt"])
     chain.link(connection, row["session_id"], chain.TRIAL, key_in_chain, row | {"regions": parts})
     return "stored"

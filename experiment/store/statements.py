@@ -3,21 +3,28 @@
 Building a statement, looking up its compiled form and setting up a result take SQLAlchemy several times as long as the database
 takes to run it. A :class:`Prepared` statement keeps the text and the conversions that SQLAlchemy made for a kind of database;
 running it converts the values and calls the driver, in whatever transaction the connection is in.
+
+PostgreSQL takes longer to be asked than to answer. A statement that nothing waits for is put off there, and sent in one pipeline
+with the next one of its connection, whoever gives that. Its error is then raised by the statement that it was sent with, which
+belongs to the same operation: the writer ends each with one that is not put off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import Connection, Dialect, Table, bindparam
+from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import TypeEngine
 
 Make = Callable[[bool], ClauseElement]
+_PUT_OFF = "statements put off"
+_CURSOR = "the cursor of statements that are made once"
 
 
 class Prepared:
@@ -39,16 +46,38 @@ class Prepared:
         compiled = self._for(connection)
         return compiled.run(connection, compiled.converted(values), is_asked=True)
 
+    def ask(self, connection: Connection, values: Mapping[str, Any]) -> Callable[[], Sequence[Any] | None]:
+        """Run the statement, on PostgreSQL together with the next one; return a function that gives its first row."""
+        compiled = self._for(connection)
+        parameters = compiled.converted(values)
+        if not compiled.is_postgresql:
+            row = compiled.run(connection, parameters, is_asked=True)
+            return lambda: row
+        cursor = _put_off(connection, compiled.text, parameters, is_asked=True)
+
+        def first() -> Sequence[Any] | None:
+            _send(connection)
+            return cast("Sequence[Any] | None", cursor.fetchone())
+
+        return first
+
     def execute(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Run a statement that returns nothing."""
         compiled = self._for(connection)
         compiled.run(connection, compiled.converted(values))
 
-    def execute_each(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement that returns nothing once for each of some rows."""
+    def put_off(self, connection: Connection, *rows: Mapping[str, Any]) -> None:
+        """Run a statement that returns nothing once for each of some rows, on PostgreSQL together with the next statement."""
         compiled = self._for(connection)
         for row in rows:
-            compiled.run(connection, compiled.converted(row))
+            if compiled.is_postgresql:
+                _put_off(connection, compiled.text, compiled.converted(row))
+            else:
+                compiled.run(connection, compiled.converted(row))
+
+    def text(self, connection: Connection) -> str:
+        """Return the statement's text for a connection's kind of database."""
+        return self._for(connection).text
 
     def _for(self, connection: Connection) -> _Compiled:
         dialect = connection.dialect
@@ -63,46 +92,92 @@ class _Compiled:
     """A statement's text for one kind of database, and what makes its parameters of Python's values."""
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
-        compiled: Any = statement.compile(dialect=dialect)
-        self._dialect = dialect
-        self._text = str(compiled)
-        self._in_order = compiled.positional
+        self.is_postgresql = dialect.name == "postgresql"
+        # psycopg would take an insert of fifty columns or more apart at every run, to number its parameters
+        kind: Any = type(dialect)
+        compiled: Any = statement.compile(
+            dialect=kind(paramstyle="numeric_dollar") if self.is_postgresql else dialect
+        )
+        self.text = str(compiled)
         self._names = frozenset(compiled.binds)
         self._parameters = [
             (name, _conversion(compiled.binds[name].type, dialect), compiled.binds[name].effective_value)
-            for name in (compiled.positiontup if self._in_order else compiled.binds)
+            for name in compiled.positiontup
         ]
 
-    def converted(self, values: Mapping[str, Any]) -> Any:
+    def converted(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the driver's parameters; a value that is not given is the statement's own, or null."""
         if not values.keys() <= self._names:
             raise TypeError(
                 f"no parameters of this statement: {', '.join(sorted(values.keys() - self._names))}"
             )
-        found = [
+        return [
             values.get(name, own) if convert is None else convert(values.get(name, own))
             for name, convert, own in self._parameters
         ]
-        return (
-            found
-            if self._in_order
-            else {part[0]: one for part, one in zip(self._parameters, found, strict=True)}
-        )
 
     def run(self, connection: Connection, parameters: Any, *, is_asked: bool = False) -> Sequence[Any] | None:
         if not connection.in_transaction():
             connection.begin()
-        cursor: Any = connection.connection.cursor()
-        try:
-            cursor.execute(self._text, parameters)
-            return cursor.fetchone() if is_asked else None
-        except self._dialect.loaded_dbapi.Error as error:
-            # whoever runs operations tells faults apart by SQLAlchemy's names for them
-            raise DBAPIError.instance(
-                self._text, None, error, self._dialect.loaded_dbapi.Error, dialect=self._dialect
-            ) from error
-        finally:
-            cursor.close()
+        if self.is_postgresql:
+            asked = _put_off(connection, self.text, parameters)
+            _send(connection)
+            return cast("Sequence[Any] | None", asked.fetchone()) if is_asked else None
+        with closing(connection.connection.cursor()) as cursor, _named_by_sqlalchemy(connection, self.text):
+            cursor.execute(self.text, parameters)
+            return cast("Sequence[Any] | None", cursor.fetchone()) if is_asked else None
+
+
+@contextmanager
+def _named_by_sqlalchemy(connection: Connection, text: str) -> Iterator[None]:
+    """Raise a driver's error as SQLAlchemy's: whoever runs operations tells faults apart by these."""
+    try:
+        yield
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise DBAPIError.instance(
+            text, None, error, connection.dialect.loaded_dbapi.Error, dialect=connection.dialect
+        ) from error
+
+
+def _put_off(connection: Connection, text: str, parameters: Any, *, is_asked: bool = False) -> Any:
+    """Keep a statement for the next one to take along; return the cursor that will have its rows."""
+    cursor = None if is_asked else connection.info.get(_CURSOR)
+    if cursor is None:
+        from psycopg import RawCursor
+
+        driver: Any = connection.connection.driver_connection
+        cursor = RawCursor(driver)
+        if not is_asked:  # making a cursor takes as long as half a statement
+            connection.info[_CURSOR] = cursor
+    connection.info.setdefault(_PUT_OFF, []).append((cursor, text, parameters))
+    return cursor
+
+
+def _send(connection: Connection) -> None:
+    """Give PostgreSQL all that was put off."""
+    waiting = connection.info.pop(_PUT_OFF, ())
+    if not waiting:
+        return
+    with (
+        _named_by_sqlalchemy(connection, waiting[-1][1]),
+        waiting[0][0].connection.pipeline() if len(waiting) > 1 else nullcontext(),
+    ):
+        for cursor, *statement in waiting:
+            cursor.execute(*statement)
+
+
+def drop_put_off(connection: Connection, *, but: Prepared | None = None) -> None:
+    """Never give PostgreSQL what was put off, but for one statement."""
+    if not connection.invalidated and (waiting := connection.info.pop(_PUT_OFF, ())):
+        kept = None if but is None else but.text(connection)
+        connection.info[_PUT_OFF] = [one for one in waiting if one[1] == kept]
+
+
+def send_put_off(engine: Engine) -> None:
+    """Let whatever else is given to an engine's connections come after what was put off; what is rolled back is dropped."""
+    event.listen(engine, "before_cursor_execute", lambda connection, *_: _send(connection))
+    event.listen(engine, "commit", _send)
+    event.listen(engine, "rollback", drop_put_off)
 
 
 def _conversion(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:

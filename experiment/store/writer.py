@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 
 from experiment.store.damage import damaged, is_damage
 from experiment.store.errors import DamagedStore, Refused, StoreError
-from experiment.store.statements import Prepared
+from experiment.store.statements import Prepared, drop_put_off
 
 T = TypeVar("T")
 LARGEST_BATCH = 256
@@ -216,9 +216,10 @@ def _undo(connection: Connection) -> None:
 
 
 def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Outcome:
-    _SAVEPOINT.execute(connection, {})
+    _SAVEPOINT.put_off(connection, {})
     try:
         value = operation(connection)
+        _RELEASE.execute(connection, {})
     except Refused as refusal:
         _to_savepoint(connection)
         with connection.begin_nested():
@@ -232,11 +233,11 @@ def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Out
     except Exception as error:
         _to_savepoint(connection)
         return _Outcome(error=error)
-    _RELEASE.execute(connection, {})
     return _Outcome(value)
 
 
 def _to_savepoint(connection: Connection) -> None:
+    drop_put_off(connection, but=_SAVEPOINT)
     _BACK.execute(connection, {})
     _RELEASE.execute(connection, {})
 

@@ -33,6 +33,7 @@ OTREE = "otree==6.0.15"
 TRIALS = 60
 PACES = ((50, 1.0), (200, 1.0), (500, 2.5), (1000, 5.0))
 """Participants, and their mean think time in seconds."""
+PEOPLE_A_NETWORK = 100
 PASSWORD = "bench-password"
 STUDY = """\
 wrods: 1
@@ -152,7 +153,8 @@ async def paced(people: list[Answer], think_s: float, seconds: float) -> Waits:
 
     async def one(number: int, answer: Answer) -> None:
         draw = random.Random(number)
-        await asyncio.sleep(draw.uniform(0, think_s))
+        # drawn like every later one, so that trials arrive at one rate from the start
+        await asyncio.sleep(draw.expovariate(1 / think_s))
         while time.monotonic() - begin < seconds * 1.2:
             asked = time.monotonic()
             try:
@@ -264,9 +266,20 @@ async def run_ours(folder: Path, seconds: float, store: str, servers: int, paces
             for port in ports
         ]
         for number, think_s in paces:
-            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+            async with contextlib.AsyncExitStack() as networks:
+                # the server limits what one address or network may use, so people come from several
+                https = [
+                    await networks.enter_async_context(
+                        aiohttp.ClientSession(
+                            connector=aiohttp.TCPConnector(limit=0, local_addr=(f"127.0.{net}.1", 0))
+                        )
+                    )
+                    for net in range(1, 1 + -(-number // PEOPLE_A_NETWORK))
+                ]
                 people = [
-                    await ours(http, f"http://127.0.0.1:{ports[person % servers]}/api/bench")
+                    await ours(
+                        https[person % len(https)], f"http://127.0.0.1:{ports[person % servers]}/api/bench"
+                    )
                     for person in range(number)
                 ]
                 before = sum(cpu_seconds(server.pid) for server in processes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from experiment.store import Store, open_store
@@ -106,3 +106,47 @@ def test_a_statement_keeps_its_own_values(store: Store, session_id: str, make_tr
         lambda _: select(trials.c.trial_index).order_by(trials.c.trial_index.desc()).limit(1).offset(1)
     )
     assert store.write(lambda c: last.first(c, {})).result()[0] == 2  # type: ignore[index]
+
+
+def test_what_is_put_off_comes_before_what_is_given_after_it(
+    store: Store, session_id: str, make_trial: Make
+) -> None:
+    count = Prepared(lambda _: select(func.count()).select_from(trials))
+
+    def counts(connection: Any) -> list[int]:
+        found = []
+        for index in range(3):
+            asked = count.ask(connection, {})
+            insert_into(trials).put_off(connection, make_trial(session_id, index) | WHOLE)
+            if index == 0:
+                found.append(count.first(connection, {})[0])  # type: ignore[index]
+            elif index == 1:
+                found.append(connection.scalar(select(func.count()).select_from(trials)))
+            found.append(asked()[0])  # type: ignore[index]
+        return found
+
+    assert store.write(counts).result() == [1, 0, 2, 1, 2]
+    assert [row["trial_index"] for row in trial_rows(store)] == [0, 1, 2]
+
+
+def test_an_error_of_what_was_put_off_belongs_to_its_operation(
+    store: Store, session_id: str, make_trial: Make
+) -> None:
+    orphan = make_trial("no such session", 0) | WHOLE
+
+    def fail(connection: Any) -> None:
+        insert_into(trials).put_off(connection, orphan)
+        raise RuntimeError("after it was put off")
+
+    queued = [
+        store.write(lambda c: insert_into(trials).put_off(c, make_trial(session_id, 1) | WHOLE)),
+        store.write(lambda c: insert_into(trials).put_off(c, orphan)),
+        store.write(fail),
+        store.write(lambda c: insert_into(trials).put_off(c, make_trial(session_id, 2) | WHOLE)),
+    ]
+    with pytest.raises(IntegrityError):
+        queued[1].result()
+    with pytest.raises((RuntimeError, IntegrityError) if store.path else RuntimeError):
+        queued[2].result()
+    assert queued[0].result() is None and queued[3].result() is None
+    assert [row["trial_index"] for row in trial_rows(store)] == [1, 2]
