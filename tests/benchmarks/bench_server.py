@@ -181,7 +181,11 @@ async def ours(http: aiohttp.ClientSession, base: str) -> Answer:
         reply.raise_for_status()
         opened = await reply.json()
     head["Authorization"] = f"Bearer {opened['token']}"
-    address = f"{base}/sessions/{opened['session_id']}/trials"
+    session = f"{base}/sessions/{opened['session_id']}"
+    # as a page does that shows instructions before the trials
+    seen = {"client_uuid": str(uuid.uuid4()), "kind": "instructions", "detail": {}}
+    async with http.post(f"{session}/events", json=seen, headers=head) as reply:
+        reply.raise_for_status()
     trials = iter([trial for screen in opened["plan"]["screens"] for trial in screen.get("trials", ())])
 
     async def answer() -> None:
@@ -195,7 +199,7 @@ async def ours(http: aiohttp.ClientSession, base: str) -> Answer:
             "hidden_ms": 0, "blurred_ms": 0, "regions": [], "plugin_version": "wrods-choose 0.1.0",
             "created_at": "2026-11-21T10:00:00.000Z",
         }  # fmt: skip
-        async with http.post(address, json=payload, headers=head) as reply:
+        async with http.post(f"{session}/trials", json=payload, headers=head) as reply:
             if reply.status != 201:
                 raise RuntimeError(f"{reply.status} {await reply.text()}")
 
