@@ -419,7 +419,7 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
         raise Problem(
             425,
             "the reader has not agreed to take part",
-            rule="trials come after the event consent with agreed: true, where the study has a consent screen",
+            rule="trials and answers come after the event consent with agreed: true, where the study has a consent screen",
             mend="The browser tries again by itself.",
             retry_after_s=2,
         ) from None

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from experiment.people.access import is_token
@@ -65,6 +66,8 @@ class LiveSession:
         The last day (ISO 8601) on which its reader can delete it after its end.
     agreed : Event
         Set once the reader's agreement is known, or from the start where nobody is asked for one.
+    above_consent : frozenset of str
+        Screens with questions above the consent, which earlier versions of wrods allowed.
     """
 
     session_id: str
@@ -76,6 +79,7 @@ class LiveSession:
     feedback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     withdraw_until: str | None = None
     agreed: threading.Event = field(default_factory=threading.Event)
+    above_consent: frozenset[str] = frozenset()
 
 
 def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
@@ -109,6 +113,11 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
         _with(plan, "questions", "name", "comprehension"),
         _with(plan, "block", "block", "feedback"),
         plan.get("withdraw_until"),
+        above_consent=frozenset(
+            screen["name"]
+            for screen in takewhile(lambda screen: screen["kind"] != "consent", plan["screens"])
+            if screen["kind"] == "questions"
+        ),
     )
     if row["reader_kind"] != "human" or not asks_for_consent(plan):
         live.agreed.set()

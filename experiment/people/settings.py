@@ -50,6 +50,24 @@ class PeopleSettings:
             return False
 
 
+SHORTEST_PASSWORD = 10
+
+
+def require_length(password: str, name: str = "the password") -> None:
+    """Refuse a password that is soon guessed.
+
+    Raises
+    ------
+    UserError
+        It is too short.
+    """
+    if len(password) < SHORTEST_PASSWORD:
+        raise UserError(
+            f"{name} is too short",
+            mend=f"Take at least {SHORTEST_PASSWORD} characters, such as four words.",
+        )
+
+
 def read_settings(
     config: Mapping[str, Any], *, public_url: str | None = None
 ) -> tuple[PeopleSettings, str | None]:
@@ -66,6 +84,8 @@ def read_settings(
     """
     serve: Mapping[str, Any] = config.get("serve", {})
     password = os.environ.get("WRODS_PASSWORD") or serve.get("password")
+    if password:
+        require_length(str(password), "the owner's password (WRODS_PASSWORD, or password under [serve])")
     known_hash = None if password else serve.get("password_hash")
     made = None
     if not password and not known_hash:

@@ -38,7 +38,7 @@ class SessionEnded(Exception):
 
 
 class NotAgreed(Exception):
-    """A trial came before its reader's agreement to take part."""
+    """A trial or answers came before their reader's agreement to take part."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,7 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
 
     def store_all(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
-        if not live.agreed.is_set():
-            if not has_agreed(connection, live.session_id):
-                raise NotAgreed
-            live.agreed.set()
+        _require_agreement(connection, live)
         told = records.store_trial(connection, row, parts)
         if told == "same":
             return Taken(told, heard.is_elsewhere, feedback=feedback)
@@ -152,6 +149,13 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
         return Taken(told, heard.is_elsewhere, feedback=feedback)
 
     return store
+
+
+def _require_agreement(connection: Connection, live: LiveSession) -> None:
+    if not live.agreed.is_set():
+        if not has_agreed(connection, live.session_id):
+            raise NotAgreed
+        live.agreed.set()
 
 
 def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -261,6 +265,8 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
 
     def store(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
+        if body["screen"] not in live.above_consent:
+            _require_agreement(connection, live)
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
@@ -292,6 +298,7 @@ def _about_instructions(
 
     def store(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
+        _require_agreement(connection, live)
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )

@@ -23,6 +23,7 @@ from filelock import FileLock
 from experiment.configuration import config_file, read_config
 from experiment.offered import ROLES, Role
 from experiment.people.dashboard.second_factor import SecondFactor, recovery_hash
+from experiment.people.settings import require_length
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replace_file
 
@@ -30,7 +31,6 @@ OWNER = "owner"
 """The name under which the server's own password signs in."""
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
-SHORTEST_PASSWORD = 10
 
 _ASSISTANT = frozenset({"see", "run", "note", "flag", "pilot"})
 PERMISSIONS: Mapping[Role, frozenset[str]] = {
@@ -238,11 +238,7 @@ def hashed(password: str) -> str:
     UserError
         The password is too short.
     """
-    if len(password) < SHORTEST_PASSWORD:
-        raise UserError(
-            "the password is too short",
-            mend=f"Take at least {SHORTEST_PASSWORD} characters, such as four words.",
-        )
+    require_length(password)
     return PasswordHasher().hash(password)
 
 

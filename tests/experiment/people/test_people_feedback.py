@@ -39,6 +39,7 @@ def session_of(site: Any) -> dict[str, Any]:
 
 
 def told_answers(person: Any, given: dict[str, Any], token: str | None = None) -> dict[str, Any]:
+    person.agree()
     body = {"client_uuid": token or str(uuid.uuid4()), "screen": "comprehension-1", "answers": given}
     told = person.caller.post(f"{person.base}/answers", body, **person.auth)
     assert told.status in (200, 201), told.text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiment.people.live import live_session
 from experiment.store import queries as q
 
 MATERIALS = "materials: {words: words.txt}\n"
@@ -24,6 +25,7 @@ def site(make_study: Any, serve_study: Any) -> Any:
 
 
 def tell(person: Any, answers: dict[str, Any], token: str | None = None, screen: str = "eligibility") -> Any:
+    person.agree()
     body = {"client_uuid": token or str(uuid.uuid4()), "screen": screen, "answers": answers}
     return person.caller.post(f"{person.base}/answers", body, **person.auth)
 
@@ -41,7 +43,7 @@ def test_answers_that_fit_let_a_person_go_on_and_are_stored_once(site: Any) -> N
     told = [tell(person, YES, token) for _ in range(2)]
     assert [(one.status, one.body["eligible"]) for one in told] == [(201, True), (200, True)]
     with site.store.read() as connection:
-        (event,) = q.all_events(connection)
+        (event,) = (event for event in q.all_events(connection) if event["kind"] == "answers")
     assert (event["kind"], event["detail"]) == ("answers", {"screen": "eligibility", "answers": YES})
     assert session(site, person)["state"] == "started"
 
@@ -68,6 +70,27 @@ def test_answers_that_do_not_fit_end_the_session_with_the_reason(
     assert (row["state"], row["ended_reason"]) == ("screened_out", f"eligibility: {missed}")
     assert tell(person, YES).body["eligible"] is False, "no second try with other answers"
     assert site.opening(participant="1").status == 409
+
+
+def test_answers_wait_until_their_reader_has_agreed(site: Any) -> None:
+    person = site.begin()
+    body = {"client_uuid": str(uuid.uuid4()), "screen": "eligibility", "answers": YES}
+    told = person.caller.post(f"{person.base}/answers", body, **person.auth)
+    assert told.status == 425 and "consent" in told.body["rule"], "the page sends them again"
+    with site.store.read() as connection:
+        assert list(q.all_events(connection)) == []
+    person.agree()
+    assert person.caller.post(f"{person.base}/answers", body, **person.auth).status == 201
+
+
+def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_it(site: Any) -> None:
+    plan = {"screens": [
+        {"kind": "questions", "name": "early", "questions": []}, {"kind": "consent", "name": "consent"},
+        {"kind": "questions", "name": "late", "questions": []},
+    ]}  # fmt: skip
+    row = {"session_id": "s", "study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
+    live = live_session(row)
+    assert live.above_consent == {"early"} and not live.agreed.is_set()
 
 
 def test_the_same_token_with_other_answers_is_refused(site: Any) -> None:

@@ -40,6 +40,17 @@ def test_the_password_comes_from_the_environment_before_the_file(monkeypatch: py
     assert settings.accepts("from the environment") and not settings.accepts("from the file")
 
 
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_a_password_that_is_soon_guessed_is_refused(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    if place == "file":
+        write_config('[serve]\npassword = "lab"\n')
+    else:
+        monkeypatch.setenv("WRODS_PASSWORD", "lab")
+    with pytest.raises(UserError, match="too short") as refused:
+        read_settings(read_config())
+    assert "10 characters" in str(refused.value) and "lab'" not in str(refused.value)
+
+
 def test_a_password_may_be_given_as_a_hash() -> None:
     known = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("word")
     write_config(
