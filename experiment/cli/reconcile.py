@@ -96,7 +96,7 @@ def _tell(report: Report) -> None:
         )
         click.echo(f"Median time {report.median_minutes:.1f} minutes{pay}.")
     _list("Approve", report.with_verdict("approve"))
-    _list("Look at", report.with_verdict("review"))
+    _list("Review before you decide", report.with_verdict("review"))
     _list("Rejection may be justified; read the evidence first", report.with_verdict("reject"))
     for mark, words in MARKS.items():
         if mark != "awaiting_review":
