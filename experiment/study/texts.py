@@ -60,10 +60,11 @@ def render_text(text: str) -> StudyText:
     for token in headings:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
-    return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(_placeholders(text)))
+    return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(placeholders_in(text)))
 
 
-def _placeholders(text: str) -> Iterator[Placeholder]:
+def placeholders_in(text: str) -> Iterator[Placeholder]:
+    """Find what is still to be written in a text."""
     for found in PLACEHOLDER.finditer(text):
         yield Placeholder(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
 

@@ -91,6 +91,23 @@ def test_placeholders_count_in_every_text_that_participants_read(study: Path, te
     assert "have 1 placeholder;" in done.output
 
 
+def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study: Path) -> None:
+    complete(study / "texts/consent.md")
+    (study / "texts.json").write_text('{"texts": {\n"welcome": "Welcome to [FILL IN: laboratory]"}}', "utf-8")
+    file = study / "study.yaml"
+    file.write_text(f"# [FILL IN: a remark]\n{file.read_text('utf-8')}", "utf-8")
+    done = wrods("serve", study, "--port", 0, "--no-browser")
+    assert done.exit_code == 2 and "texts.json, line 2: [FILL IN: laboratory]" in done.output
+    assert "have 1 placeholder;" in done.output
+    (study / "texts.json").unlink()
+    title = re.sub(
+        r"(?m)^  title: .*$", '  title: "Reading [FILL IN: what]"', file.read_text("utf-8"), count=1
+    )
+    file.write_text(title, "utf-8")
+    done = wrods("serve", study, "--port", 0, "--no-browser")
+    assert done.exit_code == 2 and "study.yaml, line" in done.output and "[FILL IN: what]" in done.output
+
+
 def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(study: Path) -> None:
     done = wrods("freeze", study)
     assert done.exit_code == 2 and "[FILL IN: ethics committee]" in done.output
