@@ -6,6 +6,7 @@ import { element } from "../src/dom";
 import names from "../../tests/experiment/key_names.json";
 import { keyCap, keyName, layoutOrder, struckKey } from "../src/keys";
 import { fill, refusalText } from "../src/messages";
+import { pageScreen } from "../src/page";
 import { inserted, TypingWatch } from "../src/plugins/typing";
 
 describe("the page's own words", () => {
@@ -23,6 +24,21 @@ describe("the page's own words", () => {
     const messages = german.texts;
     expect(refusalText(403, { title: "Titel", error: "Fehler", mend: "" }, messages)).toEqual(["Fehler"]);
     expect(refusalText(404, { error: "there is no such study here" }, messages)).toEqual([messages.ask_us, "HTTP 404"]);
+  });
+});
+
+describe("a page", () => {
+  const html = "<h3>einwilligung </h3><p>Text</p><h3>Einwilligung</h3>";
+
+  test("does not repeat its heading where the study's text begins with it", () => {
+    const { screen } = pageScreen({ heading: "Einwilligung", html }, german.texts, "de");
+    expect([...screen.querySelectorAll("h2, h3")].map((one) => one.textContent)).toEqual(["Einwilligung", "Einwilligung"]);
+    expect(screen.querySelector(".prose")!.firstElementChild!.textContent).toBe("Text");
+  });
+
+  test("keeps a text's other headings", () => {
+    const { screen } = pageScreen({ heading: "Zustimmung", html }, german.texts, "de");
+    expect(screen.querySelectorAll("h3")).toHaveLength(2);
   });
 });
 
