@@ -277,17 +277,25 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         search = PenalisedDeviance(objective, criterion.penalty, model.matrices)
     is_rough = len(model.frame.y) >= MANY
     if end is None:
-        optimum = minimise(
-            search,
-            objective.start,
-            objective.scales(),
-            objective.diagonal(),
-            objective.standardise,
-            is_rough=is_rough,
-            may_be_sketched=lambda x: (
-                is_sketch and is_rough and bool(singular_terms(model.matrices, objective.split(x)[0]))
-            ),
-        )
+        ends = []
+        for start in objective.starts:
+            objective.modes.forget()
+            ends.append(
+                minimise(
+                    search,
+                    start,
+                    objective.scales(),
+                    objective.diagonal(),
+                    objective.standardise,
+                    is_rough=is_rough,
+                    may_be_sketched=lambda x: (
+                        is_sketch and is_rough and bool(singular_terms(model.matrices, objective.split(x)[0]))
+                    ),
+                )
+            )
+        optimum = min(ends, key=lambda end: end.value)
+        if optimum is not ends[-1]:
+            objective.modes.forget()
     else:
         optimum = finish(search, end, objective.scales(), objective.standardise, is_rough=is_rough)
     if not np.isfinite(optimum.value):

@@ -27,8 +27,23 @@ class Independence:
     dispersion: float
 
 
-def without_random_effects(frame: Frame, x: Array, family: Family, link: Link) -> Independence:
-    """Fit the fixed effects alone; a constant that they cannot express, which random effects then carry, is fitted and dropped.
+def spans_constant(columns: Array) -> bool:
+    """Return whether columns, shape (n, k), combine to a constant."""
+    if ((columns == columns[:1]).all(axis=0) & (columns[0] != 0.0)).any():
+        return True
+    one = np.ones((len(columns), 1))
+    return bool(np.allclose(columns @ np.linalg.lstsq(columns, one, rcond=None)[0], one, atol=1e-6))
+
+
+def lacks_constant(matrices: Matrices) -> bool:
+    """Return whether random effects can express a constant that the fixed effects cannot, so that they carry the mean."""
+    return not spans_constant(matrices.x) and any(spans_constant(e.columns) for e in matrices.effects)
+
+
+def without_random_effects(
+    frame: Frame, x: Array, family: Family, link: Link, *, with_constant: bool = False
+) -> Independence:
+    """Fit the fixed effects alone.
 
     Parameters
     ----------
@@ -38,13 +53,14 @@ def without_random_effects(frame: Frame, x: Array, family: Family, link: Link) -
         Fixed-effects columns.
     family, link : Family, Link
         How the response arises.
+    with_constant : bool
+        Whether a constant is fitted beside them, and dropped.
     """
     response = make_response(family, link, frame.y, frame.weights)
     eta = link.link(family.start(frame.y, np.maximum(frame.weights, 1e-8)))
     p = x.shape[1]
-    one = np.ones((len(x), 1))
-    if not np.allclose(x @ np.linalg.lstsq(x, one, rcond=None)[0], one, atol=1e-6):
-        x = np.hstack([x, one])
+    if with_constant:
+        x = np.hstack([x, np.ones((len(x), 1))])
     beta: Array = np.zeros(x.shape[1])
     old = -np.inf
     for _ in range(25):
@@ -103,7 +119,8 @@ def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link
     """
     if family.dispersion != "phi":
         return matrices
-    weight = without_random_effects(frame, matrices.x, family, link).weight
+    lacking = lacks_constant(matrices)
+    weight = without_random_effects(frame, matrices.x, family, link, with_constant=lacking).weight
     unit = 1.0 / float(np.sqrt(np.mean(weight)))
     covariance = matrices.covariance
     terms = [replace(t, transform=t.transform * unit) for t in covariance.terms]

@@ -23,7 +23,7 @@ from .cells import make_layout
 from .covariance import Covariance
 from .families import Family, Link
 from .frame import Frame
-from .independence import Independence, without_random_effects
+from .independence import Independence, lacks_constant, without_random_effects
 from .matrices import Matrices
 from .modes import ModeNotFound, ModeSearch
 from .responses import Response, make_response
@@ -92,8 +92,8 @@ class LaplaceDeviance:
         Whitened coefficients of the model without random effects.
     n_dispersion : int
         Log dispersions among the parameters, 0 or 1.
-    start : ndarray, shape (k + n_dispersion + p,)
-        Where a search may begin.
+    starts : list of ndarray, shape (k + n_dispersion + p,)
+        Where searches may begin; the lowest end counts.
     """
 
     def __init__(
@@ -111,19 +111,26 @@ class LaplaceDeviance:
         self.offset = frame.offset
         self.n, self.p = matrices.x.shape
         self.n_dispersion = int(family.dispersion is not None and not profiled)
-        alone: Independence = without_random_effects(frame, matrices.x, family, link)
+        lacking = lacks_constant(matrices)
+        alone: Independence = without_random_effects(frame, matrices.x, family, link, with_constant=lacking)
         r = np.linalg.qr(np.sqrt(alone.weight)[:, None] * matrices.x, mode="r")
         self.back = linalg.solve_triangular(r, np.eye(self.p)) if self.p else np.zeros((0, 0))
         self.x = matrices.x @ self.back
         self.alike = _alike(self.x)
         self.start_beta = r @ alone.beta
-        self.start = np.concatenate(
-            [
-                self.covariance.start(),
-                np.full(self.n_dispersion, np.log(alone.dispersion)),
-                self.start_beta,
-            ]
-        )
+        # the mean may lie in the random effects or, nearly, in the fixed ones
+        begins = [alone, without_random_effects(frame, matrices.x, family, link)] if lacking else [alone]
+        self.starts = [
+            np.concatenate(
+                [
+                    self.covariance.start(),
+                    np.full(self.n_dispersion, np.log(begin.dispersion)),
+                    r @ begin.beta,
+                ]
+            )
+            for begin in begins
+            if begin is alone or 0.0 < begin.dispersion < np.inf
+        ]
         # Rounding in the sum of log-likelihoods, which cancels large terms where counts are large.
         noise = 1e-14 * float(
             np.sum(frame.weights * (np.abs(frame.y) + 1.0)) * (1.0 + np.abs(self.x @ self.start_beta).max())

@@ -215,7 +215,9 @@ class Pinned:
 
 
 def _generalised_start(fit: Fit, objective: LaplaceDeviance, theta: Array, beta: Array) -> Array:
-    middle = objective.start[objective.covariance.size : objective.covariance.size + objective.n_dispersion]
+    middle = objective.starts[0][
+        objective.covariance.size : objective.covariance.size + objective.n_dispersion
+    ]
     if objective.n_dispersion and fit.dispersion is not None:
         middle = np.array([np.log(fit.dispersion)])
     return np.concatenate([theta, middle, np.linalg.solve(objective.back, beta) if len(beta) else beta])

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from experiment.languages.own import OWN_FILE
 from experiment.study import Study
-from experiment.study.texts import placeholders_in
+from experiment.study.texts import Placeholder, placeholders_in
+from experiment.study.yaml_source import KeyPath, read_yaml
 from stimuli.errors import UserError
 
 
 def placeholders(study: Study) -> list[str]:
     """Return each placeholder in the texts that participants read, such as ``texts/consent.md, line 9: [FILL IN: date]``."""
     found = {name: text.placeholders for name, text in study.texts.items()}
-    for name in ("study.yaml", OWN_FILE):
-        file = study.folder / name
-        if file.is_file():
-            lines = file.read_text("utf-8-sig").splitlines()
-            # a remark reaches nobody
-            kept = ["" if line.lstrip().startswith("#") else line for line in lines]
-            found[name] = tuple(placeholders_in("\n".join(kept)))
+    own = study.folder / OWN_FILE
+    if own.is_file():
+        found[OWN_FILE] = tuple(placeholders_in(own.read_text("utf-8-sig")))
+    source = read_yaml(study.folder / "study.yaml")
+    found["study.yaml"] = tuple(
+        Placeholder(source.line(path), one.words)
+        for path, words in _texts(source.data)
+        for one in placeholders_in(words)
+    )
     return [f"{name}, line {one.line}: {one.words}" for name, every in found.items() for one in every]
+
+
+def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the keys and texts of a YAML file; its remarks reach nobody."""
+    if isinstance(data, str):
+        yield path, data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from _texts(str(key), (*path, key))
+            yield from _texts(value, (*path, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, (*path, index))
 
 
 def refuse_placeholders(study: Study, mend: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import Self
 from experiment.people.app import create_app
 from experiment.people.server import Server
 from experiment.people.service import service_for
-from experiment.people.settings import read_settings
+from experiment.people.settings import PeopleSettings
 from experiment.store import Store
 from experiment.study import Study
 
@@ -37,7 +38,10 @@ class LocalServer:
     """The study's own server on this computer, running while the context is open."""
 
     def __init__(self, study: Study, store: Store) -> None:
-        settings, _ = read_settings({"serve": {"entries_per_minute": ENTRIES}})
+        # entered by links only: no password is accepted
+        settings = PeopleSettings(
+            password_hash="", secret=secrets.token_bytes(32), entries_per_minute=ENTRIES
+        )
         app = create_app({study.id: service_for(study, store)}, config=settings)
         self._site = app.extensions["wrods"]
         self._study = study.id

@@ -124,11 +124,12 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
     row |= {"session_id": live.session_id, "payload_hash": records.payload_hash(body)}
 
     def store(connection: Connection) -> Taken:
-        with chain.gathering(connection, live.session_id):
-            return store_all(connection)
-
-    def store_all(connection: Connection) -> Taken:
+        # the session's row comes before its chain everywhere, so that no two operations wait for each other
         heard = attendance.hear(connection, live.session_id, lease)
+        with chain.gathering(connection, live.session_id):
+            return store_all(connection, heard)
+
+    def store_all(connection: Connection, heard: attendance.Heard) -> Taken:
         _require_agreement(connection, live)
         told = records.store_trial(connection, row, parts)
         if told == "same":
@@ -151,8 +152,8 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
     return store
 
 
-def _require_agreement(connection: Connection, live: LiveSession) -> None:
-    if not live.agreed.is_set():
+def _require_agreement(connection: Connection, live: LiveSession, screen: str | None = None) -> None:
+    if not live.agreed.is_set() and screen not in live.above_consent:
         if not has_agreed(connection, live.session_id):
             raise NotAgreed
         live.agreed.set()
@@ -254,19 +255,19 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
     Problem
         400 for a screen that the plan does not have.
     """
-    questions = live.questions.get(body["screen"])
+    screen = body["screen"]
+    questions = live.questions.get(screen)
     if questions is None:
-        raise Problem(400, f"there is no screen {body['screen']!r}", rule="screen names one of the plan's")
-    criterion = live.comprehension.get(body["screen"])
+        raise Problem(400, f"there is no screen {screen!r}", rule="screen names one of the plan's")
+    criterion = live.comprehension.get(screen)
     if criterion is not None:
         return _about_instructions(live, questions, criterion, body, lease)
     lets_in, missed = is_eligible(list(questions), body["answers"])
-    detail = {"screen": body["screen"], "answers": dict(body["answers"])}
+    detail = {"screen": screen, "answers": dict(body["answers"])}
 
     def store(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
-        if body["screen"] not in live.above_consent:
-            _require_agreement(connection, live)
+        _require_agreement(connection, live, screen)
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
@@ -298,7 +299,7 @@ def _about_instructions(
 
     def store(connection: Connection) -> Taken:
         heard = attendance.hear(connection, live.session_id, lease)
-        _require_agreement(connection, live)
+        _require_agreement(connection, live, screen)
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )

@@ -95,7 +95,10 @@ def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study: Path) 
     complete(study / "texts/consent.md")
     (study / "texts.json").write_text('{"texts": {\n"welcome": "Welcome to [FILL IN: laboratory]"}}', "utf-8")
     file = study / "study.yaml"
-    file.write_text(f"# [FILL IN: a remark]\n{file.read_text('utf-8')}", "utf-8")
+    remarked = f"# [FILL IN: a remark]\n{file.read_text('utf-8')}".replace(
+        "seed:", "seed:  # [FILL IN: one]\n "
+    )
+    file.write_text(remarked, "utf-8")
     done = wrods("serve", study, "--port", 0, "--no-browser")
     assert done.exit_code == 2 and "texts.json, line 2: [FILL IN: laboratory]" in done.output
     assert "have 1 placeholder;" in done.output

@@ -384,3 +384,13 @@ def test_random_effects_carry_the_mean_where_no_fixed_effect_does(family: str, l
     assert found.converged
     typical = data["rt"].mean() if link == "identity" else np.log(data["rt"].mean())
     assert found.variance[0].sd[0] == pytest.approx(typical, rel=0.1)
+
+
+def test_a_mean_that_the_fixed_effects_nearly_carry_is_found() -> None:
+    rng = np.random.default_rng(1)
+    p, x = np.repeat(np.arange(12), 15), rng.uniform(1, 3, 180)
+    mean = (900 - 150 * x) * np.exp(rng.normal(0, 0.1, 12))[p]
+    data = pd.DataFrame({"p": p, "x": x, "rt": mean * rng.gamma(20, 1 / 20, 180)})
+    found = fit("rt ~ 0 + x + (0 + x | p)", data, "Gamma", link="log")
+    # a search that begins with a constant, which nothing in this model can express, ends at -1614.92
+    assert found.converged and found.loglik == pytest.approx(-1579.25, abs=0.01)

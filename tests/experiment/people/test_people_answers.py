@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from experiment.store import attendance, chain
 from experiment.store import queries as q
 from experiment.store.tables import events, sessions, trials
 from tests.experiment.people.conftest import PIN
@@ -177,6 +178,21 @@ def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
     assert rows(site) == []
     assert person.event("consent", {"agreed": True}).status == 201
     assert person.caller.post(send, person.payload(1), **person.auth).status == 201
+
+
+def test_a_trial_takes_its_session_before_its_chain(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # as everything else does: on PostgreSQL two operations would wait for each other
+    taken: list[str] = []
+    for module, name in ((attendance, "hear"), (chain, "gathering")):
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, real=real, name=name: taken.append(name) or real(*given)
+        )
+    person = site.begin()
+    person.agree()
+    taken.clear()
+    assert person.answer(1).status == 201
+    assert taken == ["hear", "gathering"]
 
 
 def test_a_trial_that_is_not_planned_is_refused(site: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiment.people import taking
 from experiment.people.live import live_session
 from experiment.store import queries as q
 
@@ -83,14 +84,29 @@ def test_answers_wait_until_their_reader_has_agreed(site: Any) -> None:
     assert person.caller.post(f"{person.base}/answers", body, **person.auth).status == 201
 
 
-def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_it(site: Any) -> None:
-    plan = {"screens": [
-        {"kind": "questions", "name": "early", "questions": []}, {"kind": "consent", "name": "consent"},
-        {"kind": "questions", "name": "late", "questions": []},
-    ]}  # fmt: skip
-    row = {"session_id": "s", "study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
-    live = live_session(row)
-    assert live.above_consent == {"early"} and not live.agreed.is_set()
+@pytest.mark.parametrize("criterion", [None, {"needed": 0, "rounds": 1, "if_failed": "end"}])
+def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_it(
+    site: Any, criterion: dict[str, Any] | None
+) -> None:
+    person = site.begin()
+
+    def questions(name: str) -> dict[str, Any]:
+        asked = {"kind": "questions", "name": name, "questions": []}
+        return asked if criterion is None else asked | {"comprehension": criterion}
+
+    plan = {"screens": [questions("early"), {"kind": "consent", "name": "consent"}, questions("late")]}
+    row = {"study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
+    live = live_session(row | {"session_id": person.session_id})
+
+    def give(screen: str) -> str:
+        body = {"client_uuid": str(uuid.uuid4()), "screen": screen, "answers": {}}
+        return str(site.store.write(taking.answers(live, body)).result().told)
+
+    assert give("early") == "stored"
+    with pytest.raises(taking.NotAgreed):
+        give("late")
+    person.agree()
+    assert give("late") == "stored"
 
 
 def test_the_same_token_with_other_answers_is_refused(site: Any) -> None:
