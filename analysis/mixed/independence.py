@@ -81,7 +81,7 @@ def without_random_effects(
         old = value
     dispersion = _dispersion(family, frame, link.inverse(eta), x.shape[1])
     if family.dispersion is not None:
-        response = response.with_dispersion(float(np.log(dispersion)))
+        response = response.with_dispersion(float(np.log(max(dispersion, 1e-300))))
     return Independence(
         beta[:p], np.maximum(response.weight(eta), 1e-6 * _typical(response.weight(eta))), dispersion
     )
