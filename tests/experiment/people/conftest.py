@@ -217,7 +217,7 @@ class Process:
     def start(self) -> None:
         command = [sys.executable, *self.program, "serve", str(self.folder), "--no-browser"]
         environment = os.environ | {
-            "WRODS_PASSWORD": "a password for tests",
+            "WRODS_PASSWORD": PASSWORD,
             "WRODS_SECRET": "a signing key that outlives the process",
         }
         self.running = subprocess.Popen(

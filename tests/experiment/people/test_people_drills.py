@@ -34,6 +34,7 @@ from experiment.people.connections import Limits, raise_file_limit
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.chain import chained_sessions, verify
+from tests.experiment.people.conftest import PASSWORD
 from tests.experiment.people.drills import (
     LAST,
     TRIALS,
@@ -214,7 +215,7 @@ def guessed(port: int) -> Iterator[None]:
             thread.join()
     assert set(told) <= {401, 404, 429}, told
     assert told[429] and told[404]
-    assert sign_in(port, "p", "127.9.0.1") == 302
+    assert sign_in(port, PASSWORD, "127.9.0.1") == 302
 
 
 @FULL
