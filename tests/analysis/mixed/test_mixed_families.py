@@ -113,7 +113,7 @@ def test_gradients_are_exact_for_every_criterion(
     objective = make_objective(frame, matrices, chosen, chosen_link, how)
     rng = np.random.default_rng(7)
     for size in (0.0, 0.3):
-        x = objective.start + size * rng.normal(size=len(objective.start))
+        x = objective.starts[0] + size * rng.normal(size=len(objective.starts[0]))
         numeric = differences(lambda at: np.array([objective(at)[0]]), x, np.full(len(x), 1e-4))[:, 0]
         assert np.abs(objective(x)[1] - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
 
@@ -185,7 +185,7 @@ def test_one_node_of_quadrature_is_the_laplace_approximation(rows: pd.DataFrame)
 
     laplace = LaplaceDeviance(frame, matrices, family, link)
     one = QuadratureDeviance(frame, matrices, family, link, 1)
-    x = laplace.start + 0.1
+    x = laplace.starts[0] + 0.1
     assert one(x)[0] == pytest.approx(laplace(x)[0], abs=1e-8)
     assert one(x)[1] == pytest.approx(laplace(x)[1], abs=1e-6)
 

@@ -313,7 +313,7 @@ def test_deviance_and_gradient_are_those_of_dense_blocks(
     monkeypatch.setattr(elimination, "MOST_PAIRED", most_paired)
     monkeypatch.setattr(laplace_module, "make_layout", CellLayout)
     cells = laplace_module.LaplaceDeviance(*parts)
-    for x in (dense.start, dense.start + 0.1 * draw.normal(size=len(dense.start))):
+    for x in (dense.starts[0], dense.starts[0] + 0.1 * draw.normal(size=len(dense.starts[0]))):
         (value, slope), (other, gradient) = dense(x), cells(x)
         assert other == pytest.approx(value, abs=1e-8)
         assert gradient == pytest.approx(slope, abs=1e-6)
