@@ -4,9 +4,9 @@ Building a statement, looking up its compiled form and setting up a result take 
 takes to run it. A :class:`Prepared` statement keeps the text and the conversions that SQLAlchemy made for a kind of database;
 running it converts the values and calls the driver, in whatever transaction the connection is in.
 
-PostgreSQL takes longer to be asked than to answer. A statement that nothing waits for is put off there, and sent in one pipeline
-with the next one of its connection, whoever gives that. Its error is then raised by the statement that it was sent with, which
-belongs to the same operation: the writer ends each with one that is not put off.
+On PostgreSQL a round trip takes longer than the statement. A statement whose result nothing needs at once is therefore put off, and
+sent in one pipeline with the next statement on its connection. Its error is raised by the statement that it is sent with, which
+belongs to the same operation: the writer ends each operation with a statement that is not put off.
 """
 
 from __future__ import annotations
