@@ -203,9 +203,17 @@ class LargestT:
         How many directions, a power of two that ``BUNDLE`` divides.
     salt : int
         Another one gives another net, which tells how large the error is.
+    sides : ndarray of int, shape (r,), optional
+        1 or -1 where only a t of that sign counts, 0 where both do, as they all do unless given.
     """
 
-    def __init__(self, correlation: Array, points: int = DIRECTIONS, salt: int = 0) -> None:
+    def __init__(
+        self,
+        correlation: Array,
+        points: int = DIRECTIONS,
+        salt: int = 0,
+        sides: NDArray[np.int64] | None = None,
+    ) -> None:
         values, vectors = np.linalg.eigh(correlation)
         kept = values > 1e-10 * values[-1]
         factor = vectors[:, kept] * np.sqrt(values[kept])
@@ -215,14 +223,16 @@ class LargestT:
         normal = special.ndtri(np.clip(net, 1e-12, 1.0 - 1e-12))
         direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
         reach: Array = np.zeros(points)
-        for row in factor:
-            np.maximum(reach, np.abs(direction @ row), out=reach)
+        for row, side in zip(factor, np.zeros(len(factor)) if sides is None else sides, strict=True):
+            far = direction @ row
+            np.maximum(reach, np.abs(far) if side == 0 else side * far, out=reach)
         reach.sort()
         self.reach: Array = reach.reshape(-1, BUNDLE).mean(axis=1)
 
     def sf(self, c: float, df: float) -> float:
         """Probability that the largest |t| exceeds c."""
-        square = (c / self.reach) ** 2
+        with np.errstate(divide="ignore"):
+            square = (c / self.reach) ** 2
         if np.isinf(df):
             return float(np.mean(special.chdtrc(self.rank, square)))
         return float(np.mean(special.fdtrc(self.rank, df, square / self.rank)))

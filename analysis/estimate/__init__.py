@@ -1,0 +1,1 @@
+"""Differences in accuracy on the percentage-point scale: people, each model, and the difference between them."""

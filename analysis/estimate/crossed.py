@@ -1,0 +1,590 @@
+"""Differences between conditions that hold for new participants and new items, for people, for a model, and between the two.
+
+Every estimate is a weighted sum of condition means in which each item counts alike. Its variance adds what participants
+contribute and what items contribute and subtracts what both contain, the spread of single answers. Nothing is fitted, so a
+reader with 0% or 100% in a condition stays in, and a model's answers are subtracted from people's item by item, which keeps
+the pairing. The sums of one condition do not depend on the others, so each is computed once and serves every contrast.
+
+Sources: Clark (1973) and Cameron, Gelbach and Miller (2011) for variances over two crossed samples; Satterthwaite (1946) for
+the degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from scipy.sparse.csgraph import connected_components
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Units = Sequence[Any] | NDArray[Any]
+
+Generalized = Literal[
+    "participants and items", "items", "participants", "these answers", "participants, items and models"
+]
+
+RARE = 3
+"""With fewer wrong (or fewer right) answers than this in a condition, people's variance is at least that of so many."""
+FEW = 5
+"""With fewer items than this that differ between conditions, a model's variance over items is that of one item more."""
+SPARSE = 5.0
+"""Fewer degrees of freedom of participants or items than this deserve a warning."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The participants, items and conditions that the estimates of one question share.
+
+    Attributes
+    ----------
+    conditions : tuple
+    items : tuple of str
+    participants : tuple of str
+        Empty if no person answered.
+    span : tuple of float, or None
+        The smallest and largest value that an answer can have; None for a measure without limits.
+    """
+
+    conditions: tuple[Any, ...]
+    items: tuple[Any, ...]
+    participants: tuple[Any, ...] = ()
+    span: tuple[float, float] | None = (0.0, 1.0)
+
+    @property
+    def width(self) -> float:
+        """The largest possible difference between two answers; infinite for a measure without limits."""
+        return np.inf if self.span is None else self.span[1] - self.span[0]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """People's answers, one for each participant, item and condition; repeated ones are averaged first.
+
+    Attributes
+    ----------
+    layout : Layout
+    value : ndarray, shape (answers,)
+        0 or 1, a share, or a rating.
+    participant, item, condition : ndarray of int, shape (answers,)
+        Places in the layout.
+    """
+
+    layout: Layout
+    value: Floats
+    participant: Codes
+    item: Codes
+    condition: Codes
+
+    @classmethod
+    def of(
+        cls,
+        value: Units,
+        participant: Units,
+        item: Units,
+        condition: Units,
+        layout: Layout,
+    ) -> Answers:
+        """Return the answers of trials, those of the same person, item and condition averaged.
+
+        All of shape (trials,). Trials of a condition that the layout lacks are left out.
+        """
+        p, i, c = (
+            _places(known, given)
+            for known, given in zip(
+                (layout.participants, layout.items, layout.conditions),
+                (participant, item, condition),
+                strict=True,
+            )
+        )
+        y = np.asarray(value, dtype=float)
+        kept = (p >= 0) & (i >= 0) & (c >= 0)
+        p, i, c, y = p[kept], i[kept], c[kept], y[kept]
+        cell = (c * len(layout.participants) + p) * len(layout.items) + i
+        cells, first, at, many = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
+        return cls(layout, np.bincount(at, y, len(cells)) / many, p[first], i[first], c[first])
+
+
+def _places(known: Sequence[Any], given: Units) -> Codes:
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([place.get(name, -1) for name in np.asarray(given, dtype=object).tolist()], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What each participant, item and answer adds to the error of each condition's mean.
+
+    Attributes
+    ----------
+    layout : Layout
+    mean : ndarray, shape (C,)
+        Mean of each condition over items; nan where nobody answered.
+    participants : ndarray, shape (P, C)
+    items : ndarray, shape (I, C)
+    answers : sparse array, shape (P * I, C)
+    least : ndarray, shape (C,)
+        The variance below which a condition's mean is not taken to be known (``RARE``).
+    participant_blocks, item_blocks : ndarray of int, shape (P, C) and (I, C)
+        Which connected block of a condition a unit belongs to; -1 where it has no answer there.
+    model : ndarray, shape (I, C), or None
+        The model's mean answers, nan where it has none; None for people by themselves.
+    noise : ndarray, shape (I, C), or None
+        Variances of the model's means over its repeated answers; nan for a single answer.
+    lost : int
+        Answers of people to items that the model did not answer in that condition; they are left out.
+    """
+
+    layout: Layout
+    mean: Floats
+    participants: Floats
+    items: Floats
+    answers: sparse.csr_array
+    least: Floats
+    participant_blocks: NDArray[np.int64]
+    item_blocks: NDArray[np.int64]
+    model: Floats | None = None
+    noise: Floats | None = None
+    lost: int = 0
+
+    @cached_property
+    def _answers_squared(self) -> Floats:
+        return np.asarray((self.answers.T @ self.answers).toarray())
+
+    def products(self, other: Sums) -> Floats:
+        """Return the covariances between the condition means of two sets of sums, shape (C, C')."""
+        same = self is other
+        between = self._answers_squared if same else np.asarray((self.answers.T @ other.answers).toarray())
+        return np.asarray(self.participants.T @ other.participants + self.items.T @ other.items - between)
+
+    @property
+    def of_people(self) -> bool:
+        """Whether any person's answers are in it."""
+        return bool((self.participant_blocks >= 0).any())
+
+
+def sums_of_people(people: Answers, model: Floats | None = None, noise: Floats | None = None) -> Sums:
+    """Return the sums of people's answers, or of their distances from a model's.
+
+    Parameters
+    ----------
+    people : Answers
+    model : ndarray, shape (I, C), optional
+        The model's mean answer to each item in each condition; nan where it has none.
+    noise : ndarray, shape (I, C), optional
+        Variances of these means over repeated answers.
+    """
+    layout = people.layout
+    size = (len(layout.participants), len(layout.items), len(layout.conditions))
+    mean, least = np.full(size[2], np.nan), np.zeros(size[2])
+    of_participants, of_items = np.zeros((size[0], size[2])), np.zeros((size[1], size[2]))
+    blocks_p, blocks_i = (np.full((one, size[2]), -1, dtype=np.int64) for one in size[:2])
+    rows: list[Codes] = []
+    columns: list[Codes] = []
+    values: list[Floats] = []
+    lost = 0
+    for c in range(size[2]):
+        at = people.condition == c
+        y, p, i = people.value[at], people.participant[at], people.item[at]
+        if model is not None:
+            told = np.isfinite(model[i, c])
+            lost += int((~told).sum())
+            y, p, i = y[told], p[told], i[told]
+        if not len(y):
+            continue
+        z = y if model is None else y - model[i, c]
+        n_i, n_p = np.bincount(i, minlength=size[1]), np.bincount(p, minlength=size[0])
+        each = 1.0 / (np.count_nonzero(n_i) * n_i[i])  # every item counts alike
+        mean[c] = each @ z
+        of_participants[:, c] = np.bincount(p, each * _apart(z, i, n_i), size[0])
+        of_items[:, c] = np.bincount(i, each * _apart(z, p, n_p), size[1])
+        blocks_p[:, c], blocks_i[:, c], many = _blocks(p, i, n_p, n_i)
+        left = _additive_residuals(z, p, i, n_p, n_i)
+        df = len(z) - np.count_nonzero(n_p) - np.count_nonzero(n_i) + many
+        if df > 0:
+            rows.append(p * size[1] + i)
+            columns.append(np.full(len(z), c))
+            values.append(each * left * np.sqrt(len(z) / df))
+        least[c] = _least(y, layout.span)
+    places = (np.concatenate(rows), np.concatenate(columns)) if rows else (np.empty(0, int), np.empty(0, int))
+    answers = sparse.coo_array(
+        (np.concatenate(values) if values else np.empty(0), places), shape=(size[0] * size[1], size[2])
+    )
+    return Sums(
+        layout, mean, of_participants, of_items, answers.tocsr(), least, blocks_p, blocks_i, model, noise, lost
+    )  # fmt: skip
+
+
+def sums_of_model(layout: Layout, model: Floats, noise: Floats | None = None) -> Sums:
+    """Return the sums of a model's mean answers, shape (I, C), nan where it has none."""
+    held = np.isfinite(model)
+    many = held.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(many > 0, np.nansum(model, axis=0) / many, np.nan)
+        scale = np.where(many > 1, np.sqrt(many / (many - 1.0)) / many, 1.0)
+    conditions = len(layout.conditions)
+    people = len(layout.participants)
+    return Sums(
+        layout,
+        mean,
+        np.zeros((people, conditions)),
+        np.where(held, (model - mean) * scale, 0.0),
+        sparse.csr_array((people * len(layout.items), conditions)),
+        np.zeros(conditions),
+        np.full((people, conditions), -1, dtype=np.int64),
+        np.where(held, 0, -1),
+        model,
+        noise,
+    )
+
+
+def _apart(z: Floats, unit: Codes, many: Codes) -> Floats:
+    """Return the residuals from the means of units, scaled for the degree of freedom that each mean takes.
+
+    The answer of a unit that has no other is taken from the condition's mean, which errs on the wide side.
+    """
+    means = np.bincount(unit, z, len(many)) / np.maximum(many, 1)
+    n = many[unit]
+    r = (z - means[unit]) * np.sqrt(n / np.maximum(n - 1, 1))
+    return np.asarray(np.where(n == 1, z - z.mean(), r))
+
+
+def _additive_residuals(z: Floats, p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> Floats:
+    """Return what participants and items, added up, leave of one condition's answers: alternating centring."""
+    left = z - z.mean()
+    for _ in range(500):
+        before = left
+        left = left - (np.bincount(p, left, len(n_p)) / np.maximum(n_p, 1))[p]
+        left = np.asarray(left - (np.bincount(i, left, len(n_i)) / np.maximum(n_i, 1))[i])
+        if np.max(np.abs(left - before)) < 1e-10:
+            break
+    return left
+
+
+def _blocks(p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return the connected blocks that participants and items form in a condition, and how many there are."""
+    people, items = len(n_p), len(n_i)
+    links = sparse.coo_array((np.ones(len(p)), (p, people + i)), shape=(people + items, people + items))
+    label = connected_components(links, directed=False)[1]
+    seen = np.concatenate([n_p, n_i]) > 0
+    kept, among = np.unique(label[seen], return_inverse=True)
+    found = np.full(people + items, -1, dtype=np.int64)
+    found[seen] = among
+    return found[:people], found[people:], len(kept)
+
+
+def _least(y: Floats, span: tuple[float, float] | None) -> float:
+    """Return the variance of a mean of which fewer than ``RARE`` answers are not at one end of the scale."""
+    if span is None:
+        return 0.0
+    low, high = span
+    if min(np.count_nonzero(y != low), np.count_nonzero(y != high)) >= RARE:
+        return 0.0
+    q = min(0.5, RARE / len(y))
+    return q * (1 - q) / len(y) * (high - low) ** 2
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the variance of an estimate consists of.
+
+    Attributes
+    ----------
+    participants, items, answers : float
+        Contributions of the two samples, and of single answers, which both contain.
+    one_more : float
+        What one more item that differs would add, since few of the model's do.
+    least : float
+        The variance that the estimate has at least, since hardly any answer of people was wrong (or right).
+    participant_df, item_df : float
+    """
+
+    participants: float
+    items: float
+    answers: float
+    one_more: float
+    least: float
+    participant_df: float
+    item_df: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A contrast of conditions with its standard error and degrees of freedom.
+
+    Attributes
+    ----------
+    weights : mapping of str to float
+        Of the conditions, without those of weight 0.
+    value, se : float
+        On the measure's scale; shares lie between 0 and 1.
+    df : float
+    furthest : float
+        The largest value that the contrast can have.
+    parts : Parts
+    sums : Sums
+        What it was computed from.
+    to : str
+        What it generalizes to; "participants" and "these answers" treat the items as fixed.
+    """
+
+    weights: Mapping[Any, float]
+    value: float
+    se: float
+    df: float
+    furthest: float
+    parts: Parts
+    sums: Sums = field(repr=False)
+    to: Generalized = "participants and items"
+
+    @property
+    def t(self) -> float:
+        """The value in standard errors; infinite for a difference that is known exactly."""
+        if self.se > 0:
+            return self.value / self.se
+        return float(np.copysign(np.inf, self.value)) if self.value else 0.0
+
+    def p(self, side: int = 0) -> float:
+        """Return the p value: two-sided, or of a difference above (1) or below (-1) zero."""
+        if side == 0:
+            return float(2 * stats.t.sf(abs(self.t), self.df))
+        return float(stats.t.sf(side * self.t, self.df))
+
+    def interval(
+        self, level: float = 0.95, side: int = 0, quantile: float | None = None
+    ) -> tuple[float, float]:
+        """Return the interval that belongs to :meth:`p`, within what is possible.
+
+        Parameters
+        ----------
+        level : float
+            Coverage.
+        side : {0, 1, -1}
+            Of a one-sided test the interval has one end; the other is the largest (or smallest) value that is possible.
+        quantile : float, optional
+            How many standard errors it reaches, for simultaneous intervals; Student's unless given.
+        """
+        tail = (1 - level) / (2 if side == 0 else 1)
+        reach = (float(stats.t.isf(tail, self.df)) if quantile is None else quantile) * self.se
+        low = -self.furthest if side < 0 else max(self.value - reach, -self.furthest)
+        high = self.furthest if side > 0 else min(self.value + reach, self.furthest)
+        return low, high
+
+    def equivalence_p(self, bound: float) -> float:
+        """Return the larger p of two one-sided tests against plus and minus a bound (Schuirmann, 1987)."""
+        if self.se == 0:
+            return float(abs(self.value) >= bound)
+        return float(stats.t.sf((bound - abs(self.value)) / self.se, self.df))
+
+    def detectable(self, quantile: float | None = None, power: float = 0.8, alpha: float = 0.05) -> float:
+        """Return the smallest difference that studies with this standard error find with this power."""
+        needed = float(stats.t.isf(alpha / 2, self.df)) if quantile is None else quantile
+        return (needed + float(stats.t.ppf(power, self.df))) * self.se
+
+    def smallest_equivalent(self, alpha: float = 0.05) -> float:
+        """Return the smallest bound within which this result would be equivalence."""
+        return abs(self.value) + float(stats.t.isf(alpha, self.df)) * self.se
+
+    @property
+    def few_units(self) -> bool:
+        """Whether participants or items are too few for its degrees of freedom to be trusted."""
+        own = [self.parts.item_df] if self.to != "participants" else []
+        own += [self.parts.participant_df] if self.sums.of_people else []
+        return min(own, default=np.inf) < SPARSE
+
+
+def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = False) -> Estimate | None:
+    """Estimate a contrast of conditions; None where a condition has no answer.
+
+    Parameters
+    ----------
+    sums : Sums
+    weights : mapping of str to float
+        Of conditions of the layout; those of a difference sum to zero, a single 1 gives a mean.
+    fixed_items : bool
+        Generalize to participants alone: "these items only".
+    """
+    layout = sums.layout
+    weights = {name: float(w) for name, w in weights.items() if w != 0}
+    if not weights or not set(weights) <= set(layout.conditions):
+        return None
+    w = np.array([weights.get(name, 0.0) for name in layout.conditions])
+    used = w != 0
+    if not np.isfinite(sums.mean[used]).all():
+        return None
+    answers = float(w @ sums._answers_squared @ w)
+    v_p, df_p = _over_units((sums.participants @ w), sums.participant_blocks[:, used])
+    v_i, df_i = _over_units((sums.items @ w), sums.item_blocks[:, used])
+    more = 0.0 if sums.model is None else _one_more(sums.model[:, used], w[used], layout.width)
+    least = float((w[used] ** 2) @ sums.least[used])
+    parts = Parts(v_p, v_i, answers, more, least, df_p, df_i)
+    value = float(w[used] @ sums.mean[used])
+    # of shares between 0 and 1 a contrast reaches half the sum of its weights' sizes, a mean the end of the scale
+    both = 2 if sums.model is not None and sums.of_people else 1
+    sized = float(np.abs(w).sum()) * layout.width
+    furthest = both * sized / 2 if abs(w.sum()) < 1e-9 else sized
+
+    def found(variance: float, df: float, to: Generalized) -> Estimate:
+        return Estimate(weights, value, float(np.sqrt(variance)), df, furthest, parts, sums, to)
+
+    if fixed_items:
+        repeated = _repeated(sums, w)
+        if not sums.of_people:
+            return found(repeated, np.inf, "these answers")
+        return found(max(v_p, least) + repeated, df_p, "participants")
+    v_items = v_i + more
+    if not sums.of_people:
+        return found(v_items, df_i, "items")
+    if _one_person(sums, used):
+        return found(max(v_items, least), df_i, "items")
+    variance = max(v_p + v_items - answers, v_p, v_items, least)
+    below = v_p**2 / df_p + v_items**2 / df_i
+    df = variance**2 / below if below > 0 else min(df_p, df_i)
+    return found(variance, float(np.clip(df, min(df_p, df_i), df_p + df_i)), "participants and items")
+
+
+def _one_person(sums: Sums, used: NDArray[np.bool_]) -> bool:
+    return int((sums.participant_blocks[:, used] >= 0).any(axis=1).sum()) == 1
+
+
+def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the sum of squares of what units add, and its degrees of freedom.
+
+    Units that are connected through the blocks of the contrast's conditions vary around a common mean, which takes a degree of
+    freedom. Units that are seen in other conditions (a factor between items or between people) form a group of their own, with a
+    variance of its own, as in Welch's test.
+
+    Parameters
+    ----------
+    u : ndarray, shape (units,)
+    blocks : ndarray, shape (units, conditions)
+    """
+    seen = (blocks >= 0).any(axis=1)
+    if not seen.any():
+        return 0.0, 1.0
+    u, blocks = u[seen], blocks[seen]
+    units, conditions = blocks.shape
+    width = int(blocks.max()) + 1
+    rows, columns = np.nonzero(blocks >= 0)
+    stratum = columns * width + blocks[rows, columns]
+    size = units + conditions * width
+    links = sparse.coo_array((np.ones(len(rows)), (rows, units + stratum)), shape=(size, size))
+    labels = connected_components(links, directed=False)[1][:units]
+    component = np.unique(labels, return_inverse=True)[1]
+    many = int(component.max()) + 1
+    shown = np.zeros((many, conditions), dtype=bool)
+    shown[component[rows], columns] = True
+    group = np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)
+    total, below, freedoms = 0.0, 0.0, 0.0
+    for g in range(int(group.max()) + 1):
+        own = group[component] == g
+        within = [len(np.unique(blocks[own, c][blocks[own, c] >= 0])) for c in range(conditions)]
+        df = max(int(own.sum()) - max(int((group == g).sum()), *within), 1)
+        square = float(u[own] @ u[own])
+        total, below, freedoms = total + square, below + square**2 / df, freedoms + df
+    return total, (total**2 / below if below > 0 else freedoms)
+
+
+def _one_more(model: Floats, w: Floats, width: float) -> float:
+    """Return what one more item that differs adds to a model's variance over items, where hardly any differ.
+
+    Items that were answered in every condition have a contrast each: fewer than ``FEW`` are not 0, or are not what most of them
+    are. Of conditions with items of their own, and of a mean, fewer than ``RARE`` answers are not what most of them are.
+    """
+    if not np.isfinite(width):
+        return 0.0
+    held = np.isfinite(model)
+    whole = held.all(axis=1)
+    found = 0.0
+    if len(w) > 1 and (n := int(whole.sum())) > 1:
+        each = np.round(model[whole] @ w, 9)
+        most = int(np.unique(each, return_counts=True)[1].max())
+        if np.count_nonzero(each) < FEW or (n - most < FEW and most > n / 2):
+            found += float(np.abs(w).max() * width) ** 2 / (n * (n - 1))
+    if len(w) == 1 or not whole.any():
+        for c in range(len(w)):
+            own = model[held[:, c], c]
+            n = len(own)
+            if n > 1 and n - np.unique(own, return_counts=True)[1].max() < RARE:
+                found += float(w[c] * width) ** 2 / (n * (n - 1))
+    return found
+
+
+def _repeated(sums: Sums, w: Floats) -> float:
+    """Return the variance of a contrast over a sampled model's repeated answers to the same items."""
+    if sums.model is None or sums.noise is None:
+        return 0.0
+    many = np.isfinite(sums.model).sum(axis=0)
+    return float(w**2 @ (np.nansum(sums.noise, axis=0) / np.maximum(many, 1) ** 2))
+
+
+def model_means(
+    value: Floats, item: Units, condition: Units, variant: Units, layout: Layout
+) -> tuple[Floats, Floats]:
+    """Average a model's answers to each item in each condition: over repetitions of a prompt variant, then over variants.
+
+    All of shape (answers,).
+
+    Returns
+    -------
+    mean, noise : ndarray, shape (I, C)
+        The means, nan without an answer, and their variances over repeated answers, 0 where there is one answer.
+    """
+    i, c = _places(layout.items, item), _places(layout.conditions, condition)
+    of_variant: NDArray[Any] = np.unique(np.asarray(variant, dtype=object).astype(str), return_inverse=True)[
+        1
+    ].reshape(-1)
+    kept = (i >= 0) & (c >= 0)
+    i, c, v, y = i[kept], c[kept], of_variant[kept], np.asarray(value, dtype=float)[kept]
+    shape = (len(layout.items), len(layout.conditions))
+    size, variants_ = shape[0] * shape[1], int(v.max(initial=0)) + 1
+    cells, at, many = np.unique((i * shape[1] + c) * variants_ + v, return_inverse=True, return_counts=True)
+    means = np.bincount(at, y, len(cells)) / many
+    spread = np.bincount(at, (y - means[at]) ** 2, len(cells)) / np.maximum(many - 1, 1) / many
+    where = cells // variants_
+    variants = np.bincount(where, minlength=size)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(where, means, size) / variants
+        noise = np.bincount(where, spread, size) / variants**2
+    return mean.reshape(shape), np.where(variants > 0, noise, 0.0).reshape(shape)
+
+
+def in_general(people: Answers, models: Sequence[Floats], weights: Mapping[Any, float]) -> Estimate | None:
+    """Estimate people's contrast minus that of models that are a sample of models, eight or more.
+
+    Parameters
+    ----------
+    people : Answers
+    models : sequence of ndarray, each of shape (I, C)
+        Mean answers; items that a model did not answer in a condition leave that condition.
+    weights : mapping of str to float
+
+    Returns
+    -------
+    Estimate or None
+        Its variance adds how far the models' contrasts vary beyond what models and items together leave.
+    """
+    stacked = np.stack(list(models))
+    mean = stacked.mean(axis=0)
+    found = estimate(sums_of_people(people, mean), weights)
+    if found is None:
+        return None
+    w = np.array([weights.get(name, 0.0) for name in people.layout.conditions])
+    used = w != 0
+    held = np.isfinite(mean[:, used]).all(axis=1)
+    each = stacked[:, held][:, :, used] @ w[used]  # models by items
+    k, n = each.shape
+    if k < 2 or n < 2:
+        return None
+    own = each.mean(axis=1)
+    between = float(own.var(ddof=1)) / k
+    left = each - own[:, None] - each.mean(axis=0) + each.mean()
+    together = float((left**2).sum()) / ((k - 1) * (n - 1)) / (k * n)
+    base = found.se**2
+    variance = base + max(0.0, between - together)
+    df = variance**2 / (base**2 / found.df + between**2 / (k - 1)) if base + between > 0 else float(k - 1)
+    return replace(found, se=float(np.sqrt(variance)), df=df, to="participants, items and models")
