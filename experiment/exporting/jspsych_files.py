@@ -88,12 +88,12 @@ class Clock:
         self._began = _moment(began)
         pairs = [(row["created_at"], row["received_at"]) for row in trials]
         pairs += [(row["at"], row["received_at"]) for row in events if row["at"]]
-        late = [(_moment(received) - _moment(sent)).total_seconds() for sent, received in pairs]
+        late = [(_moment(received) - _stamped(sent, received)).total_seconds() for sent, received in pairs]
         self._ahead = min(late, default=0.0)
 
-    def elapsed(self, stamp: str) -> int:
-        """Return whole milliseconds from the beginning of the session to a stamp of the reader's clock."""
-        seconds = (_moment(stamp) - self._began).total_seconds() + self._ahead
+    def elapsed(self, stamp: str | None, received: str) -> int:
+        """Return whole milliseconds from the beginning of the session to a stamp of the reader's clock, or else the server's."""
+        seconds = (_stamped(stamp, received) - self._began).total_seconds() + self._ahead
         return max(0, round(seconds * 1000))
 
 
@@ -101,10 +101,11 @@ def _timeline(
     trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: Clock, factors: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     found = [
-        (clock.elapsed(row["created_at"]), 0, row["trial_index"], _trial(row, factors)) for row in trials
+        (clock.elapsed(row["created_at"], row["received_at"]), 0, row["trial_index"], _trial(row, factors))
+        for row in trials
     ]
     found += [
-        (clock.elapsed(row["at"] or row["received_at"]), 1, place, _screen(row))
+        (clock.elapsed(row["at"], row["received_at"]), 1, place, _screen(row))
         for place, row in enumerate(events)
         if row["kind"] in SCREENS
     ]
@@ -115,7 +116,7 @@ def _timeline(
     interactions = []
     for row in events:
         if row["kind"] in INTERACTIONS:
-            time = clock.elapsed(row["at"] or row["received_at"])
+            time = clock.elapsed(row["at"], row["received_at"])
             during = sum(1 for one in found if one[0] <= time)
             interactions.append({"event": row["kind"], "trial": during, "time": time})
     return rows, interactions
@@ -152,6 +153,14 @@ def _screen(row: Row) -> dict[str, Any]:
             "question_order": list(given),
         }
     return {**same, **{name: value for name, value in detail.items() if name not in same}}
+
+
+def _stamped(stamp: str | None, received: str) -> datetime:
+    """Return when a row was made; where its stamp is no moment, as earlier versions stored some, when it was received."""
+    try:
+        return _moment(stamp or received)
+    except ValueError:
+        return _moment(received)
 
 
 def _moment(stamp: str) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -140,9 +141,10 @@ def _text(value: Any) -> str | None:
 
 def _number(value: Any) -> float | None:
     try:
-        return None if value in (None, "") else float(value)
-    except (TypeError, ValueError):
+        found = None if value in (None, "") else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _eligible(row: Mapping[str, Any], passed: bool | None) -> bool | None:

@@ -14,13 +14,17 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError, best_match
 
 from experiment.people.problems import Problem
-from stimuli.schemas.acceptance import Accepts, acceptor
+from stimuli.schemas.acceptance import Accepts, acceptor, is_moment
 
 FREQUENT = frozenset({"trial", "event"})
 LARGEST_BODY = 256 * 1024
 LARGEST_EVENT = 32 * 1024
 DEEPEST = 12
 LONGEST_RULE = 300
+LARGEST_WHOLE = 2.0**53
+"""Up to here a float is exactly the whole number that it says."""
+_FORMATS = FormatChecker(formats=())
+_FORMATS.checks("date-time")(is_moment)
 _BRACKET = re.compile(r"[\[\]{}]")
 # possessive, with a closing mark that may be missing: what is matched once is never gone through again
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -35,7 +39,7 @@ def validator(name: str) -> Draft202012Validator:
     text = resources.files("experiment.people").joinpath("schemas", f"{name}.json").read_text("utf-8")
     schema = json.loads(text)
     Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema, format_checker=FormatChecker())
+    return Draft202012Validator(schema, format_checker=_FORMATS)
 
 
 @cache
@@ -70,7 +74,7 @@ def read_body(request: Request, name: str) -> dict[str, Any]:
 
 
 def parse(data: bytes, deepest: int = DEEPEST) -> object:
-    """Parse JSON that a database can hold: not too deep, no NaN, no infinity.
+    """Parse JSON that a database can hold: not too deep, no NaN, no infinity; 1.0 is the whole number 1, as in a browser.
 
     Halves of a character and zero bytes, which a browser can send and a database cannot keep, become U+FFFD: an odd
     character is no reason to lose an answer.
@@ -87,7 +91,7 @@ def parse(data: bytes, deepest: int = DEEPEST) -> object:
     if _depth(text) > deepest:
         raise _bad("the body", f"nests at most {deepest} deep")
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_number)
     except (ValueError, RecursionError):
         raise _bad("the body", "is valid JSON") from None
     return _storable(value) if _PERHAPS_NOT_STORABLE.search(text) else value
@@ -112,6 +116,11 @@ def _depth(text: str) -> int:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= LARGEST_WHOLE else value
 
 
 def _storable(value: object) -> object:

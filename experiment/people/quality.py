@@ -24,6 +24,10 @@ SEALED = frozenset({RIGHT_SHARE})
 """Signs of correctness: until the study is closed the dashboard says whether they meet their rule, and no number."""
 
 
+UNREADABLE = "could not be summarized"
+"""What stands in place of a session's measures where its rows, of an earlier version say, cannot be measured."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """One sign of careless or automatic answering.
@@ -46,6 +50,11 @@ class Measure:
     evidence: str
 
     @property
+    def label(self) -> str:
+        """Return its name on pages."""
+        return UNREADABLE if self.kind == UNREADABLE else str(signs()[self.kind]["label"])
+
+    @property
     def is_sealed(self) -> bool:
         """Say whether its numbers are kept back while the study is open."""
         return self.kind in SEALED
@@ -66,6 +75,8 @@ def signs() -> Mapping[str, Mapping[str, Any]]:
 
 def said(kind: str, value: float) -> str:
     """Return a value or bound of a flag as pages show it: shares in per cent, times in seconds, probabilities as *p*."""
+    if kind == UNREADABLE:
+        return "–"
     if value == math.inf:
         return "any number"
     unit = str(signs()[kind]["unit"])

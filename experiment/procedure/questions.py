@@ -234,7 +234,7 @@ def _accepts(accept: Any, given: Any) -> bool:
         low, _, high = accept.partition(" to ")
         try:
             return float(low) <= float(given) <= float(high)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
     wanted = {_plain(one) for one in ([accept] if isinstance(accept, str | int | float) else accept)}
     return bool({_plain(one) for one in (given if isinstance(given, list) else [given])} & wanted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sized
+from datetime import UTC, datetime
 from operator import ge, le
 from typing import Any, cast
 
@@ -145,12 +146,29 @@ def _items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
     return accepts
 
 
+def _prefix_items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
+    if "items" in schema:
+        raise ValueError("items after prefixItems are not compiled")
+    parts = [_compiled(part, root) for part in schema["prefixItems"]]
+    return lambda value: (
+        not isinstance(value, list)
+        or all(
+            part(each) for part, each in zip(parts, value, strict=False)
+        )  # of a shorter list what is there
+    )
+
+
 def _least_of_whole_numbers(schema: Mapping[str, Any]) -> float | None:
     """Return the least whole number that a schema takes, where it takes all from there on (perhaps beside other values)."""
     for one in schema.get("anyOf", [schema]):
         if one.get("type") == "integer" and one.keys() - _ANNOTATIONS == {"type", "minimum"}:
             return float(one["minimum"])
     return None
+
+
+def _property_names(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
+    fits = _compiled(schema["propertyNames"], root)
+    return lambda value: not isinstance(value, dict) or all(map(fits, value))
 
 
 def _any_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts:
@@ -182,6 +200,28 @@ def _pattern(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
     return lambda value: not isinstance(value, str) or search(value) is not None
 
 
+def is_moment(value: object) -> bool:
+    """Return whether a value is a moment that exists, in ISO 8601 with seconds and an offset; what is no text passes."""
+    if not isinstance(value, str):
+        return True
+    if _MOMENT.fullmatch(value) is None:
+        return False
+    try:
+        datetime.fromisoformat(value).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+_MOMENT = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
+
+
+def _format(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
+    if schema["format"] != "date-time":
+        raise ValueError(f"format {schema['format']!r} is not compiled")
+    return is_moment
+
+
 def _bound(
     keyword: str, kinds: tuple[type, ...], fits: Callable[[Any, Any], bool]
 ) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Accepts]:
@@ -202,11 +242,14 @@ KEYWORDS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Accepts]
     "properties": _properties,
     "additionalProperties": _additional,
     "items": _items,
+    "prefixItems": _prefix_items,
+    "propertyNames": _property_names,
     "anyOf": _any_of,
     "$ref": _reference,
     "required": _required,
     "enum": _enum,
     "pattern": _pattern,
+    "format": _format,
     "minimum": _bound("minimum", _NUMBERS, ge),
     "maximum": _bound("maximum", _NUMBERS, le),
     "minLength": _bound("minLength", (str,), ge),
@@ -214,5 +257,6 @@ KEYWORDS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Accepts]
     "minItems": _bound("minItems", (list,), ge),
     "maxItems": _bound("maxItems", (list,), le),
     "minProperties": _bound("minProperties", (dict,), ge),
+    "maxProperties": _bound("maxProperties", (dict,), le),
 }
 """The keywords that are compiled, each with what makes a check of it."""

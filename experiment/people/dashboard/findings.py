@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from experiment.people.quality import Measure, measures
+from experiment.people.quality import UNREADABLE, Measure, measures
 from experiment.store.tables import scores, sessions, trials
 from experiment.study.bounds import RIGHT_SHARE
 
@@ -119,7 +119,12 @@ class Findings:
         if keys is None:
             keys = keys_of_plan(connection, session_id)
         rows = trials_to_measure(connection, session_id, answers=RIGHT_SHARE in bounds)
-        found = measures(rows, keys, bounds)
+        try:
+            found = measures(rows, keys, bounds)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # one session's rows keep nobody from seeing the others
+            why = f"its rows cannot be measured ({type(error).__name__})"
+            found = [Measure(UNREADABLE, 1.0, 0.0, why)]
         with self._lock:
             self._kept[session_id] = _Kept(row["n_trials"], self._clock(), found)
             self._keys[session_id] = keys

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from experiment.people.dashboard.reading import key_of, suspicions
-from experiment.people.quality import Measure, flagged, signs
+from experiment.people.quality import Measure, flagged
 from experiment.people.recruitment.holding import awaits_review
 
 ACTIVE = timedelta(minutes=5)
@@ -144,7 +144,7 @@ def _row(session: Mapping[str, Any], state: str, group: str, beside: Beside) -> 
         "started": session["created_at"],
         "seen": session["last_seen_at"],
         "code": None if session["held_reason"] else session["completion_code"],
-        "signs": [signs()[one.kind]["label"] for one in found],
+        "signs": [one.label for one in found],
         "flags": suspicions(beside.flags.get(session_id, {})),
         "notes": beside.flags.get(session_id, {}).get("note", 0),
     }

@@ -29,7 +29,7 @@ from experiment.procedure.questions import vocabulary
 from experiment.scoring.trial import score_trial
 from experiment.store import Store, open_store, queries
 from experiment.store import records as r
-from experiment.store.tables import sessions
+from experiment.store.tables import events, sessions, trials
 from experiment.study import Study
 from tests.experiment.exporting.psychds_rules import faults
 
@@ -328,6 +328,28 @@ def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, t
     interactions = json.loads(next((tmp_path / "out").glob("P001_*_interactions.json")).read_text("utf-8"))
     # after answers (0, 1) and three trials (2, 3, 4) comes the one that was interrupted
     assert interactions == [{"event": "blur", "trial": 5, "time": 12_700}]
+
+
+@pytest.mark.parametrize("form", ["csv", "jspsych", "psych-ds"])
+def test_odd_times_and_answers_of_one_session_leave_the_export_of_all_whole(
+    study: Study, store: Store, tmp_path: Path, form: str
+) -> None:
+    """Earlier versions stored times of day and numbers that there are not."""
+
+    def spoil(connection: Any) -> None:
+        connection.execute(
+            update(trials).where(trials.c.trial_index == 0).values(created_at="2026-11-24T::::::Z")
+        ).close()
+        odd = {"screen": "eligibility", "answers": {"age": 10**400}}
+        connection.execute(
+            update(events).where(events.c.kind == "answers", events.c.event_id == 1).values(detail=odd)
+        ).close()
+
+    store.write(spoil).result()
+    done = export_study(study, store, tmp_path / "out", form)
+    assert done.missing == ()
+    everything = "".join(path.read_text("utf-8") for path in (tmp_path / "out").rglob("*.[cj]s*"))
+    assert "P001" in everything and "P002" in everything
 
 
 def test_a_psychds_folder_meets_every_must_and_should(study: Study, store: Store, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ EVENT: dict[str, Any] = {
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 10**13), st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=3), st.just("x" * 20_001), st.just([]), st.just([1, 2, 3]), st.just({}), st.just({"region": -1}),
+    st.just([[1, "a"]]), st.just([["a", 1]]), st.just([[1]]), st.just({"x" * 101: 1}), st.just({"a": [{"b": []}]}),
+    st.just("2026-02-30T10:00:00Z"), st.just("2026-02-28T10:00:00+01:00"),
 )  # fmt: skip
 
 

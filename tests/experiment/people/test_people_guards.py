@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 import uuid
 from datetime import timedelta
@@ -17,7 +18,10 @@ from experiment.people import access
 from experiment.people.access import Passes, Throttle, session_token
 from experiment.people.bodies import DEEPEST, parse
 from experiment.people.problems import Problem
+from experiment.people.uploads import read_copy, take_copy
 from experiment.store import queries as q
+from experiment.store.attendance import shown_keys
+from experiment.store.chain import verify
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 JSON = st.recursive(
@@ -124,6 +128,72 @@ def test_parsing_keeps_what_json_can_say_and_refuses_the_rest(value: object) -> 
     else:
         assert "\0" not in json.dumps(parsed, ensure_ascii=False).encode("utf-8").decode()
         assert json.loads(json.dumps(parsed)) == parsed
+
+
+def as_floats(body: object) -> str:
+    """Write JSON as some programs do: each whole number with a point."""
+    return re.sub(r"(?<![\w.\"-])(\d+)(?=[,\]}])", r"\1.0", json.dumps(body))
+
+
+def test_whole_numbers_written_with_a_point_leave_every_row_as_its_chain_says(site: Any) -> None:
+    person = site.begin()
+    person.agree()
+    trial = person.payload(0, next=[1, 1], dropped_frames=3, key_log=[[1, "a"]])
+    event = {"client_uuid": str(uuid.uuid4()), "kind": "shown", "detail": {"trial_index": 1, "attempt": 1}}
+    for end, body, status in (("trials", trial, 201), ("events", event, 201), ("finish", {"trials": 1}, 409)):
+        raw = as_floats(body).encode()
+        assert b"1.0" in raw
+        assert person.caller.post(f"{person.base}/{end}", raw=raw, **person.auth).status == status
+    copy = {
+        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
+        "items": [{"kind": "trials", "body": person.payload(1)}],
+    }  # fmt: skip
+    assert take_copy(site.store, "small", read_copy(as_floats(copy).encode())).new == 1
+    with site.store.read() as connection:
+        found = verify(connection, person.session_id)
+        stored = q.done_keys(connection, person.session_id)
+        shown = shown_keys(connection, person.session_id)
+    assert found.broken is None
+    assert (stored, shown) == ([(0, 1), (1, 1)], [(1, 1)])
+    assert person.answer(0, next=[1, 1], dropped_frames=3, key_log=[[1, "a"]]).status == 200, "the same trial"
+
+
+@pytest.mark.parametrize("field", ["key_log", "early_keys", "insertions"])
+@pytest.mark.parametrize(
+    "odd", [[{"a": [1]}, {"a": [1]}], [[1]], [[1, "a", 2]], [["1", "a"]], [[1, {}]], [[1e15, "a"]], [None]]
+)
+def test_keys_struck_are_pairs_of_a_time_and_a_name(person: Any, field: str, odd: list[Any]) -> None:
+    told = person.answer(0, **{field: odd})
+    assert told.status == 400 and field in told.body["error"]
+    assert person.answer(0, **{field: [[1.5, "a"], [2, "b"]]}).status == 201
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"a": 10**400}, {"a": -(10**16)}, {"a": {"b": {"c": {}}}}, {"a": "x" * 20_001}, {"a": [1] * 1001},
+        {"x" * 101: 1}, {str(i): 1 for i in range(51)},
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_what_happened_is_told_in_bounded_words_and_numbers(person: Any, odd: dict[str, Any]) -> None:
+    assert person.event("device_missed", odd).status == 400
+    history = [{"page_index": 0, "viewing_time": 812.5}]
+    assert person.event("instructions", {"view_history": history, "duration": 812.5}).status == 201
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "2026-11-24T::::::Z", "2026-11-24T10:00Z", "2026-02-30T10:00:00Z", "2026-13-01T10:00:00.000Z",
+        "2026-11-24T25:00:00Z", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "2026-11-24T10:00:00",
+    ],
+)  # fmt: skip
+def test_a_time_of_day_is_one_that_exists(person: Any, odd: str) -> None:
+    assert person.answer(0, created_at=odd).status == 400
+    body = {"client_uuid": str(uuid.uuid4()), "kind": "blur", "at": odd}
+    assert person.caller.post(f"{person.base}/events", body, **person.auth).status == 400
+    assert person.answer(0, created_at="2024-02-29T23:59:59.999+05:30").status == 201
 
 
 @MANY

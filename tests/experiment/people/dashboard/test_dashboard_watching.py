@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from experiment.people.dashboard.findings import Findings, trials_to_measure
 from experiment.people.quality import measures
 from experiment.store import queries
-from experiment.store.tables import calls, sessions
+from experiment.store.tables import calls, sessions, trials
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
 
@@ -60,6 +61,25 @@ def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(
     page = visitor.get("/admin/small/flags").text
     assert "4 of 4 answers under 200 ms; median 90 ms" in page
     assert "P001" in page and "P002" not in page
+
+
+def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
+    odd, quick = site.begin(), site.begin()
+    for index in range(5):
+        odd.answer(index)
+        quick.answer(index, rt=90.0, response_ts=10324.1, handler_ts=10325.0)
+    log = update(trials).where(trials.c.session_id == odd.session_id)  # as earlier versions stored it
+    site.store.write(
+        lambda connection: connection.execute(log.values(key_log=[{"a": [1]}, {"a": [1]}])).close()
+    ).result()
+    visitor = visit("ben")
+    rows = rows_of(visitor)
+    assert rows["P001"]["signs"] == ["could not be summarized"] and rows["P002"]["signs"] == ["Too fast"]
+    for page in ("flags", f"sessions/{rows['P001']['key']}"):
+        told = visitor.get(f"/admin/small/{page}")
+        assert told.status_code == 200 and "its rows cannot be measured (KeyError)" in told.text
 
 
 def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(site: Any) -> None:
