@@ -83,7 +83,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     _tell_errors(app)
     add_headers(app, is_public=config.public_url is not None)
     if config.public_url is not None:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=0, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
     return app
 
 

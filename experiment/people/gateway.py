@@ -56,7 +56,10 @@ class Answer:
 
 
 def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_proxy: bool) -> WSGIEnvironment:
-    """Return what a request says before its body, as WSGI has it; of headers that a proxy sets only what may be believed."""
+    """Return what a request says before its body, as WSGI has it; of headers that a proxy sets only what may be believed.
+
+    ``REMOTE_ADDR`` is the caller's address: what the proxy added last to ``X-Forwarded-For``, else the connection's.
+    """
     path, _, query = request.raw_path.partition("?")
     if not path.startswith("/"):  # the whole address, as one writes to a proxy
         path = "/" + path.partition("://")[2].partition("/")[2]
@@ -92,6 +95,8 @@ def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_pro
         elif name not in ("HTTP_CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"):
             joint = "; " if name == "HTTP_COOKIE" else ","
             environ[name] = f"{environ[name]}{joint}{value}" if name in environ else value
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+    environ["REMOTE_ADDR"] = forwarded or address
     return environ
 
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import PayloadEncodingError
@@ -46,6 +46,9 @@ from experiment.people.headers import headers_for
 from experiment.people.large_bodies import largest_body
 from experiment.people.listening import listen
 from experiment.people.workers import TooManyWaiting, Workers
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 ACCEPTED_IN_A_ROW = 16
 LAST_ANSWERS_S = 20
@@ -251,14 +254,20 @@ class _Site:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol.connection  # type: ignore[attr-defined]
         connection.turn_to(Phase.BODY)
-        address = self._caller(request, connection)
+        head = head_of(
+            request,
+            address=connection.address,
+            is_secure=connection.is_secure,
+            believes_proxy=self._behind_proxy,
+        )
+        address = str(head["REMOTE_ADDR"])
         # without a proxy a connection has one request in progress, and connections are counted
         is_counted = self._behind_proxy and self._in_progress.begin(address)
         try:
             if self._behind_proxy and not is_counted:
                 answer, closes = _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=2), True
             else:
-                answer, closes = await self._answer_to(request, connection, caller_of(address))
+                answer, closes = await self._answer_to(request, connection, head)
             connection.turn_to(Phase.ANSWER)
             return await send(request, answer, connection.moved, closes=closes)
         finally:
@@ -267,18 +276,13 @@ class _Site:
             connection.turn_to(Phase.HEAD)
 
     async def _answer_to(
-        self, request: web.BaseRequest, connection: Connection, caller: str
+        self, request: web.BaseRequest, connection: Connection, head: WSGIEnvironment
     ) -> tuple[Answer, bool]:
         """Return the answer to a request, and whether the connection ends with it."""
+        caller = caller_of(str(head["REMOTE_ADDR"]))
         wait = self._requests.wait(caller)
         if wait:
             return _refusal(HTTPStatus.TOO_MANY_REQUESTS, request, retry_after_s=int(wait) + 1), True
-        head = head_of(
-            request,
-            address=connection.address,
-            is_secure=connection.is_secure,
-            believes_proxy=self._behind_proxy,
-        )
         most = LARGEST_BODY
         try:
             if (request.content_length or 0) > most and request.method == "POST":
@@ -300,10 +304,6 @@ class _Site:
                 return await self._workers.run(caller, partial(call, self._app, environ)), is_too_large
         except TooManyWaiting:
             return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, request, retry_after_s=2), True
-
-    def _caller(self, request: web.BaseRequest, connection: Connection) -> str:
-        forwarded = request.headers.get("X-Forwarded-For", "") if self._behind_proxy else ""
-        return forwarded.rpartition(",")[2].strip() or connection.address
 
 
 class _Door(asyncio.Protocol):

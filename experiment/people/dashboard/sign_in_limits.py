@@ -1,9 +1,10 @@
 """How often somebody may try to sign in, so that guessing is slow and nobody can keep others out.
 
 Failed tries are counted for each address (IPv6: each /64) and for each account in each network (IPv4 /24, IPv6 /48). A few
-are free, then each doubles the wait. No count covers an account or the server as a whole, so that no stranger can lock
-either. A browser in which the account signed in before has a count of its own: whoever shares a guesser's address still
-gets in.
+are free, then each doubles the wait. An address waits from its own last failed try, and its first is looked at whatever
+its network did: guessers slow each other down, and nobody else. No count covers an account or the server as a whole, so
+that no stranger can lock either. A browser in which the account signed in before has a count of its own: whoever shares a
+guesser's address still gets in.
 
 Passwords are compared by few threads at once, since each comparison takes processor and memory on purpose: of two lanes,
 one is for known browsers, so that a flood of strangers cannot fill it. Whoever finds a lane's short queue full is asked
@@ -13,7 +14,6 @@ to try again.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 import threading
 import time
@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
+
+from experiment.people.connections import caller_of, network_of
 
 T = TypeVar("T")
 
@@ -57,6 +59,19 @@ class _Count:
     latest: float = 0.0
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Who tries: an address, and what it tries from which network."""
+
+    address: str
+    network: str | None = None
+
+
+def caller(address: str | None, what: str = "") -> Caller:
+    """Return who tries something (an account's password, say) from an address."""
+    return Caller(caller_of(address or ""), f"{what}\0{network_of(address or '')}")
+
+
 class FailedTries:
     """Counts failed tries by caller, and says how long the next one has to wait.
 
@@ -65,7 +80,7 @@ class FailedTries:
     Parameters
     ----------
     free : int
-        Failed tries before the first wait.
+        Failed tries of an address before the first wait; a network has :data:`FREE_TRIES_OF_NETWORK`.
     clock : callable
         Seconds.
     """
@@ -77,7 +92,7 @@ class FailedTries:
         self._counts: OrderedDict[bytes, _Count] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, caller: str) -> None:
+    def begin(self, caller: Caller) -> None:
         """Count a try as failed until :meth:`forgive` takes it back.
 
         Raises
@@ -87,22 +102,30 @@ class FailedTries:
         """
         moment = self._clock()
         with self._lock:
-            count = self._count(caller)
-            if moment - count.latest > FORGET_AFTER_S:
-                count.failed = 0
-            over = count.failed - self._free
-            wait = 0.0 if over < 0 else min(FIRST_WAIT_S * 2.0 ** min(over, 30), LONGEST_WAIT_S)
-            rest = count.latest + wait - moment
+            counts = self._counts_of(caller)
+            for count in counts:
+                if moment - count.latest > FORGET_AFTER_S:
+                    count.failed = 0
+            own, *shared = counts
+            wait = _wait(own.failed - self._free)
+            if own.failed:
+                wait = max(wait, *(_wait(count.failed - FREE_TRIES_OF_NETWORK) for count in shared), 0.0)
+            rest = own.latest + wait - moment
             if rest > 0:
                 raise TooManyTries(rest)
-            count.failed += 1
-            count.latest = moment
+            for count in counts:
+                count.failed += 1
+                count.latest = moment
 
-    def forgive(self, caller: str) -> None:
+    def forgive(self, caller: Caller) -> None:
         """Take a counted try back: it was right, or was never looked at."""
         with self._lock:
-            count = self._count(caller)
-            count.failed = max(0, count.failed - 1)
+            for count in self._counts_of(caller):
+                count.failed = max(0, count.failed - 1)
+
+    def _counts_of(self, caller: Caller) -> list[_Count]:
+        network = [] if caller.network is None else [f"network\0{caller.network}"]
+        return [self._count(name) for name in (f"address\0{caller.address}", *network)]
 
     def _count(self, caller: str) -> _Count:
         key = hmac.digest(self._salt, caller.encode("utf-8", errors="replace"), "sha256")[:16]
@@ -111,6 +134,10 @@ class FailedTries:
         while len(self._counts) > MOST_COUNTS:
             self._counts.popitem(last=False)
         return count
+
+
+def _wait(over: int) -> float:
+    return 0.0 if over < 0 else min(FIRST_WAIT_S * 2.0 ** min(over, 30), LONGEST_WAIT_S)
 
 
 class Lane:
@@ -154,7 +181,6 @@ class SignInLimits:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._by_address = FailedTries(FREE_TRIES, clock)
-        self._by_network = FailedTries(FREE_TRIES_OF_NETWORK, clock)
         self._by_browser = FailedTries(FREE_TRIES, clock)
         self._codes = FailedTries(FREE_TRIES_OF_NETWORK, clock)
         self._strangers = Lane()
@@ -187,7 +213,7 @@ class SignInLimits:
             with lane.turn():
                 return compare()
 
-        return self._counted(self._counts_of(name, address, browser), in_turn)
+        return self._counted([self._count_of(name, address, browser)], in_turn)
 
     def code(
         self, name: str, address: str | None, browser: str | None, compare: Callable[[], T | None]
@@ -202,8 +228,10 @@ class SignInLimits:
         TooManyTries
             The code was not looked at.
         """
-        counts = self._counts_of(f"code\0{name}", address, browser)
-        return self._counted(counts if browser is not None else [*counts, (self._codes, name)], compare)
+        counts = [self._count_of(f"code\0{name}", address, browser)]
+        return self._counted(
+            counts if browser is not None else [*counts, (self._codes, Caller(name))], compare
+        )
 
     def recovery_code(self, name: str, address: str | None, compare: Callable[[], T | None]) -> T | None:
         """Compare a recovery code, which is too long to be guessed: tries at codes elsewhere do not delay it.
@@ -213,41 +241,26 @@ class SignInLimits:
         TooManyTries
             The code was not looked at.
         """
-        return self._counted(self._counts_of(f"recovery\0{name}", address, None)[1:], compare)
+        by = Caller(f"recovery\0{name}\0{caller(address).address}")
+        return self._counted([(self._by_address, by)], compare)
 
-    def _counts_of(
-        self, name: str, address: str | None, browser: str | None
-    ) -> list[tuple[FailedTries, str]]:
+    def _count_of(self, what: str, address: str | None, browser: str | None) -> tuple[FailedTries, Caller]:
         if browser is not None:
-            return [(self._by_browser, browser)]
-        host, network = host_and_network(address)
-        return [(self._by_address, host), (self._by_network, f"{name}\0{network}")]
+            return self._by_browser, Caller(browser)
+        return self._by_address, caller(address, what)
 
-    def _counted(self, counts: list[tuple[FailedTries, str]], compare: Callable[[], T | None]) -> T | None:
+    def _counted(self, counts: list[tuple[FailedTries, Caller]], compare: Callable[[], T | None]) -> T | None:
         """Count a try as failed while it is compared, so that many at once are no more than many one by one."""
-        begun: list[tuple[FailedTries, str]] = []
+        begun: list[tuple[FailedTries, Caller]] = []
         is_wrong = False
         try:
-            for tries, caller in counts:
-                tries.begin(caller)
-                begun.append((tries, caller))
+            for tries, by in counts:
+                tries.begin(by)
+                begun.append((tries, by))
             found = compare()
             is_wrong = found is None
             return found
         finally:
             if not is_wrong:
-                for tries, caller in begun:
-                    tries.forgive(caller)
-
-
-def host_and_network(address: str | None) -> tuple[str, str]:
-    """Return what stands for one computer and for its network: IPv4 /32 and /24, IPv6 /64 and /48."""
-    try:
-        given = ipaddress.ip_address((address or "").partition("%")[0])
-    except ValueError:
-        return address or "", address or ""
-    if isinstance(given, ipaddress.IPv6Address) and given.ipv4_mapped is not None:
-        given = given.ipv4_mapped
-    sizes = (32, 24) if given.version == 4 else (64, 48)
-    host, network = (str(ipaddress.ip_network((given, size), strict=False)) for size in sizes)
-    return host, network
+                for tries, by in begun:
+                    tries.forgive(by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from experiment.people.connections import caller_of
+from experiment.people.dashboard.sign_in_limits import TooManyTries, caller
 from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import this_lab
 from experiment.people.problems import Problem
@@ -51,20 +51,32 @@ def number_of(service: StudyService, typed: str) -> str:
 
 
 def is_experimenter(pin: str | None) -> bool:
-    """Return whether a PIN is the experimenter's, counting the try.
+    """Return whether a PIN is the experimenter's; wrong ones are counted as wrong passwords are.
 
     Raises
     ------
     Problem
-        429 after too many from one station.
+        429 where too many wrong ones came from this address, or from others of its network and this one.
     """
     lab = this_lab()
     if pin is None:
         return False
-    wait = lab.pin_tries.wait(caller_of(request.remote_addr or ""))
-    if wait:
-        raise Problem(429, "too many PINs were tried here", rule="ten a minute", retry_after_s=int(wait) + 1)
-    return lab.accepts(pin)
+    by = caller(request.remote_addr)
+    try:
+        lab.pin_tries.begin(by)
+    except TooManyTries as refusal:
+        wait = int(refusal.wait_s) + 1
+        raise Problem(
+            429,
+            "too many wrong PINs were typed here",
+            rule="after ten wrong PINs each further one lengthens the wait, up to five minutes",
+            mend=f"Wait {wait} seconds and type the PIN that `wrods serve` printed.",
+            retry_after_s=wait,
+        ) from None
+    if not lab.accepts(pin):
+        return False
+    lab.pin_tries.forgive(by)
+    return True
 
 
 def pin_needed() -> Problem:

@@ -11,12 +11,11 @@ from typing import Any
 
 from flask import Flask, current_app
 
-from experiment.people.access import Throttle
+from experiment.people.dashboard.sign_in_limits import FREE_TRIES_OF_NETWORK, FailedTries
 from stimuli.errors import UserError
 
 SHORTEST_PIN = 4
 MADE_DIGITS = 6
-PIN_TRIES_PER_MINUTE = 10
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Lab:
     authority: Path | None = None
     fingerprint: str | None = None
     pin: str | None = field(default=None, repr=False)
-    pin_tries: Throttle = field(default_factory=lambda: Throttle(PIN_TRIES_PER_MINUTE, 60), repr=False)
+    pin_tries: FailedTries = field(default_factory=lambda: FailedTries(FREE_TRIES_OF_NETWORK), repr=False)
 
     def accepts(self, pin: str | None) -> bool:
         """Return, in constant time, whether a PIN is the experimenter's."""

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import http.client
 import io
+import json
 import select
 import socket
 import ssl
@@ -186,6 +187,17 @@ def test_behind_a_proxy_requests_are_counted_by_the_address_that_it_tells(serve:
     told = [ask(connect(port), **{"X-Forwarded-For": f"10.0.0.{n}, 203.0.113.9"})[0] for n in range(3)]
     assert told == [200, 200, 429]
     assert ask(connect(port), **{"X-Forwarded-For": "203.0.113.10"})[0] == 200
+
+
+def test_the_callers_address_is_the_last_that_the_proxies_added_on_however_many_lines(serve: Serve) -> None:
+    line = connect(serve(Limits(requests=2, window_s=600), behind_proxy=True))
+    for claimed in ("198.51.100.1", "198.51.100.2, 198.51.100.3", "198.51.100.4"):
+        told = f"X-Forwarded-For: {claimed}\r\nX-Forwarded-For: 192.0.2.1, 203.0.113.9\r\n"
+        line.sendall(f"GET /who HTTP/1.1\r\nHost: here\r\n{told}\r\n".encode())
+        status, _, body = read(line)
+        if status == 200:
+            assert json.loads(body)["REMOTE_ADDR"] == "203.0.113.9"
+    assert status == 429, "one caller, whatever it claims"
 
 
 def test_without_a_proxy_its_headers_are_dropped_and_underscores_never_count(serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from typing import Any
 
 import pytest
@@ -144,10 +145,38 @@ def test_nobody_continues_or_ends_a_session_without_the_pin(site: Any, pin: str 
     assert end(site, participant="P014", reason="x", pin=PIN).status == expected
 
 
-def test_pins_cannot_be_tried_out(site: Any) -> None:
+def at(site: Any, address: str) -> Any:
+    """Return the browser of a station with an address of its own."""
+    caller = site.caller()
+    caller.connection = http.client.HTTPConnection(
+        "127.0.0.1", site.port, timeout=60, source_address=(address, 0)
+    )
+    return caller
+
+
+def test_pins_cannot_be_tried_out_from_one_station_or_many_and_the_experimenter_is_not_kept_out(
+    site: Any,
+) -> None:
     site.begin(participant="P014")
-    told = [end(site, participant="P014", reason="x", pin=f"{number:04}").status for number in range(12)]
-    assert told[:10] == [403] * 10 and told[10:] == [429, 429]
+
+    def tries(address: str, *pins: str) -> list[int]:
+        station = at(site, address)
+        given = ({"participant": "P014", "reason": "x", "pin": pin} for pin in pins)
+        told = [station.post("/api/small/station/end", body) for body in given]
+        assert all("Wait" in one.body["mend"] for one in told if one.status == 429)
+        return [one.status for one in told]
+
+    wrong = [f"{number:04}" for number in range(10)]
+    assert tries("127.0.7.1", *wrong, *wrong[:2]) == [403] * 10 + [429] * 2
+    for host in range(2, 40):
+        assert tries(f"127.0.7.{host}", *wrong) == [403] + [429] * 9
+    assert tries("127.0.7.1", PIN) == [429], "the right one is not looked at either"
+    assert tries("127.0.7.77", PIN) == [200], "at a station of the same network"
+
+
+def test_the_right_pin_is_never_limited(site: Any) -> None:
+    site.begin(participant="P014")
+    assert {site.opening(participant="P014", pin=PIN).status for _ in range(30)} == {200}
 
 
 def test_a_study_s_number_pattern_holds_for_the_interface_too(make_study: Any, serve_study: Any) -> None:
