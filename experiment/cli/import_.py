@@ -108,10 +108,13 @@ def import_(
 def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
     """Take one participant's copy of answers."""
     from experiment.cli.study_store import this_user
+    from experiment.configuration import read_config
+    from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.uploads import read_copy, take_copy
     from experiment.store.records import add_audit
 
-    taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()))
+    recruitment = recruitment_for(opened.study, read_config())
+    taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()), recruitment=recruitment)
     counts = {"new": taken.new, "same": taken.same, "refused": taken.refused, "trials": taken.trials}
     noted = partial(
         add_audit,

@@ -35,8 +35,7 @@ from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
 from experiment.people.recruitment.admission import Hindered, note_network
 from experiment.people.recruitment.arrivals import parameters_of_links
-from experiment.people.recruitment.holding import hold as hold_for_review
-from experiment.people.recruitment.holding import reason_to_hold
+from experiment.people.recruitment.holding import hold_if_doubtful
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
@@ -448,7 +447,7 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
 
 @api.post("/sessions/<session_id>/finish")
 def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
-    """Hand out the completion code once every trial is here; hold a session that was too fast for review."""
+    """Hand out the completion code once every trial is here; hold a session for review that was too fast or skipped a screen."""
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "finish")
@@ -466,8 +465,10 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
         if not (is_done and is_whole and (state in attendance.MAY_FINISH or was_completed)):
             return len(done), state, row["completion_code"]
         code = code_at_end(connection, service, live.session_id)
-        reason = reason_to_hold(service, row, {index for index, _ in done})
-        held = None if reason is None else hold_for_review(connection, service, live.session_id, reason)
+        held = row["held_reason"]
+        if not was_completed:  # what completes a session looks at it, once
+            answered = {index for index, _ in done}
+            held = hold_if_doubtful(connection, row, answered, service.recruitment, service.clock())
         code = records.finish_session(connection, live.session_id, completion_code=code, held_reason=held)
         return len(done), "finished", code
 

@@ -68,6 +68,8 @@ class LiveSession:
         Set once the reader's agreement is known, or from the start where nobody is asked for one.
     above_consent : frozenset of str
         Screens with questions above the consent, which earlier versions of wrods allowed.
+    consents : tuple of str
+        Versions of the consent text that its reader is shown.
     """
 
     session_id: str
@@ -80,6 +82,7 @@ class LiveSession:
     withdraw_until: str | None = None
     agreed: threading.Event = field(default_factory=threading.Event)
     above_consent: frozenset[str] = frozenset()
+    consents: tuple[str, ...] = ()
 
 
 def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
@@ -117,6 +120,11 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
             screen["name"]
             for screen in takewhile(lambda screen: screen["kind"] != "consent", plan["screens"])
             if screen["kind"] == "questions"
+        ),
+        consents=tuple(
+            screen["version"]
+            for screen in plan["screens"]
+            if screen["kind"] == "consent" and "version" in screen
         ),
     )
     if row["reader_kind"] != "human" or not asks_for_consent(plan):

@@ -197,7 +197,8 @@ def event(
     Raises
     ------
     Problem
-        400 for a kind that the server records itself.
+        400 for a kind that the server records itself, or an answer to the consent that is none; 409 for an agreement to
+        another text than the one that was shown.
     TooLate
         By the operation: the answers of an ended session can no longer be deleted this way.
     """
@@ -207,6 +208,8 @@ def event(
             400, f"a page does not send events of kind {kind!r}", rule="the server records these itself"
         )
     wish = wish_of(kind, detail)
+    if kind == "consent" and wish is None:
+        _check_agreement(live, detail)
 
     def store(connection: Connection) -> Taken:
         if wish is not None:
@@ -227,6 +230,21 @@ def event(
         return Taken(told, heard.is_elsewhere)
 
     return store
+
+
+def _check_agreement(live: LiveSession, detail: Mapping[str, Any]) -> None:
+    """Refuse an agreement that does not say to which text, where its reader was shown one."""
+    agreed, version = detail.get("agreed"), detail.get("version")
+    if agreed is not True:
+        raise Problem(400, f"agreed is {agreed!r}", rule="agreed is true or false")
+    if live.consents and version not in live.consents:
+        shown = " or ".join(sorted(live.consents))
+        raise Problem(
+            409,
+            f"the agreement names version {version!r} of the consent text; this session was shown {shown}",
+            rule="an agreement names the version of the consent text that was shown",
+            mend="Send the version that the session's plan has.",
+        )
 
 
 def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:

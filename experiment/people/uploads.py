@@ -6,9 +6,10 @@ after all is counted as the same, and taking a copy twice changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from jsonschema.exceptions import best_match
@@ -18,7 +19,9 @@ from experiment.people import bodies, taking
 from experiment.people.access import is_token
 from experiment.people.live import LiveSession, live_session
 from experiment.people.problems import Problem
-from experiment.people.service import ScoreTrial
+from experiment.people.recruitment.codes import Recruitment
+from experiment.people.recruitment.holding import hold_if_doubtful
+from experiment.people.service import ScoreTrial, present
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, attendance, queries, records
 from stimuli.errors import UserError
@@ -74,8 +77,16 @@ def read_copy(data: bytes) -> dict[str, Any]:
         raise _no_copy(str(problem.body["rule"])) from None
 
 
-def take_copy(store: Store, study: str, copy: Mapping[str, Any], *, score: ScoreTrial = score_trial) -> Taken:
-    """Store what a copy of answers holds and the store lacks; end the session where that completes it.
+def take_copy(
+    store: Store,
+    study: str,
+    copy: Mapping[str, Any],
+    *,
+    recruitment: Recruitment | None = None,
+    score: ScoreTrial = score_trial,
+    clock: Callable[[], datetime] = present,
+) -> Taken:
+    """Store what a copy of answers holds and the store lacks; end the session where that completes it, as its page would.
 
     Parameters
     ----------
@@ -85,8 +96,12 @@ def take_copy(store: Store, study: str, copy: Mapping[str, Any], *, score: Score
         The study's id.
     copy : Mapping
         ``{"wrods": 1, "kind": "answers", "study", "session_id", "token", "items": [{kind, body}]}``.
+    recruitment : Recruitment, optional
+        The study's, where participants are paid by code: sessions that were too fast are held.
     score : callable
         Judges a trial.
+    clock : callable
+        The time of day.
 
     Raises
     ------
@@ -116,7 +131,7 @@ def take_copy(store: Store, study: str, copy: Mapping[str, Any], *, score: Score
     live = live_session(row)
     waiting = [(item["kind"], _queue(store, live, score, item)) for item in given["items"]]
     results = [(kind, _outcome(queued)) for kind, queued in waiting]
-    state = store.write(lambda connection: _complete(connection, live)).result()
+    state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
     told = [outcome for _, outcome in results]
     return Taken(
         new=told.count("stored"),
@@ -176,13 +191,15 @@ def _outcome(queued: Future[taking.Taken] | str) -> str:
         return "the session was withdrawn"
 
 
-def _complete(connection: Connection, live: LiveSession) -> str:
+def _complete(
+    connection: Connection, live: LiveSession, recruitment: Recruitment | None, now: datetime
+) -> str:
     row = queries.session(connection, live.session_id)
     state = "withdrawn" if row is None else str(row["state"])
     done = queries.done_keys(connection, live.session_id)
-    if state not in attendance.MAY_FINISH or not attendance.has_all(
-        live.trials, (index for index, _ in done)
-    ):
+    answered = {index for index, _ in done}
+    if row is None or state not in attendance.MAY_FINISH or not attendance.has_all(live.trials, answered):
         return state
-    attendance.complete_session(connection, live.session_id)
+    held = hold_if_doubtful(connection, row, answered, recruitment, now)
+    attendance.complete_session(connection, live.session_id, held)
     return "finished"

@@ -146,13 +146,19 @@ def end_session(connection: Connection, session_id: str, state: str, reason: str
     return ended.first() is not None
 
 
-def complete_session(connection: Connection, session_id: str) -> None:
-    """Mark a session under way or timed out as finished; its page gets a code when it asks for one."""
+def complete_session(connection: Connection, session_id: str, held_reason: str | None) -> None:
+    """Mark a session under way or timed out as finished; its page gets a code when it asks for one and nothing holds it."""
     moment = stamp(datetime.now(UTC))
     connection.execute(
         update(sessions)
         .where(sessions.c.session_id == session_id, sessions.c.state.in_(MAY_FINISH))
-        .values(state="finished", ended_reason=None, finished_at=moment, lease_until=None)
+        .values(
+            state="finished",
+            ended_reason=None,
+            finished_at=moment,
+            held_reason=held_reason,
+            lease_until=None,
+        )
     )
 
 

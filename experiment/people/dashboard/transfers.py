@@ -115,7 +115,14 @@ def upload_copy(study: str) -> AnyResponse:
     service = service_of(study)
     contents, _ = _sent()
     try:
-        taken = take_copy(service.store, study, read_copy(contents), score=service.score)
+        taken = take_copy(
+            service.store,
+            study,
+            read_copy(contents),
+            recruitment=service.recruitment,
+            score=service.score,
+            clock=service.clock,
+        )
     except UserError as error:
         flash(str(error))
         return redirect(url_for("admin.show"))

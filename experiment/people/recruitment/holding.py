@@ -1,20 +1,19 @@
-"""Sessions that were faster than their plan allows: held for review, and paid only once somebody releases them."""
+"""Sessions held for review, and paid only once somebody releases them: too fast for their plan, or past a screen unanswered."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
+from experiment.people.recruitment.codes import Recruitment
 from experiment.people.times import SUSPECT
+from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
 from experiment.store.records import add_audit, add_flag
-from experiment.store.tables import sessions
-
-if TYPE_CHECKING:
-    from experiment.people.service import StudyService
+from experiment.store.tables import events, sessions
 
 KEPT = "not paid: "
 """How the reason begins of a session that stays held after its review."""
@@ -22,38 +21,80 @@ SERVER = "server"
 REFERENCE_LENGTH = 12
 
 
-def reason_to_hold(service: StudyService, row: Mapping[str, Any], answered: Collection[int]) -> str | None:
-    """Return why a session that finishes now is to be looked at first; None where it was not too fast.
+def hold_if_doubtful(
+    connection: Connection,
+    row: Mapping[str, Any],
+    answered: Collection[int],
+    recruitment: Recruitment | None,
+    now: datetime,
+) -> str | None:
+    """Note why a session that finishes now is to be looked at first; return the reason for which its code is held.
+
+    In a laboratory a code pays nobody, so the session is only flagged, and the reason is None.
 
     Parameters
     ----------
+    connection : Connection
+        The writer's.
     row : Mapping
-        The session's row, with its plan. Pilots and simulated readers are never too fast.
+        The session's row, with its plan. Nothing is held of pilots and simulated readers.
     answered : collection of int
         ``trial_index`` of the stored trials.
+    recruitment : Recruitment or None
+        The study's.
+    now : datetime
+        When it finishes.
     """
     if row["is_pilot"] or row["reader_kind"] != "human":
         return None
-    took = (service.clock() - datetime.fromisoformat(row["created_at"])).total_seconds()
+    reasons = screens_not_passed(connection, row)
+    took = (now - datetime.fromisoformat(row["created_at"])).total_seconds()
     shortest = shortest_seconds(row["plan"], answered)
-    if took >= shortest:
+    if took < shortest:
+        reasons.append(f"finished in {took:.1f} s; the plan takes at least {shortest:.1f} s")
+    if not reasons:
         return None
-    return f"finished in {took:.1f} s; the plan takes at least {shortest:.1f} s"
-
-
-def hold(connection: Connection, service: StudyService, session_id: str, reason: str) -> str | None:
-    """Note a session that was too fast; return the reason for which its code is held, None where no code pays.
-
-    In a laboratory a code pays nobody, so the session is only flagged.
-    """
-    if service.recruitment is None or service.recruitment.platform is None:
+    reason, session_id = "; ".join(reasons), str(row["session_id"])
+    if recruitment is None or recruitment.platform is None:
         add_flag(connection, session_id, SUSPECT, reason, SERVER)
         return None
     detail = {"reason": reason}
-    add_audit(
-        connection, SERVER, "held for review", study=service.study, session_id=session_id, detail=detail
-    )
+    add_audit(connection, SERVER, "held for review", study=row["study"], session_id=session_id, detail=detail)
     return reason
+
+
+def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[str]:
+    """Return what a session lacks of the answers that let its reader in: to questions on eligibility and instructions."""
+    query = (
+        select(events.c.detail)
+        .where(events.c.session_id == row["session_id"], events.c.kind == "answers")
+        .order_by(events.c.event_id)
+    )
+    details = list(connection.scalars(query))
+    found = []
+    for screen in row["plan"]["screens"]:
+        criterion, questions = screen.get("comprehension"), screen.get("questions", ())
+        if not criterion and all(question.get("accept") is None for question in questions):
+            continue
+        given = [detail["answers"] for detail in details if detail["screen"] == screen["name"]]
+        if not given:
+            found.append(f"the screen {screen['name']!r} was not answered")
+        elif not (_understood(criterion, questions, given) if criterion else _let_in(questions, given)):
+            found.append(f"the screen {screen['name']!r} was not passed")
+    return found
+
+
+def _let_in(questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]) -> bool:
+    return all(is_eligible(list(questions), answers)[0] for answers in given)
+
+
+def _understood(
+    criterion: Mapping[str, Any], questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]
+) -> bool:
+    rounds = given[: criterion["rounds"]]
+    if len(rounds) == criterion["rounds"] and criterion["if_failed"] != "end":
+        return True
+    return any(right_answers(questions, answers) >= criterion["needed"] for answers in rounds)
 
 
 def awaits_review(row: Mapping[str, Any]) -> bool:

@@ -85,6 +85,12 @@ class Caller:
         return self.send("POST", path, body, **rest)
 
 
+def agreement(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what a page sends of an agreement to take part."""
+    versions = [screen["version"] for screen in plan["screens"] if screen["kind"] == "consent"]
+    return {"agreed": True, "version": versions[0] if versions else None}
+
+
 @dataclass
 class Participant:
     """Someone who began a session and can answer its trials."""
@@ -102,6 +108,10 @@ class Participant:
     def auth(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"}
 
+    @property
+    def agreement(self) -> dict[str, Any]:
+        return agreement(self.plan)
+
     def trials(self) -> list[dict[str, Any]]:
         return [trial for screen in self.plan["screens"] for trial in screen.get("trials", ())]
 
@@ -118,7 +128,7 @@ class Participant:
     def agree(self) -> None:
         """Agree to take part, once, where the study asks for it."""
         if not self.has_agreed and any(screen["kind"] == "consent" for screen in self.plan["screens"]):
-            self.event("consent", {"agreed": True})
+            self.event("consent", self.agreement)
 
     def answer(self, index: int, **changed: Any) -> Answer:
         self.agree()
@@ -126,7 +136,7 @@ class Participant:
 
     def event(self, kind: str, detail: object = None, client_uuid: str | None = None) -> Answer:
         body = {"client_uuid": client_uuid or str(uuid.uuid4()), "kind": kind, "detail": detail or {}}
-        self.has_agreed = self.has_agreed or body["detail"] == {"agreed": True}
+        self.has_agreed = self.has_agreed or body["detail"] == self.agreement
         return self.caller.post(f"{self.base}/events", body, **self.auth)
 
     def finish(self, trials: int) -> Answer:

@@ -27,6 +27,7 @@ from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.records import payload_hash
 from stimuli.item import Item
+from tests.experiment.people.conftest import agreement
 
 ROWS = Path(__file__).with_name("drills.json")
 TRIALS = 20
@@ -116,15 +117,17 @@ class Page:
     session_id: str = ""
     token: str = ""
     sent: list[dict[str, Any]] = field(default_factory=list)
+    detail: dict[str, Any] = field(default_factory=dict)
     agreement: dict[str, Any] = field(default_factory=dict)
 
     def begin(self) -> None:
         opened = self.send(f"/api/{self.study}/sessions", {"client_uuid": str(uuid.uuid4())})
         assert opened.status in (200, 201), opened.text
         self.session_id, self.token = opened.body["session_id"], opened.body["token"]
+        self.detail = agreement(opened.body["plan"])
 
     def agree(self) -> None:
-        self.agreement = {"client_uuid": str(uuid.uuid4()), "kind": "consent", "detail": {"agreed": True}}
+        self.agreement = {"client_uuid": str(uuid.uuid4()), "kind": "consent", "detail": self.detail}
         assert self.send(f"{self.base}/events", self.agreement).status in (200, 201)
 
     @property

@@ -145,7 +145,7 @@ def test_a_resume_link_is_no_pass_for_anything_else_and_grows_old(
 
 def test_a_session_that_has_ended_gets_no_link(site: Any, visit: Callable[[str], Visitor]) -> None:
     person = site.begin(participant="17")
-    person.event("consent", {"agreed": True})
+    person.event("consent", person.agreement)
     person.event("stop", {"then": "keep"})
     key = person.session_id[:12]
     visitor = visit("ben")

@@ -12,8 +12,11 @@ from sqlalchemy import select, update
 from experiment.cli.status import status_of
 from experiment.custody.upkeep import Kept, Upkeep
 from experiment.exporting.dictionary import dictionary_of
+from experiment.people import taking
 from experiment.people.dashboard.overview import study_overview
+from experiment.people.live import live_session
 from experiment.people.recruitment.invitations import invite
+from experiment.people.uploads import take_copy
 from experiment.store import queries
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.chain import WITHDRAWN
@@ -42,7 +45,46 @@ def bytes_of(site: Any) -> bytes:
 
 
 def agree(person: Any) -> None:
-    assert person.event("consent", {"agreed": True, "version": "1"}).status == 201
+    assert person.event("consent", person.agreement).status == 201
+
+
+@pytest.mark.parametrize(
+    ("detail", "status"),
+    [
+        ({"agreed": True}, 409),
+        ({"agreed": True, "version": "not-the-version"}, 409),
+        ({"agreed": True, "version": None}, 409),
+        ({"agreed": True, "version": ["a"]}, 409),
+        ({"agreed": "yes"}, 400),
+        ({"agreed": None}, 400),
+        ({}, 400),
+    ],
+)
+def test_an_agreement_names_the_text_that_was_shown(site: Any, detail: dict[str, Any], status: int) -> None:
+    person = site.begin()
+    shown = person.agreement["version"]
+    told = person.event("consent", detail)
+    assert told.status == status
+    assert status == 400 or f"this session was shown {shown}" in told.body["error"]
+    assert person.caller.post(f"{person.base}/trials", person.payload(0), **person.auth).status == 425
+    copy = {
+        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
+        "items": [{"kind": "events", "body": {"client_uuid": "0123456789abcdef", "kind": "consent", "detail": detail}}],
+    }  # fmt: skip
+    assert take_copy(site.store, "small", copy).refused == 1
+    agree(person)
+    with site.store.read() as connection:
+        consents = [one for one in queries.all_events(connection) if one["kind"] == "consent"]
+    assert [one["detail"]["version"] for one in consents] == [shown]
+
+
+def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site: Any) -> None:
+    person = site.begin()
+    plan = {"screens": [{"kind": "consent", "html": "", "text": ""}]}
+    row = {"study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
+    live = live_session(row | {"session_id": person.session_id})
+    body = {"client_uuid": "0123456789abcdef", "kind": "consent", "detail": {"agreed": True}}
+    assert site.store.write(taking.event(live, body)).result().told == "stored"
 
 
 def test_who_declines_leaves_a_count_and_nothing_else(

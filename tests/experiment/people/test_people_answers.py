@@ -35,7 +35,7 @@ def kinds_of_events(site: Any) -> list[str]:
 def test_a_session_runs_from_start_to_completion_code(site: Any) -> None:
     person = site.begin(participant="17")
     assert person.status == 201
-    assert person.event("consent", {"agreed": True}).status == 201
+    assert person.event("consent", person.agreement).status == 201
     for trial in person.trials():
         assert person.answer(trial["trial_index"]).status == 201
     told = person.finish(len(person.trials()))
@@ -176,7 +176,7 @@ def test_a_trial_waits_until_its_reader_has_agreed(site: Any) -> None:
     told = person.caller.post(send, person.payload(1), **person.auth)
     assert told.status == 425 and "consent" in told.body["rule"], "the page sends it again"
     assert rows(site) == []
-    assert person.event("consent", {"agreed": True}).status == 201
+    assert person.event("consent", person.agreement).status == 201
     assert person.caller.post(send, person.payload(1), **person.auth).status == 201
 
 

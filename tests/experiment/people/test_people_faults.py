@@ -19,6 +19,7 @@ from experiment.configuration import config_file
 from experiment.store import open_store
 from experiment.store import queries as q
 from stimuli.item import Item
+from tests.experiment.people.conftest import agreement
 
 TRIALS = 12
 MATERIALS = "materials: {words: words.txt}\n"
@@ -62,7 +63,8 @@ def take_part(caller: Any, number: int) -> Counter[str]:
     base = f"/api/small/sessions/{session['session_id']}"
     auth = {"Authorization": f"Bearer {session['token']}"}
     trials = [trial for screen in session["plan"]["screens"] for trial in screen.get("trials", ())]
-    agreed = {"client_uuid": f"client-{number:06d}-consent", "kind": "consent", "detail": {"agreed": True}}
+    detail = agreement(session["plan"])
+    agreed = {"client_uuid": f"client-{number:06d}-consent", "kind": "consent", "detail": detail}
     assert caller.post(f"{base}/events", agreed, **auth).status == 201
     order = [*trials, *trials]
     draw.shuffle(order)

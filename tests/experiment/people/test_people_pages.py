@@ -157,7 +157,7 @@ def test_every_answer_carries_the_guarding_headers(site: Any, experimenter: Flas
 def test_participants_get_no_cookie(site: Any) -> None:
     told = [site.caller().get("/small/"), site.opening(), site.caller().get("/small/nothing")]
     person = site.begin()
-    told += [person.answer(0), person.event("consent", {"agreed": True})]
+    told += [person.answer(0), person.event("consent", person.agreement)]
     assert [one.headers.get("Set-Cookie") for one in told] == [None] * 5
 
 

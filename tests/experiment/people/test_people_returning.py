@@ -75,7 +75,7 @@ def test_an_announced_trial_has_to_be_one_of_the_plan(site: Any) -> None:
 def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study: Any, serve_study: Any) -> None:
     site = serve_study(make_study(interrupted("resume", "30 min")))
     person = site.begin(participant="1")
-    person.event("consent", {"agreed": True})
+    person.event("consent", person.agreement)
     left(site, person, 29)
     assert come_back(person).status == 200
     left(site, person, 31)
@@ -137,7 +137,7 @@ def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) ->
     site = serve_study(make_study(interrupted("block")))
     person = site.begin(participant="1")
     assert come_back(person).status == 200, "nothing was recorded yet"
-    person.event("consent", {"agreed": True})
+    person.event("consent", person.agreement)
     assert come_back(person).status == 200, "no trial was met yet: a reload at the consent shuts nobody out"
     person.event("shown", {"trial_index": 0, "attempt": 1})
     told = come_back(person)

@@ -101,7 +101,7 @@ def test_wrods_import_tells_the_counts(site: Any, tmp_path: Path) -> None:
     person = site.begin(participant="1")
     file = tmp_path / "small-answers.json"
     copy = copy_of(person)
-    agreed = {"client_uuid": str(uuid.UUID(int=8)), "kind": "consent", "detail": {"agreed": True}}
+    agreed = {"client_uuid": str(uuid.UUID(int=8)), "kind": "consent", "detail": person.agreement}
     copy["items"].insert(0, {"kind": "events", "body": agreed})
     file.write_text(json.dumps(copy), "utf-8")
     folder = str(site.store.path.parent)

@@ -17,6 +17,7 @@ from experiment.store.queries import sessions_overview
 from experiment.store.tables import invitations as invitations_table
 from experiment.store.tables import metadata, people, sessions
 from stimuli.errors import UserError
+from tests.experiment.people.conftest import agreement
 from tests.experiment.people.recruitment.conftest import prolific_id
 
 MTURK = {
@@ -276,7 +277,8 @@ def test_address_and_user_agent_are_stored_only_where_the_study_says_so(
     assert answer.status == 201
     before = everything_in(site)
     assert "A very particular browser" not in before and "127.0.0.1" not in before, "nobody has agreed yet"
-    agreed = {"client_uuid": "0123456789abcdef-2", "kind": "consent", "detail": {"agreed": True}}
+    detail = agreement(answer.body["plan"])
+    agreed = {"client_uuid": "0123456789abcdef-2", "kind": "consent", "detail": detail}
     address = f"/api/small/sessions/{answer.body['session_id']}/events"
     header["Authorization"] = f"Bearer {answer.body['token']}"
     assert [site.caller().post(address, agreed, **header).status for _ in range(2)] == [201, 200]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.places import places_taken
@@ -19,6 +22,7 @@ from experiment.store import queries
 from experiment.store.attendance import stamp
 from experiment.store.tables import flags, sessions
 from experiment.study import Study
+from tests.experiment.people.conftest import an_hour_later
 from tests.experiment.people.dashboard.conftest import people, visit
 from tests.experiment.people.recruitment.conftest import prolific_id
 from tests.experiment.people.recruitment.test_returns import SONA_URL, finish
@@ -84,6 +88,116 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(
     assert taken(site)[0] == 1
     history = assistant.get(page(script)).text
     assert "released: a known fast reader" in history and "held for review: finished in" in history
+
+
+ELIGIBLE = "eligible: {first_language: de, age: [18, 40]}"
+
+
+def gives(participant: Any, screen: str, **answers: Any) -> Any:
+    participant.agree()
+    body = {"client_uuid": str(uuid.uuid4()), "screen": screen, "answers": answers}
+    return participant.caller.post(f"{participant.base}/answers", body, **participant.auth)
+
+
+@pytest.fixture
+def asking(make_study: Callable[..., Study], serve_study: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that serves a study that asks who may take part, and about the instructions."""
+
+    def run(recruit: str = "link", if_failed: str = "end") -> Any:
+        participants = f"participants: {{recruit: {recruit}, wanted: 1, {ELIGIBLE}}}"
+        asked = (
+            "instructions: {pages: [instructions.md], rounds: 2, if_failed: "
+            f"{if_failed}, questions: {{keys: {{ask: Which keys?, type: text, accept: F}}}}}}"
+        )
+        study = make_study(
+            ("seed: 7\n", f"seed: 7\n{participants}\n"), ("instructions: instructions.md", asked)
+        )
+        config: dict[str, Any] = {"recruitment": {study.id: {}}}
+        return serve_study(study, recruitment=recruitment_for(study, config), clock=an_hour_later)
+
+    return run
+
+
+LET_IN = {"first_language": "de", "age": 30}
+
+
+@pytest.mark.parametrize(
+    ("screens", "reason"),
+    [
+        ((), "the screen 'eligibility' was not answered; the screen 'comprehension-1' was not answered"),
+        (("eligibility",), "the screen 'comprehension-1' was not answered"),
+        (("comprehension-1",), "the screen 'eligibility' was not answered"),
+        (("eligibility", "comprehension-1"), None),
+    ],
+)
+def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(
+    asking: Callable[..., Any], screens: tuple[str, ...], reason: str | None
+) -> None:
+    site = asking()
+    person = site.begin()
+    if "eligibility" in screens:
+        assert gives(person, "eligibility", **LET_IN).body["eligible"] is True
+    if "comprehension-1" in screens:
+        assert gives(person, "comprehension-1", keys="J").body["then"] == "again"
+        assert gives(person, "comprehension-1", keys="F").body["then"] == "go_on"
+    told = finish(person).body
+    assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
+    assert row_of(site, person)["held_reason"] == reason
+    assert taken(site)[0] == (0 if reason else 1)
+
+
+def test_who_may_go_on_after_the_last_round_is_not_held(asking: Callable[..., Any]) -> None:
+    site = asking(if_failed="go_on")
+    person = site.begin()
+    gives(person, "eligibility", **LET_IN)
+    assert [gives(person, "comprehension-1", keys="J").body["then"] for _ in range(2)] == ["again", "go_on"]
+    assert finish(person).body["held"] is False
+
+
+def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking: Callable[..., Any]) -> None:
+    site = asking()
+    person = site.begin()
+    gives(person, "comprehension-1", keys="F")
+    late = update(sessions).where(sessions.c.session_id == person.session_id).values(state="timed_out")
+    site.store.write(lambda connection: connection.execute(late).close()).result()
+    assert gives(person, "eligibility", first_language="fr", age=30).body["eligible"] is False
+    gives(person, "eligibility", **LET_IN)
+    assert finish(person).body["held"] is True
+    assert row_of(site, person)["held_reason"] == "the screen 'eligibility' was not passed"
+
+
+def test_in_a_laboratory_a_skipped_screen_is_flagged(asking: Callable[..., Any]) -> None:
+    site = asking("lab")
+    person = site.begin()
+    told = finish(person).body
+    assert told["held"] is False and told["completion_code"]
+    with site.store.read() as connection:
+        (reason,) = connection.scalars(select(flags.c.reason))
+    assert "was not answered" in reason
+
+
+def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(
+    serving: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    site = serving("link")
+    script = site.begin()
+    script.agree()
+    copy = {
+        "wrods": 1, "kind": "answers", "study": "small", "session_id": script.session_id, "token": script.token,
+        "items": [{"kind": "trials", "body": script.payload(index)} for index in range(5)],
+    }  # fmt: skip
+    assistant = visit("ada", site)
+    sent = {"csrf": assistant.token(), "file": (io.BytesIO(json.dumps(copy).encode()), "copy.json")}
+    assert assistant.client.post("/admin/small/copy", data=sent).status_code == 302
+    row = row_of(site, script)
+    assert row["state"] == "finished" and row["held_reason"].startswith("finished in")
+    assert taken(site)[0] == 0
+    told = script.finish(5).body
+    assert (told["completion_code"], told["held"]) == (None, True), "asking later does not help"
+    assistant.post(page(script, "release"), reason="known")
+    told = script.finish(5).body
+    assert told["completion_code"] and told["held"] is False
+    assert script.finish(5).body["completion_code"] == told["completion_code"]
 
 
 def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(

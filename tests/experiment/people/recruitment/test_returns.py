@@ -64,7 +64,7 @@ def test_each_early_end_has_a_code_of_its_own(
     recruiting: Callable[..., Any], prolific: dict[str, str], event: tuple[str, Any], code: str
 ) -> None:
     participant = recruiting("prolific").begin(platform=prolific)
-    participant.event("consent", {"agreed": True})
+    participant.event("consent", participant.agreement)
     assert participant.event(*event).status == 201
     body = {"trials": 0, "completed": False}
     told = participant.caller.post(f"{participant.base}/finish", body, **participant.auth)
