@@ -187,7 +187,10 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
     if given is not None and is_signed:
         link |= given.told
     number = typed_number(service, body.get("participant"))
-    is_shown = number is not None and is_experimenter(body.get("pin"))
+    pin = body.get("pin") if number is not None else None
+    is_shown = is_experimenter(pin)
+    if pin is not None and not is_shown and this_site().settings.public_url is None:
+        raise pin_needed()
     return Arrival(link, number, is_shown=is_shown, is_signed=is_signed)
 
 
@@ -247,8 +250,6 @@ def _opening(
             **_parting(service, session_id),
         ) from None
     except BegunElsewhere:
-        if service.ask_participant and this_site().settings.public_url is None:
-            raise pin_needed() from None
         raise Problem(
             403,
             words["begun_elsewhere"],

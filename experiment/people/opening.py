@@ -79,7 +79,7 @@ class NotResumed(Refused):
 
 
 class BegunElsewhere(Exception):
-    """The person has a session under way, and nothing shows that whoever asks is that person."""
+    """The person has a session, and nothing shows that whoever asks is that person: nobody is told how it stands with it."""
 
 
 class NumberTaken(Exception):
@@ -171,13 +171,13 @@ def open_session(
     Raises
     ------
     AlreadyTookPart
-        The participant's session has ended.
+        The participant's session has ended, and the arrival shows that it is theirs.
     OpenElsewhere
         Another tab holds the participant's session.
     NotResumed
         The session was left, and the study does not let it go on.
     BegunElsewhere
-        The participant has a session under way, and the arrival does not show that it is theirs.
+        The participant has a session, under way or over, and the arrival does not show that it is theirs.
     NumberTaken
         The typed number is another session's.
     ResumeLinkSpent
@@ -214,13 +214,13 @@ def open_session(
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
+        if not (ended is None and unfinished is None) and not (
+            arrival.is_shown or arrival.is_signed or invited
+        ):
+            raise BegunElsewhere
         if ended is not None:
             raise AlreadyTookPart(str(ended["state"]))
         if unfinished is not None:
-            if not (arrival.is_shown or arrival.is_signed or invited):
-                if attendance.was_begun(connection, str(unfinished["session_id"])):
-                    _check_time(unfinished)
-                raise BegunElsewhere
             token = session_token(secret, str(unfinished["session_id"]))
             try:
                 opened = come_back(connection, unfinished, token=token, lease=lease, take=take)

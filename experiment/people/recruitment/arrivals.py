@@ -236,8 +236,8 @@ def _again(
     given: Mapping[str, str],
     *,
     is_shown: bool,
-) -> Hindrance:
-    """Tell somebody that their session has ended; whoever brings the very same link also gets code and way back."""
+) -> Hindrance | None:
+    """Tell somebody whose link shows who they are that their session has ended, with code and way back; others nothing."""
     platform = platform_of(service)
     assert platform is not None
     stored = link_parameters(connection, str(row["session_id"]))
@@ -247,7 +247,6 @@ def _again(
     )
     # a person's id alone is not a secret and may be guessed; that of their one submission is known to them and the platform
     is_theirs = same and platform.submission in stored
-    back = None
-    if is_theirs or is_shown:
-        back = return_for(service, row, str(row["state"]), platform=stored)
-    return already(service, back)
+    if not (is_theirs or is_shown):
+        return None  # the writer refuses them when they begin, in the same words however it stands with the session
+    return already(service, return_for(service, row, str(row["state"]), platform=stored))

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from experiment.configuration import config_file
+from experiment.people.bodies import parse
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.records import payload_hash
@@ -98,7 +99,7 @@ class Ledger:
         times, by_key = Counter(key for key, _ in stored), dict(stored)
         same = (
             times[key] == 1
-            and by_key[key]["payload_hash"] == payload_hash(sent)
+            and by_key[key]["payload_hash"] == payload_hash(parse(json.dumps(sent).encode()))
             and all(by_key[key][name] == value for name, value in sent.items() if name in by_key[key])
             for key, sent in self.confirmed.items()
         )

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from sqlalchemy import update
@@ -55,15 +55,54 @@ def test_a_known_platform_id_alone_ends_nobody_s_session(
     assert [row["state"] for row in stored(site)] == ["started"]
 
 
-def test_a_session_that_was_left_too_long_says_so_to_whoever_asks(
+STATES = (
+    *("started", "finished", "timed_out", "screened_out", "failed_practice", "failed_comprehension"),
+    *("failed_checks", "stopped", "blocked", "ended"),
+)
+
+
+def test_a_known_id_alone_is_told_the_same_however_it_stands_with_its_session(
     recruiting: Callable[..., Any], prolific: dict[str, str]
 ) -> None:
     site = recruiting("prolific", if_interrupted="{then: resume, within: 10 min}")
-    site.begin(platform=prolific).answer(0)
-    long_ago = "2026-01-01T00:00:00.000Z"
-    site.store.write(lambda c: c.execute(update(sessions).values(last_seen_at=long_ago)) and None).result()
-    told = site.opening(platform=prolific)
-    assert (told.status, told.body["state"]) == (409, "timed_out")
+    person = site.begin(platform=prolific)
+    person.answer(0)
+    link = {"PROLIFIC_PID": prolific["PROLIFIC_PID"]}
+    told, pages = set(), set()
+    for state in STATES:
+        for seen in ("2026-01-01T00:00:00.000Z", "2126-01-01T00:00:00.000Z"):
+            changed = update(sessions).values(state=state, last_seen_at=seen)
+            site.store.write(lambda c, changed=changed: c.execute(changed).close()).result()
+            answer = site.opening(platform=link)
+            told.add((answer.status, answer.text))
+            pages.add(site.caller().get(f"/small/?{urlencode(link)}").status)
+            assert [row["state"] for row in stored(site)] == [state], "asking changes nothing"
+    ((status, text),) = told
+    assert status == 403 and "researchers" in text and "debrief" not in text
+    assert pages == {200}
+    assert site.opening(platform=link, client_uuid=person_uuid(site, person)).status == 409, (
+        "its own browser is told"
+    )
+
+
+def person_uuid(site: Any, person: Any) -> str:
+    with site.store.read() as connection:
+        row = queries.session(connection, person.session_id)
+    assert row is not None
+    return str(row["client_uuid"])
+
+
+def test_a_number_alone_is_told_the_same_however_it_stands_with_its_session(site: Any) -> None:
+    site.begin(participant="17").answer(0)
+    told = set()
+    for state in STATES:
+        site.store.write(
+            lambda c, state=state: c.execute(update(sessions).values(state=state)).close()
+        ).result()
+        answer = site.opening(participant="17")
+        told.add((answer.status, answer.text))
+    ((status, text),) = told
+    assert status == 403 and "researchers" in text
 
 
 def test_the_same_browser_goes_on_by_its_token_or_by_what_it_asked_under(

@@ -163,7 +163,7 @@ def test_who_stops_and_keeps_has_an_ended_session_with_all_its_answers(site: Any
     assert states(site) == [("stopped", "by the participant")]
     closed = person.caller.post(f"{person.base}/finish", {"trials": 1, "completed": False}, **person.auth)
     assert (closed.status, closed.body["state"]) == (200, "stopped")
-    assert site.opening(participant="7").status == 409
+    assert site.opening(participant="7").status == 403
     with site.store.read() as connection:
         assert queries.done_keys(connection, person.session_id) == [(1, 1)]
 

@@ -275,7 +275,7 @@ def test_a_participant_takes_part_once(site: Any) -> None:
 def test_who_failed_practice_cannot_begin_again_and_who_declined_can(site: Any) -> None:
     failed = site.begin(participant="1")
     failed.event("practice", {"then": "end"})
-    assert site.opening(participant="1").status == 409
+    assert site.opening(participant="1").status == 403
     declined = site.begin(participant="2")
     declined.event("consent", {"agreed": False})
     assert declined.finish(0).status == 404, "nothing is left of the session"

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from experiment.store import queries as q
 from experiment.store.tables import events, flags
 from experiment.study import Study
+from tests.experiment.people.conftest import PIN
 
 ServeStudy = Callable[..., Any]
 MakeStudy = Callable[..., Study]
@@ -113,7 +114,7 @@ def test_who_does_not_understand_the_instructions_ends_there_whatever_is_answere
     session = session_of(site)
     assert session["state"] == "failed_comprehension"
     assert "1 right of 2 needed, after 2 rounds" in session["ended_reason"]
-    refused = site.opening(participant="9")
+    refused = site.opening(participant="9", pin=PIN)
     assert (refused.status, refused.body["state"]) == (409, "failed_comprehension")
 
 

@@ -70,7 +70,7 @@ def test_answers_that_do_not_fit_end_the_session_with_the_reason(
     row = session(site, person)
     assert (row["state"], row["ended_reason"]) == ("screened_out", f"eligibility: {missed}")
     assert tell(person, YES).body["eligible"] is False, "no second try with other answers"
-    assert site.opening(participant="1").status == 409
+    assert site.opening(participant="1").status == 403
 
 
 def test_answers_wait_until_their_reader_has_agreed(site: Any) -> None:

@@ -84,7 +84,7 @@ def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study: Any,
     assert "longer than allowed" in refused.body["error"]
     row = stored(site, person)
     assert (row["state"], row["ended_reason"]) == ("timed_out", "left for more than 30 min")
-    by_number = site.opening(participant="1")
+    by_number = site.opening(participant="1", pin=PIN)
     assert (by_number.status, by_number.body["error"]) == (409, refused.body["error"])
 
 
@@ -143,7 +143,7 @@ def test_block_refuses_with_an_explanation(make_study: Any, serve_study: Any) ->
     told = come_back(person)
     assert (told.status, told.body["state"]) == (409, "blocked")
     assert "without interruption" in told.body["error"]
-    assert site.opening(participant="1").status == 409
+    assert site.opening(participant="1").status == 403
     assert person.answer(0).status == 201, "an answer on its way is kept all the same"
 
 

@@ -95,7 +95,9 @@ def test_a_session_ended_with_a_reason_keeps_its_answers_and_refuses_its_number(
     assert end(site, participant="P014", reason="once more").status == 200
     assert rows(site)[0]["ended_reason"] == "experimenter: fire alarm"
     assert ask(site, participant="P014").body["state"] == "ended"
-    assert site.opening(participant="P014").status == 409
+    assert site.opening(participant="P014").status == 403
+    refused = site.opening(participant="P014", pin=PIN)
+    assert (refused.status, refused.body["state"]) == (409, "ended"), "an experimenter is told why"
     assert ask(site, station="Station 07").body["unfinished"] == []
 
 

@@ -111,7 +111,7 @@ def test_an_older_name_of_the_survey_code_works_too(recruiting: Callable[..., An
     site = recruiting("sona", {"credit_url": SONA_URL})
     told = finish(site.begin(platform={"id": "4711"})).body
     assert told["return_url"] == f"{SONA_URL}&survey_code=4711"
-    assert site.opening(platform={"survey_code": "4711"}).status == 409
+    assert site.opening(platform={"survey_code": "4711"}).status == 403
 
 
 def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
