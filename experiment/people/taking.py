@@ -271,12 +271,19 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
     Raises
     ------
     Problem
-        400 for a screen that the plan does not have.
+        400 for a screen that the plan does not have, or a question that the screen does not.
     """
     screen = body["screen"]
     questions = live.questions.get(screen)
     if questions is None:
         raise Problem(400, f"there is no screen {screen!r}", rule="screen names one of the plan's")
+    unknown = sorted(body["answers"].keys() - {question["name"] for question in questions})
+    if unknown:
+        raise Problem(
+            400,
+            f"the screen {screen!r} asks no question {unknown[0]!r}",
+            rule="answers are to the screen's questions",
+        )
     criterion = live.comprehension.get(screen)
     if criterion is not None:
         return _about_instructions(live, questions, criterion, body, lease)

@@ -123,6 +123,7 @@ def test_the_same_token_with_other_answers_is_refused(site: Any) -> None:
         {"screen": "eligibility", "answers": {"age": {"deep": 1}}},
         {"screen": "eligibility", "answers": {"age": 10**400}},
         {"screen": "eligibility", "answers": {"age": [10**16]}},
+        {"screen": "eligibility", "answers": YES | {"a column of everybody's export": 1}},
         {"screen": "eligibility", "answers": {"age": "x" * 20_001}},
         {"screen": "eligibility", "answers": {str(i): 1 for i in range(201)}},
         {"screen": "eligibility"},
