@@ -70,7 +70,10 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
         .where(events.c.session_id == row["session_id"], events.c.kind == "answers")
         .order_by(events.c.event_id)
     )
-    details = list(connection.scalars(query))
+    # pages of earlier versions could send such events with any detail
+    details = [
+        detail for detail in connection.scalars(query) if {"screen", "answers"} <= (detail or {}).keys()
+    ]
     found = []
     for screen in row["plan"]["screens"]:
         criterion, questions = screen.get("comprehension"), screen.get("questions", ())

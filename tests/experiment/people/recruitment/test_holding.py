@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries
 from experiment.store.attendance import stamp
+from experiment.store.records import add_event
 from experiment.store.tables import flags, sessions
 from experiment.study import Study
 from tests.experiment.people.conftest import an_hour_later
@@ -144,6 +146,17 @@ def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(
     assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
     assert row_of(site, person)["held_reason"] == reason
     assert taken(site)[0] == (0 if reason else 1)
+
+
+def test_an_odd_event_of_an_earlier_version_answers_no_screen(asking: Callable[..., Any]) -> None:
+    site = asking()
+    person = site.begin()
+    for odd in ({}, {"screen": "eligibility"}, {"diagnosis": "x"}):
+        site.store.write(
+            partial(add_event, session_id=person.session_id, kind="answers", detail=odd)
+        ).result()
+    assert finish(person).body["held"] is True
+    assert "'eligibility' was not answered" in row_of(site, person)["held_reason"]
 
 
 def test_who_may_go_on_after_the_last_round_is_not_held(asking: Callable[..., Any]) -> None:
