@@ -112,7 +112,7 @@ def test_restore_shows_both_and_asks(collected: Study, tmp_path: Path) -> None:
     told(wrods("withdraw", collected.folder, "--participant", "S001", "--yes", "--json"))
     asked = wrods("restore", collected.folder, copy, given="n\n")
     assert asked.exit_code == 1 and "Backup:" in asked.output and "Current: 2 sessions" in asked.output
-    assert not list(collected.folder.glob("*restoring*"))
+    assert not list(collected.folder.glob("*restoring.db*"))
 
 
 def test_a_study_without_answers_has_nothing_to_back_up(make_study: Callable[..., Study]) -> None:
