@@ -25,7 +25,7 @@ from experiment.custody.withdrawal import (
 )
 from experiment.store import Store
 from experiment.store.attendance import stamp
-from experiment.store.backups import FOLDER, back_up, name_copy, rotate
+from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, SQLITE_SUFFIX, back_up, name_copy, rotate
 from experiment.store.declining import forget_undecided
 from experiment.store.erasure import SERVER, forget_names, note_due, withdrawn
 from experiment.store.records import add_audit
@@ -109,7 +109,8 @@ def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, aut
     UserError
         The folder does not exist: a disk that is not attached must not become a folder of this one.
     """
-    folder = place.parent if place.suffix and not place.is_dir() else place
+    is_file = place.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not place.is_dir()
+    folder = place.parent if is_file else place
     if not folder.is_dir():
         raise UserError(
             f"{folder} does not exist, so nothing was copied there",

@@ -16,7 +16,7 @@ import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,6 +36,7 @@ SQLITE_SUFFIX = ".db"
 POSTGRES_SUFFIX = ".dump"
 UNFINISHED_FOR = timedelta(days=1)
 """A copy that nothing was written to for so long was cut off."""
+_COPY = re.compile(rb'COPY (?:[^ ]+\.)?"?(\w+)"? \((.*)\) FROM stdin;\n')
 _UNFINISHED = re.compile(r"\.(.+\.(?:db|dump))\.[0-9a-f]{16}")
 
 
@@ -102,73 +103,88 @@ def marks_of(file: Path) -> Marks:
     UserError
         The file cannot be read as what its name says.
     """
+    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
+    for table, row in rows_of(file, _MARKED):
+        found[table].append(row)
     return Marks(
-        frozenset(session for (session,) in rows_of(file, "sessions", ("session_id",))),
-        frozenset(
-            session
-            for session, action in rows_of(file, "audit", ("session_id", "action"))
-            if action == WITHDRAWN
-        ),
-        frozenset(token for (token,) in rows_of(file, "invitations", ("token_hash",))),
-        frozenset(rows_of(file, "versions", ("study", "version", "created_at"))),
+        frozenset(session for (session,) in found["sessions"]),
+        frozenset(session for session, action in found["audit"] if action == WITHDRAWN),
+        frozenset(token for (token,) in found["invitations"]),
+        frozenset(found["versions"]),
     )
 
 
-def rows_of(file: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Iterate over columns of a table in a SQLite file or a dump, as texts; none where it lacks the table or a column.
+_MARKED = {
+    "sessions": ("session_id",),
+    "audit": ("session_id", "action"),
+    "invitations": ("token_hash",),
+    "versions": ("study", "version", "created_at"),
+}
+
+
+def rows_of(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Iterate over rows in a SQLite file or a dump: the table of each, and its columns as texts.
+
+    Parameters
+    ----------
+    file : Path
+        It is only read.
+    wanted : Mapping of str to sequence of str
+        Columns by table; a table that is missing, or lacks one of them, has no rows.
 
     Raises
     ------
     UserError
         The file cannot be read; PostgreSQL's programs are missing.
     """
-    if _suffix(file) == POSTGRES_SUFFIX:
-        return _dumped_rows(file, table, columns)
-    return _sqlite_rows(file, table, columns)
-
-
-def _suffix(file: Path) -> str:
-    unfinished = _UNFINISHED.fullmatch(file.name)
-    return Path(unfinished[1]).suffix if unfinished else file.suffix
+    return (_dumped_rows if is_dump(file) else _sqlite_rows)(file, wanted)
 
 
 def is_dump(file: Path) -> bool:
     """Return whether a file is a dump of PostgreSQL, by its name."""
-    return _suffix(file) == POSTGRES_SUFFIX
+    unfinished = _UNFINISHED.fullmatch(file.name)
+    return (unfinished[1] if unfinished else file.name).endswith(POSTGRES_SUFFIX)
 
 
-def _sqlite_rows(file: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _sqlite_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
     wal = file.with_name(f"{file.name}-wal")
     # without a log, not even SQLite's own companion files are made beside somebody's database
     how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, timeout=30)) as reading:
-            there = {str(row[1]) for row in reading.execute(f"PRAGMA table_info({table})")}
-            if there.issuperset(columns):
-                for row in reading.execute(f"SELECT {', '.join(columns)} FROM {table}"):
-                    yield tuple(map(str, row))
+            for table, columns in wanted.items():
+                there = {str(row[1]) for row in reading.execute(f"PRAGMA table_info({table})")}
+                if there.issuperset(columns):
+                    for row in reading.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+                        yield table, tuple(map(str, row))
     except sqlite3.Error as error:
         raise UserError(f"{file} cannot be read: {error}", mend="Check the file.", exit_code=1) from error
 
 
-def _dumped_rows(file: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    command = [_program("pg_restore"), "--data-only", f"--table={table}", "--file=-", str(file)]
+def _dumped_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    tables = [f"--table={name}" for name in wanted]
+    command = [_program("pg_restore"), "--data-only", *tables, "--file=-", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
         assert reading.stdout is not None and reading.stderr is not None
-        places: list[int] | None = None
+        table, places = "", None
         for line in reading.stdout:
-            if line.startswith(b"COPY ") and line.endswith(b" FROM stdin;\n"):
-                names = line.decode().partition("(")[2].rpartition(")")[0].replace('"', "").split(", ")
-                places = [names.index(one) for one in columns] if set(columns) <= set(names) else None
+            if begun := _COPY.fullmatch(line):
+                table, names = (part.decode(errors="replace").replace('"', "") for part in begun.groups())
+                places = _places_of(wanted.get(table, ()), names.split(", "))
             elif line == b"\\.\n":
                 places = None
             elif places is not None:
-                values = line.decode().rstrip("\n").split("\t")
-                yield tuple(values[place] for place in places)
+                values = line.decode(errors="replace").rstrip("\n").split("\t")
+                yield table, tuple(values[place] for place in places)
         said = reading.stderr.read().decode(errors="replace").strip().splitlines()
     if reading.returncode:
         why = said[0] if said else f"exit code {reading.returncode}"
         raise UserError(f"{file} cannot be read: {why}", mend="Check the file.", exit_code=1)
+
+
+def _places_of(columns: Sequence[str], names: Sequence[str]) -> list[int] | None:
+    """Return where columns are among names; None where one is missing, or none is wanted."""
+    return [names.index(one) for one in columns] if columns and set(columns) <= set(names) else None
 
 
 def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:

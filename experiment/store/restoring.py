@@ -37,6 +37,12 @@ RESTORE = "restore"
 _LOG_FILES = ("-wal", "-shm", "-journal")
 _CARRIED = ("backup", "export", "invite", RESTORE, WITHDRAWN, UNINVITED)
 """Actions of audit rows that a restore takes over from the present database: where data are, and what was withdrawn."""
+_COMPARED = {
+    "alembic_version": ("version_num",),
+    "sessions": ("session_id", "study", "last_seen_at"),
+    "trials": ("session_id",),
+    "versions": ("study",),
+}
 _ENDING_S = 3.0
 """How long a connection that was just closed may still be listed by PostgreSQL."""
 _OTHERS = text(
@@ -227,13 +233,14 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
     """
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
-    revision = next(rows_of(backup, "alembic_version", ("version_num",)), ("",))[0]
-    if revision > LATEST_REVISION:
+    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
+    for table, row in rows_of(backup, _COMPARED):
+        found[table].append(row)
+    if found["alembic_version"] > [(LATEST_REVISION,)]:
         raise UserError(f"{backup} was written by a newer version of wrods", mend="Update wrods first.")
-    inside = list(rows_of(backup, "sessions", ("session_id", "study", "last_seen_at")))
-    mine = {session: seen for session, of, seen in inside if of == study}
-    dumped = Counter(of for _, of, _ in inside)
-    known = {of for (of,) in rows_of(backup, "versions", ("study",))} | dumped.keys()
+    mine = {session: seen for session, of, seen in found["sessions"] if of == study}
+    dumped = Counter(of for _, of, _ in found["sessions"])
+    known = {of for (of,) in found["versions"]} | dumped.keys()
     if study not in known:
         what = (
             f"the backup is of {', '.join(sorted(known))}, not of"
@@ -241,7 +248,7 @@ def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Compar
             else f"{backup} holds no sessions of"
         )
         raise UserError(f"{what} {study}", mend="Choose another file.")
-    answered = sum(session in mine for (session,) in rows_of(backup, "trials", ("session_id",)))
+    answered = sum(session in mine for (session,) in found["trials"])
     with open_store(address.render_as_string(hide_password=False)) as store, store.read() as connection:
         present = contents(connection, study)
         now = Counter(connection.scalars(select(sessions.c.study)))
