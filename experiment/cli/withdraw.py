@@ -268,7 +268,9 @@ def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool
     else:
         if told:
             rows = sum(told["erased"].values())
-            click.echo(f"Erased: {counted(rows, 'row')} of {counted(len(told['sessions']), 'session')}.")
+            whose = [counted(len(told["sessions"]), "session")]
+            whose += [counted(told["links"], "unopened link")] if told["links"] else []
+            click.echo(f"Erased: {counted(rows, 'row')} of {' and '.join(whose)}.")
         click.echo(
             f"Cleaned: {counted(len(scrubbed.backups), 'backup')}, {counted(scrubbed.state_rows, 'row')} of hidden states, "
             f"{counted(scrubbed.replies, 'stored reply', 'stored replies')} of models."
